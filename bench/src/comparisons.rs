@@ -44,24 +44,24 @@ enum Design {
     /// `Blocks` with drift.
     BlocksWithDrift,
     /// All runs of one group, then all of the other.
-    Turns,
+    Sequential,
     /// Independent runs, as with lab seeds.
     Independent,
-    /// `Turns` with drift; no interval covers this correctly.
-    TurnsWithDrift,
+    /// `Sequential` with drift; no interval covers this correctly.
+    SequentialWithDrift,
 }
 
 impl Design {
     const ALL: [Self; 5] =
-        [Self::Blocks, Self::BlocksWithDrift, Self::Independent, Self::Turns, Self::TurnsWithDrift];
+        [Self::Blocks, Self::BlocksWithDrift, Self::Independent, Self::Sequential, Self::SequentialWithDrift];
 
     fn title(self) -> &'static str {
         match self {
             Self::Blocks => "paired by block, correlated in time",
             Self::BlocksWithDrift => "paired by block, correlated in time, with drift",
             Self::Independent => "unpaired, independent runs",
-            Self::Turns => "unpaired, all A then all B, correlated in time",
-            Self::TurnsWithDrift => "unpaired, all A then all B, with drift",
+            Self::Sequential => "unpaired, all A then all B, correlated in time",
+            Self::SequentialWithDrift => "unpaired, all A then all B, with drift",
         }
     }
 }
@@ -148,19 +148,19 @@ fn line(design: Design, runs: usize, options: &Options) -> Line {
 /// Returns the logarithms of the rates of A and B, with no true difference between them.
 fn simulated(design: Design, runs: usize, options: &Options, random: &mut SplitMix64) -> (Vec<f64>, Vec<f64>) {
     let correlation = if design == Design::Independent { 0.0 } else { options.correlation };
-    let drifts = matches!(design, Design::BlocksWithDrift | Design::TurnsWithDrift);
+    let drifts = matches!(design, Design::BlocksWithDrift | Design::SequentialWithDrift);
     let (mut level, mut noise) = (0.0, normal(random));
     let mut next = || {
         noise = correlation * noise + (1.0 - correlation * correlation).sqrt() * normal(random);
         level += if drifts { options.drift * normal(random) } else { 0.0 };
-        let stall = if random.happens(options.stalls) { f64::ln_1p(-0.6 * random.unit()) } else { 0.0 };
+        let stall = if random.random_bool(options.stalls) { f64::ln_1p(-0.6 * random.unit()) } else { 0.0 };
         level + options.deviation * noise + stall
     };
     let series: Vec<f64> = (0..2 * runs).map(|_| next()).collect();
     match design {
         Design::Blocks | Design::BlocksWithDrift => {
             let turns = series.chunks_exact(2);
-            turns.map(|pair| if random.happens(0.5) { (pair[0], pair[1]) } else { (pair[1], pair[0]) }).unzip()
+            turns.map(|pair| if random.random_bool(0.5) { (pair[0], pair[1]) } else { (pair[1], pair[0]) }).unzip()
         }
         _ => (series[..runs].to_vec(), series[runs..].to_vec()),
     }
@@ -174,7 +174,7 @@ fn contrast(design: Design, (a, b): &(Vec<f64>, Vec<f64>), seed: u64) -> Contras
             Contrast::of_pairs(&a.iter().zip(b).map(|(a, b)| b - a).collect::<Vec<f64>>())
         }
         Design::Independent => Contrast::of_groups(&rates(a), &rates(b), 0.0, seed),
-        Design::Turns | Design::TurnsWithDrift => {
+        Design::Sequential | Design::SequentialWithDrift => {
             Contrast::of_groups(&rates(a), &rates(b), autocorrelation([a, b]), seed)
         }
     };

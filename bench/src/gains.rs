@@ -14,9 +14,9 @@ use serde_json::Value;
 /// Seeds per value; three is the smallest number with a median.
 const SEEDS: [u64; 3] = [1, 2, 3];
 /// Time limit of a run, wall-clock seconds. The longest run takes about twenty.
-const PATIENCE: &str = "600";
+const RUN_TIMEOUT_S: &str = "600";
 /// Accounting detail in the lab's document when a stream's last byte did not arrive.
-const STUCK: &str = "the sender's end of file did not arrive";
+const FIN_NOT_RECEIVED: &str = "the sender's end of file did not arrive";
 /// File with the figures.
 const FIGURES: &str = "crates/checks/gains.json";
 
@@ -47,7 +47,7 @@ pub fn run(options: &Options) -> Result<()> {
     for at in 0..gains.len() {
         let gain = &gains[at];
         let asked = options.codes.is_empty() || options.codes.iter().any(|code| asks(gain, code));
-        let known = described(&root, gain) && gain.rows.iter().all(|row| !row.runs.is_empty());
+        let known = description_is_current(&root, gain) && gain.rows.iter().all(|row| !row.runs.is_empty());
         if !asked || (options.missing && known) {
             continue;
         }
@@ -88,7 +88,7 @@ fn program(root: &Path) -> Result<PathBuf> {
 }
 
 /// Whether the scenario's description still matches the one that the figures were measured on.
-fn described(root: &Path, gain: &Gain) -> bool {
+fn description_is_current(root: &Path, gain: &Gain) -> bool {
     let text = std::fs::read_to_string(root.join("docs/checks/lab").join(&gain.scenario));
     text.is_ok_and(|text| text.contains(&format!("description = \"{}\"\n", gain.path)))
 }
@@ -141,7 +141,7 @@ fn text<'a>(document: &'a Value, pointer: &str) -> Result<&'a str> {
 /// the stream did not arrive: without the recommended setting a connection may hang.
 fn lab(program: &Path, scenario: &Path, set: &[String], seed: u64) -> Result<Value> {
     let output = Command::new("timeout")
-        .args(["-k", "5", PATIENCE, "nice"])
+        .args(["-k", "5", RUN_TIMEOUT_S, "nice"])
         .arg(program)
         .args(["lab", "run", "--quiet", "--yes", "--json", "-", "--seed", &seed.to_string()])
         .args(set.iter().flat_map(|set| ["--set", set]))
@@ -154,7 +154,7 @@ fn lab(program: &Path, scenario: &Path, set: &[String], seed: u64) -> Result<Val
     let checks = document["checks"].as_array().map(Vec::as_slice).unwrap_or_default();
     for check in checks.iter().filter(|check| check["passed"] == false) {
         let detail = check["detail"].as_str().unwrap_or_default();
-        ensure!(check["name"] == "accounting" && detail.ends_with(STUCK), "{}: {detail}", run());
+        ensure!(check["name"] == "accounting" && detail.ends_with(FIN_NOT_RECEIVED), "{}: {detail}", run());
     }
     ensure!(output.status.success() || !checks.is_empty(), "{}: nothing was checked", run());
     Ok(document)
@@ -171,7 +171,7 @@ mod tests {
         let mut asked = BTreeSet::new();
         for gain in landspeed_checks::gains() {
             assert!(asked.insert((&gain.codes, &gain.setting, &gain.scenario)), "{:?}", gain.codes);
-            assert!(described(&crate::root(), gain), "{} is another path now", gain.scenario);
+            assert!(description_is_current(&crate::root(), gain), "{} is another path now", gain.scenario);
         }
     }
 }

@@ -130,7 +130,7 @@ fn write(root: &Path, results: &mut Vec<MeasuredExhibit>) -> Result<()> {
     results.sort_by_key(|result| place(&result.exhibit));
     for result in results.iter_mut() {
         let exhibit = gallery::find(&result.exhibit).map_err(|message| anyhow::anyhow!(message))?;
-        restate(result, reference(exhibit)?.as_ref());
+        update_reference(result, reference(exhibit)?.as_ref());
     }
     let lines: Vec<_> = results.iter().map(serde_json::to_string).collect::<Result<_, _>>()?;
     replace(&root.join(RESULTS), &format!("[\n{}\n]\n", lines.join(",\n")))?;
@@ -145,7 +145,7 @@ fn replace(path: &Path, text: &str) -> Result<()> {
 
 /// Copies reported value, source and reason from the current scenario; measured values stay. Figures are matched
 /// by name.
-fn restate(result: &mut MeasuredExhibit, reference: Option<&Reference>) {
+fn update_reference(result: &mut MeasuredExhibit, reference: Option<&Reference>) {
     let Some(reference) = reference else { return };
     for figure in &mut result.figures {
         let Some(now) = reference.figures.iter().find(|now| now.name == figure.name) else { continue };

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 /// Maximum size of a committed picture, bytes.
-const LARGEST: u64 = 200_000;
+const MAX_PICTURE_BYTES: u64 = 200_000;
 
 /// Options of the task.
 #[derive(clap::Args)]
@@ -128,7 +128,7 @@ fn picture(root: &Path, program: &Path, work: &Path, exhibit: &Exhibit) -> Resul
         node.current_dir(root).arg("web/test/picture.mjs").arg(work.join(&report)).arg(&file).arg(selector);
         finish(node.args(*how))?;
         let bytes = file.metadata().with_context(|| format!("no {}", file.display()))?.len();
-        ensure!(bytes <= LARGEST, "{} has {bytes} bytes", file.display());
+        ensure!(bytes <= MAX_PICTURE_BYTES, "{} has {bytes} bytes", file.display());
         println!("{} ({bytes} bytes)", file.display());
     }
     Ok(())

@@ -4,30 +4,30 @@
 
 use landspeed_model::{BuildInfo, TraceCapture, TraceDocument};
 use landspeed_trace::{Analysis, GraphLimits, Graphs, Limits, Observer as _, Pairing, Row, Tap, Xplot};
-use landspeed_wire::capture::{Frame, LONGEST, Next, Reader};
+use landspeed_wire::capture::{CaptureItem, Frame, MAX_RECORD_BYTES, Reader};
 use landspeed_wire::{LinkType, Transport, dissect};
 
 /// An owned copy of a frame: interface, link type, time in nanoseconds, original length, captured bytes.
 type Read = (u32, u32, u64, u32, Vec<u8>);
 
-/// Reads bytes that arrive in pieces of `piece` bytes; returns the frames, and the error if reading ended with
+/// Reads bytes that arrive in pieces of `chunk_bytes` bytes; returns the frames, and the error if reading ended with
 /// one.
-fn read(bytes: &[u8], piece: usize) -> (Vec<Read>, Option<String>) {
+fn read(bytes: &[u8], chunk_bytes: usize) -> (Vec<Read>, Option<String>) {
     let (mut reader, mut frames) = (Reader::new(), Vec::new());
     let (mut start, mut end) = (0, 0);
     loop {
         match reader.next(&bytes[start..end]) {
             Err(why) => return (frames, Some(why.to_string())),
-            Ok((_, Next::More(_))) if end == bytes.len() => return (frames, None),
-            Ok((used, Next::More(needed))) => {
+            Ok((_, CaptureItem::More(_))) if end == bytes.len() => return (frames, None),
+            Ok((used, CaptureItem::More(needed))) => {
                 assert!(used == 0 && start + needed > end, "it asks for what is there");
-                assert!(needed <= LONGEST as usize + 64, "it asks for {needed} bytes");
-                end = (end + piece).min(bytes.len());
+                assert!(needed <= MAX_RECORD_BYTES as usize + 64, "it asks for {needed} bytes");
+                end = (end + chunk_bytes).min(bytes.len());
             }
             Ok((used, next)) => {
                 assert!(used > 0, "it must go on");
                 start += used;
-                if let Next::Frame(frame) = next {
+                if let CaptureItem::Frame(frame) = next {
                     assert!(frame.original as usize >= frame.data.len(), "more captured than there was");
                     let Frame { interface, link, time_ns, original, data } = frame;
                     frames.push((interface, link.0, time_ns, original, data.to_vec()));
@@ -43,20 +43,20 @@ fn read(bytes: &[u8], piece: usize) -> (Vec<Read>, Option<String>) {
 /// If the property is violated, as for all functions here.
 pub fn capture_file(bytes: &[u8]) {
     let whole = read(bytes, bytes.len().max(1));
-    for piece in [1, 13, 256] {
-        assert!(read(bytes, piece) == whole, "in pieces of {piece} it is another capture");
+    for chunk_bytes in [1, 13, 256] {
+        assert!(read(bytes, chunk_bytes) == whole, "in pieces of {chunk_bytes} it is another capture");
     }
     let mut analysis = Analysis::new(LIMITS);
     let mut pairing = Pairing::new(false);
     for (interface, link, time_ns, original, data) in &whole.0 {
         let frame =
             Frame { interface: *interface, link: LinkType(*link), time_ns: *time_ns, original: *original, data };
-        one_frame(&frame);
+        check_frame(&frame);
         analysis.frame(&frame);
         pairing.frame(if time_ns % 2 == 0 { Tap::First } else { Tap::Second }, &frame);
     }
     let document = finish(analysis);
-    sound(&document, whole.0.len() as u64);
+    check_invariants(&document, whole.0.len() as u64);
     pairing.finish("a".into(), "b".into()).add_to(&mut document.clone(), &document);
 }
 
@@ -66,10 +66,10 @@ pub fn frame(bytes: &[u8]) {
     let links = [0, 1, 9, 12, 50, 101, 104, 108, 113, 228, 229, 242, 276];
     let link = LinkType(links[usize::from(head[0]) % links.len()]);
     let original = data.len() as u32 + u32::from_le_bytes([head[1], head[2], head[3], 0]);
-    one_frame(&Frame { interface: 0, link, time_ns: 0, original, data });
+    check_frame(&Frame { interface: 0, link, time_ns: 0, original, data });
 }
 
-fn one_frame(frame: &Frame<'_>) {
+fn check_frame(frame: &Frame<'_>) {
     let Ok(packet) = dissect(frame.link, frame.data, frame.original) else { return };
     match packet.transport {
         Transport::Tcp(tcp) => assert!(tcp.payload <= packet.network.payload, "payload from nowhere"),
@@ -79,7 +79,7 @@ fn one_frame(frame: &Frame<'_>) {
 }
 
 /// Bytes per instruction of [`conversation`].
-const STEP: usize = 8;
+const INSTRUCTION_BYTES: usize = 8;
 const LIMITS: Limits = Limits {
     flows: 3,
     listed: 2,
@@ -98,15 +98,15 @@ struct Packet {
     /// Whether each tap captures it.
     taps: [bool; 2],
     /// Additional time at the second tap, nanoseconds.
-    later_ns: u64,
+    second_tap_delay_ns: u64,
 }
 
 /// Turns instructions into packets. Sequence numbers and times mostly move in small steps, so that the result
 /// resembles a conversation, and sometimes in large ones.
-fn play(bytes: &[u8]) -> Vec<Packet> {
+fn build_packets(bytes: &[u8]) -> Vec<Packet> {
     let (mut time_ns, mut numbers) = (1_000_000_000_u64, [0xffff_f000_u32, 5]);
     let mut packets = Vec::new();
-    for (count, step) in bytes.chunks_exact(STEP).take(400).enumerate() {
+    for (count, step) in bytes.chunks_exact(INSTRUCTION_BYTES).take(400).enumerate() {
         let back = step[0] & 1;
         let way = usize::from(back);
         let length = if step[0] & 2 == 0 { 0 } else { u32::from(step[1]) * 16 };
@@ -152,8 +152,8 @@ fn play(bytes: &[u8]) -> Vec<Packet> {
             ip.extend(options);
         }
         let taps = [step[7] & 0x40 == 0, step[1] & 0x80 == 0];
-        let later_ns = u64::from(step[6]) * 1_000;
-        packets.push(Packet { time_ns, wire: 20 + header as u32 + length, bytes: ip, taps, later_ns });
+        let second_tap_delay_ns = u64::from(step[6]) * 1_000;
+        packets.push(Packet { time_ns, wire: 20 + header as u32 + length, bytes: ip, taps, second_tap_delay_ns });
     }
     packets
 }
@@ -166,12 +166,12 @@ impl Packet {
 
 /// A conversation at one tap.
 pub fn conversation(bytes: &[u8]) {
-    let packets = play(bytes);
+    let packets = build_packets(bytes);
     let mut analysis = Analysis::new(LIMITS);
     let (mut rows, mut all) = (0, Vec::new());
     let mut graphs = Graphs::new(GraphLimits { flows: 2, packets: 20, all_packets: 30, span_ns: Some(5..1 << 40) });
     for packet in &packets {
-        analysis.frame_to(&packet.frame(packet.time_ns), &mut |row: &Row| {
+        analysis.frame_with_row(&packet.frame(packet.time_ns), &mut |row: &Row| {
             rows += 1;
             assert_eq!(row.number, rows);
             graphs.row(row);
@@ -179,7 +179,7 @@ pub fn conversation(bytes: &[u8]) {
         });
     }
     let mut document = finish(analysis);
-    sound(&document, packets.len() as u64);
+    check_invariants(&document, packets.len() as u64);
     assert_eq!(rows, packets.len() as u64, "a row for each");
     graphs.finish(&mut document);
     pictures(&document, &all);
@@ -208,11 +208,12 @@ fn pictures(document: &TraceDocument, rows: &[Row]) {
 /// The same conversation at two taps, each of which misses some packets.
 pub fn two_taps(bytes: &[u8]) {
     let Some((&first, rest)) = bytes.split_first() else { return };
-    let packets = play(rest);
+    let packets = build_packets(rest);
     let shown = |tap: usize| packets.iter().filter(move |packet| packet.taps[tap]);
     let mut taps = [0, 1].map(|tap| {
-        let at =
-            |packet: &Packet| packet.time_ns + if tap == 0 { 0 } else { packet.later_ns + (u64::from(first) << 20) };
+        let at = |packet: &Packet| {
+            packet.time_ns + if tap == 0 { 0 } else { packet.second_tap_delay_ns + (u64::from(first) << 20) }
+        };
         shown(tap).map(|packet| packet.frame(at(packet))).collect::<Vec<_>>().into_iter()
     });
     let mut analyses = [LIMITS; 2].map(Analysis::new);
@@ -238,7 +239,7 @@ pub fn two_taps(bytes: &[u8]) {
     let single = sum(|way| way.lost_data + way.lost_other + way.appeared);
     let both = (shown(0).count() + shown(1).count()) as u64;
     assert!(2 * path.matched + single + path.given_up <= both, "packets from nowhere");
-    sound(&document, shown(0).count() as u64);
+    check_invariants(&document, shown(0).count() as u64);
 }
 
 fn finish(analysis: Analysis) -> TraceDocument {
@@ -246,7 +247,7 @@ fn finish(analysis: Analysis) -> TraceDocument {
 }
 
 /// Checks invariants of every document.
-fn sound(document: &TraceDocument, frames: u64) {
+fn check_invariants(document: &TraceDocument, frames: u64) {
     let capture = &document.capture;
     assert_eq!(capture.frames, frames);
     let stations: u64 = document.stations.iter().map(|station| station.frames).sum();

@@ -9,12 +9,12 @@ use landspeed_host::{Host, InterfaceAnswers, KernelAnswers, RecordedHost, collec
 use landspeed_model::Fact;
 
 /// A host where every file contains the same text, and every directory lists the words of that text.
-struct Everywhere<'a> {
+struct AnyPathHost<'a> {
     text: &'a str,
     answers: Option<&'a RecordedHost>,
 }
 
-impl Host for Everywhere<'_> {
+impl Host for AnyPathHost<'_> {
     fn read(&self, _path: &str) -> io::Result<String> {
         Ok(self.text.to_owned())
     }
@@ -55,7 +55,7 @@ pub fn recorded_host(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let recorded = RecordedHost::with_answers(Path::new("/nonexistent"), bytes).ok();
     for answers in [None, recorded.as_ref()] {
-        let facts = collect(&Everywhere { text: &text, answers });
+        let facts = collect(&AnyPathHost { text: &text, answers });
         let written = serde_json::to_string(&facts).expect("facts can be written");
         let read = serde_json::from_str(&written).expect("what was written can be read");
         assert!(facts == read, "a fact changed on its way: {written}");

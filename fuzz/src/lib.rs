@@ -59,13 +59,13 @@ pub fn control_message(bytes: &[u8]) {
         if let ToServer::Hello { parameters, .. } = &message {
             let _ = validate::check(parameters);
         }
-        reads_back::<ToServer>(&message);
+        check_round_trip::<ToServer>(&message);
     }
     if let Ok(message) = serde_json::from_slice::<ToClient>(bytes) {
-        reads_back::<ToClient>(&message);
+        check_round_trip::<ToClient>(&message);
     }
     if let Ok(report) = serde_json::from_slice::<EndReport>(bytes) {
-        reads_back::<EndReport>(&report);
+        check_round_trip::<EndReport>(&report);
     }
 }
 
@@ -75,8 +75,8 @@ pub fn frames(bytes: &[u8]) {
     const LIMIT: usize = 64;
     let read = |cut: usize| {
         let (mut frames, mut taken) = (Frames::new(LIMIT), Vec::new());
-        for piece in bytes.chunks(cut) {
-            frames.push(piece).expect("in the clear every byte is taken");
+        for chunk_bytes in bytes.chunks(cut) {
+            frames.push(chunk_bytes).expect("in the clear every byte is taken");
             loop {
                 match frames.take() {
                     Ok(Some(frame)) => taken.push(frame),
@@ -104,7 +104,7 @@ pub fn mtu_message(bytes: &[u8]) {
 /// A server's report, as parsed by the client.
 pub fn server_report(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Ok(report) = EndReport::of_server(text, &[]) {
+    if let Ok(report) = EndReport::parse_server_report(text, &[]) {
         assert!(report.streams.is_empty(), "a test without streams has none to report");
     }
 }
@@ -116,7 +116,7 @@ pub fn printable(bytes: &[u8]) {
     assert!(shown.chars().count() <= 80 * 10 + 1, "an escape has at most ten characters");
 }
 
-fn reads_back<T: serde::Serialize + serde::de::DeserializeOwned>(message: &T) {
+fn check_round_trip<T: serde::Serialize + serde::de::DeserializeOwned>(message: &T) {
     let text = serde_json::to_string(message).expect("what was read can be written");
     serde_json::from_str::<T>(&text).expect("what was written can be read");
 }

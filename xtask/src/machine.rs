@@ -17,5 +17,3 @@ pub fn find(program: &str) -> Option<PathBuf> {
 pub fn now() -> Instant {
     Instant::now()
 }
-
-

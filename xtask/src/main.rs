@@ -66,7 +66,8 @@ fn run(task: &Task) -> Result<ExitCode> {
 /// Runs a task of the workspace in `bench/`, and returns its exit code.
 fn study(arguments: &[OsString]) -> Result<ExitCode> {
     let root = law::root();
-    let arguments = if arguments.first().is_some_and(|first| first == "studies") { &["--help".into()] } else { arguments };
+    let arguments =
+        if arguments.first().is_some_and(|first| first == "studies") { &["--help".into()] } else { arguments };
     let mut run = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     run.args(["run", "--quiet", "--manifest-path"]).arg(root.join("bench").join("Cargo.toml"));
     run.arg("--target-dir").arg(root.join("target").join("bench")).arg("--").args(arguments);

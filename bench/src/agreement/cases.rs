@@ -28,8 +28,8 @@ pub(super) enum Traffic {
     Captured(&'static str),
 }
 
-const LOSS: &[&str] = &["goodput", "retransmits", "lost", "cwnd-mean", "rtt-min", "rtt-median"];
-const BUFFER: &[&str] = &[
+const LOSS_FIGURES: &[&str] = &["goodput", "retransmits", "lost", "cwnd-mean", "rtt-min", "rtt-median"];
+const BUFFER_FIGURES: &[&str] = &[
     "goodput",
     "retransmits",
     "cross-goodput",
@@ -39,7 +39,7 @@ const BUFFER: &[&str] = &[
     "queue-mean",
     "rtt-median",
 ];
-const RAMP: &[&str] =
+const RAMP_FIGURES: &[&str] =
     &["to-90", "bytes-500", "bytes-1000", "exit-at", "exit-cwnd", "cwnd-max", "retransmits", "queue-drops"];
 
 const CUBIC: &str = "-C cubic -O 1 -t 5";
@@ -47,11 +47,12 @@ const RENO: &str = "-C reno -O 1 -t 5";
 const LAB_RENO: (&str, &str) = ("congestion = \"cubic\"", "congestion = \"reno\"");
 const RTT_10: (&str, &str) = ("delay = \"25ms\"", "delay = \"5ms\"");
 const RTT_100: (&str, &str) = ("delay = \"25ms\"", "delay = \"50ms\"");
-const EVERY: &str = "loss = { every = 1000 }";
-const RANDOM: (&str, &str) = (EVERY, "loss = \"0.1%\"");
+const PERIODIC_LOSS: &str = "loss = { every = 1000 }";
+const RANDOM_LOSS: (&str, &str) = (PERIODIC_LOSS, "loss = \"0.1%\"");
 /// Loss for Reno at 50 ms on the emulated path, in the lab's frame numbers: the emulated path also carries the
 /// control connection, 23 frames before the first data frame and 6.3 per second during the run.
-const EVERY_RENO_50: &str = "loss = { packets = [970, 1963, 2955, 3948, 4941, 5934, 6927, 7919, 8912, 9905, 10898] }";
+const PERIODIC_LOSS_RENO_50MS: &str =
+    "loss = { packets = [970, 1963, 2955, 3948, 4941, 5934, 6927, 7919, 8912, 9905, 10898] }";
 
 const fn loss(name: &'static str, both: &'static [(&'static str, &'static str)], reno: bool) -> Case {
     Case {
@@ -60,7 +61,7 @@ const fn loss(name: &'static str, both: &'static [(&'static str, &'static str)],
         both,
         lab: if reno { &[LAB_RENO] } else { &[] },
         command: Traffic::Flow(if reno { RENO } else { CUBIC }),
-        figures: LOSS,
+        figures: LOSS_FIGURES,
     }
 }
 
@@ -72,12 +73,15 @@ pub(super) const CASES: &[Case] = &[
     loss("loss reno 10ms every-1000", &[RTT_10], true),
     loss("loss reno 50ms every-1000", &[], true),
     loss("loss reno 100ms every-1000", &[RTT_100], true),
-    Case { lab: &[LAB_RENO, (EVERY, EVERY_RENO_50)], ..loss("loss reno 50ms, the same data frames", &[], true) },
-    loss("loss cubic 10ms random-0.1%", &[RTT_10, RANDOM], false),
-    loss("loss cubic 100ms random-0.1%", &[RTT_100, RANDOM], false),
+    Case {
+        lab: &[LAB_RENO, (PERIODIC_LOSS, PERIODIC_LOSS_RENO_50MS)],
+        ..loss("loss reno 50ms, the same data frames", &[], true)
+    },
+    loss("loss cubic 10ms random-0.1%", &[RTT_10, RANDOM_LOSS], false),
+    loss("loss cubic 100ms random-0.1%", &[RTT_100, RANDOM_LOSS], false),
     loss(
         "loss cubic 10ms every-10000, 200 Mb/s",
-        &[RTT_10, ("rate = \"100M\"", "rate = \"200M\""), (EVERY, "loss = { every = 10000 }")],
+        &[RTT_10, ("rate = \"100M\"", "rate = \"200M\""), (PERIODIC_LOSS, "loss = { every = 10000 }")],
         false,
     ),
     Case {
@@ -86,7 +90,7 @@ pub(super) const CASES: &[Case] = &[
         both: &[],
         lab: &[],
         command: Traffic::Crossed { flow: CUBIC, cross: "-u -b 20M -t 7" },
-        figures: BUFFER,
+        figures: BUFFER_FIGURES,
     },
     Case {
         name: "buffer 62 kB, second TCP flow",
@@ -94,7 +98,7 @@ pub(super) const CASES: &[Case] = &[
         both: &[],
         lab: &[("protocol = \"udp\"\nrate = \"20M\"\n", "")],
         command: Traffic::Crossed { flow: CUBIC, cross: "-C cubic -t 7 --send sendfile --receive discard" },
-        figures: BUFFER,
+        figures: BUFFER_FIGURES,
     },
     Case {
         name: "ramp cubic 50ms",
@@ -102,7 +106,7 @@ pub(super) const CASES: &[Case] = &[
         both: &[],
         lab: &[],
         command: Traffic::Flow("-C cubic -t 3 -i 20ms"),
-        figures: RAMP,
+        figures: RAMP_FIGURES,
     },
     Case {
         name: "ramp reno 50ms",
@@ -110,7 +114,7 @@ pub(super) const CASES: &[Case] = &[
         both: &[],
         lab: &[LAB_RENO],
         command: Traffic::Flow("-C reno -t 3 -i 20ms"),
-        figures: RAMP,
+        figures: RAMP_FIGURES,
     },
     Case {
         name: "spacing cubic 50ms",

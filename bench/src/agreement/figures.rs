@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Figures;
 
 /// Share of the link's payload rate at which the ramp ends.
-const NEARLY_ALL: f64 = 0.9;
+const RAMP_END_SHARE: f64 = 0.9;
 /// Payload share of a full segment on the link: 1500 − 52 bytes of 1514 + 24.
 const PAYLOAD: f64 = 1448.0 / 1538.0;
 /// Window over which the goodput of the ramp is measured, nanoseconds.
@@ -17,7 +17,7 @@ const NS_PER_MS: f64 = 1e6;
 
 /// A figure as shown in the table.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shown {
+pub(super) struct FigureFormat {
     /// Key in [`Figures`].
     pub name: &'static str,
     /// Label in the table.
@@ -28,65 +28,65 @@ pub(super) struct Shown {
     pub decimals: usize,
 }
 
-const fn shown_as(name: &'static str, title: &'static str, unit: &'static str, decimals: usize) -> Shown {
-    Shown { name, title, unit, decimals }
+const fn figure_format(name: &'static str, title: &'static str, unit: &'static str, decimals: usize) -> FigureFormat {
+    FigureFormat { name, title, unit, decimals }
 }
 
 /// All figures, in table order.
-const SHOWN: &[Shown] = &[
-    shown_as("goodput", "goodput", "Mb/s", 2),
-    shown_as("retransmits", "retransmits", "", 0),
-    shown_as("lost", "frames lost by the link", "", 0),
-    shown_as("cwnd-mean", "mean cwnd", "packets", 1),
-    shown_as("cwnd-max", "max cwnd", "packets", 0),
-    shown_as("rtt-min", "min RTT", "ms", 3),
-    shown_as("rtt-median", "median RTT", "ms", 2),
-    shown_as("cross-goodput", "goodput of the cross traffic", "Mb/s", 2),
-    shown_as("cross-loss", "loss of the cross traffic (UDP)", "%", 2),
-    shown_as("queue-drops", "dropped by the queue", "", 0),
-    shown_as("queue-max", "max queue", "kB", 1),
-    shown_as("queue-mean", "mean queue", "kB", 1),
-    shown_as("to-90", "time to 90 % of the rate", "ms", 0),
-    shown_as("bytes-500", "received after 0.5 s", "MB", 2),
-    shown_as("bytes-1000", "received after 1 s", "MB", 2),
-    shown_as("exit-at", "slow start ends after", "ms", 0),
-    shown_as("exit-cwnd", "ssthresh at its end", "packets", 0),
-    shown_as("ack-gap-p50", "ACK spacing at the sender, p50", "µs", 1),
-    shown_as("ack-gap-p99", "… p99", "µs", 1),
-    shown_as("data-gap-p50", "data spacing at the receiver, p50", "µs", 1),
-    shown_as("data-gap-p99", "… p99", "µs", 1),
-    shown_as("per-ack", "data frames per ACK", "", 2),
-    shown_as("burst-p50", "burst at the sender, p50", "frames", 0),
-    shown_as("burst-p99", "… p99", "frames", 0),
-    shown_as("burst-max", "… max", "frames", 0),
-    shown_as("burst-gap", "spacing in bursts, p50", "µs", 2),
-    shown_as("ms-max", "busiest ms at the sender", "Mb/s", 0),
-    shown_as("forward-min", "forward delay, min", "ms", 4),
-    shown_as("forward-p50", "… p50", "ms", 3),
-    shown_as("forward-p99", "… p99", "ms", 3),
-    shown_as("forward-max", "… max", "ms", 3),
-    shown_as("reverse-min", "reverse delay, min", "ms", 4),
-    shown_as("reverse-p50", "… p50", "ms", 3),
-    shown_as("reverse-p99", "… p99", "ms", 3),
-    shown_as("reverse-max", "… max", "ms", 3),
+const FIGURE_FORMATS: &[FigureFormat] = &[
+    figure_format("goodput", "goodput", "Mb/s", 2),
+    figure_format("retransmits", "retransmits", "", 0),
+    figure_format("lost", "frames lost by the link", "", 0),
+    figure_format("cwnd-mean", "mean cwnd", "packets", 1),
+    figure_format("cwnd-max", "max cwnd", "packets", 0),
+    figure_format("rtt-min", "min RTT", "ms", 3),
+    figure_format("rtt-median", "median RTT", "ms", 2),
+    figure_format("cross-goodput", "goodput of the cross traffic", "Mb/s", 2),
+    figure_format("cross-loss", "loss of the cross traffic (UDP)", "%", 2),
+    figure_format("queue-drops", "dropped by the queue", "", 0),
+    figure_format("queue-max", "max queue", "kB", 1),
+    figure_format("queue-mean", "mean queue", "kB", 1),
+    figure_format("to-90", "time to 90 % of the rate", "ms", 0),
+    figure_format("bytes-500", "received after 0.5 s", "MB", 2),
+    figure_format("bytes-1000", "received after 1 s", "MB", 2),
+    figure_format("exit-at", "slow start ends after", "ms", 0),
+    figure_format("exit-cwnd", "ssthresh at its end", "packets", 0),
+    figure_format("ack-gap-p50", "ACK spacing at the sender, p50", "µs", 1),
+    figure_format("ack-gap-p99", "… p99", "µs", 1),
+    figure_format("data-gap-p50", "data spacing at the receiver, p50", "µs", 1),
+    figure_format("data-gap-p99", "… p99", "µs", 1),
+    figure_format("per-ack", "data frames per ACK", "", 2),
+    figure_format("burst-p50", "burst at the sender, p50", "frames", 0),
+    figure_format("burst-p99", "… p99", "frames", 0),
+    figure_format("burst-max", "… max", "frames", 0),
+    figure_format("burst-gap", "spacing in bursts, p50", "µs", 2),
+    figure_format("ms-max", "busiest ms at the sender", "Mb/s", 0),
+    figure_format("forward-min", "forward delay, min", "ms", 4),
+    figure_format("forward-p50", "… p50", "ms", 3),
+    figure_format("forward-p99", "… p99", "ms", 3),
+    figure_format("forward-max", "… max", "ms", 3),
+    figure_format("reverse-min", "reverse delay, min", "ms", 4),
+    figure_format("reverse-p50", "… p50", "ms", 3),
+    figure_format("reverse-p99", "… p99", "ms", 3),
+    figure_format("reverse-max", "… max", "ms", 3),
 ];
 
 /// Returns title, unit and precision of a figure.
-pub(super) fn shown(name: &str) -> Option<Shown> {
-    SHOWN.iter().find(|shown| shown.name == name).copied()
+pub(super) fn shown(name: &str) -> Option<FigureFormat> {
+    FIGURE_FORMATS.iter().find(|shown| shown.name == name).copied()
 }
 
 /// Reads the figures of a `landspeed.lab/2` whose bottleneck port and link are `port->receiver`.
-pub(super) fn of_lab(document: &Value) -> Result<Figures> {
+pub(super) fn lab_figures(document: &Value) -> Result<Figures> {
     let named = |list: &str, name: &str| {
         document[list].as_array().and_then(|all| all.iter().find(|one| one["name"] == name)).cloned()
     };
     let run = |name: &str| named("flows", name).map(|flow| flow["run"].clone()).filter(|run| !run.is_null());
     let link = named("links", "port->receiver").context("the scenario has a link port->receiver")?;
     let queue = named("queues", "port->receiver").context("the scenario has a queue port->receiver")?;
-    let mut figures = of_run(&run("tcp").context("the scenario has a flow tcp")?, rate_bps(&link["rate_bps"])?)?;
+    let mut figures = run_figures(&run("tcp").context("the scenario has a flow tcp")?, rate_bps(&link["rate_bps"])?)?;
     if let Some(cross) = run("cross") {
-        figures.extend(of_cross(&cross));
+        figures.extend(cross_figures(&cross));
     }
     add(&mut figures, "lost", link["lost"].as_f64());
     add(&mut figures, "queue-drops", queue["drops"].as_f64());
@@ -97,9 +97,9 @@ pub(super) fn of_lab(document: &Value) -> Result<Figures> {
 }
 
 /// Reads the figures of a `landspeed.emulate/1` and of the `landspeed.run/1` of its flows.
-pub(super) fn of_emulation(certificate: &Value, run: &Value, cross: Option<&Value>) -> Result<Figures> {
-    let mut figures = of_run(run, rate_bps(&certificate["asked"]["forward"]["rate_bps"])?)?;
-    figures.extend(cross.into_iter().flat_map(of_cross));
+pub(super) fn emulation_figures(certificate: &Value, run: &Value, cross: Option<&Value>) -> Result<Figures> {
+    let mut figures = run_figures(run, rate_bps(&certificate["asked"]["forward"]["rate_bps"])?)?;
+    figures.extend(cross.into_iter().flat_map(cross_figures));
     let hop = &certificate["hops"]["forward"][0];
     add(&mut figures, "lost", hop["lost_packets"].as_f64());
     add(&mut figures, "queue-drops", hop["queue_full_packets"].as_f64());
@@ -125,7 +125,7 @@ fn add_mean_queue(figures: &mut Figures, mean_bytes_over_s: Option<(f64, f64)>) 
 }
 
 /// Reads the figures of a flow; `seconds` is its duration.
-fn of_run(run: &Value, link_bps: f64) -> Result<Figures> {
+fn run_figures(run: &Value, link_bps: f64) -> Result<Figures> {
     let mut figures = Figures::new();
     let phases = run["phases"].as_array().context("the run has phases")?;
     let steady = phases.iter().find(|phase| phase["name"] == "steady").context("the run has a steady phase")?;
@@ -156,7 +156,7 @@ fn of_run(run: &Value, link_bps: f64) -> Result<Figures> {
     for (name, at_ns) in [("bytes-500", 500_000_000), ("bytes-1000", 1_000_000_000)] {
         add(&mut figures, name, Some(at(&received, at_ns) / 1e6));
     }
-    let goal_bytes = NEARLY_ALL * link_bps * PAYLOAD / 8.0 * WINDOW_NS as f64 / 1e9;
+    let goal_bytes = RAMP_END_SHARE * link_bps * PAYLOAD / 8.0 * WINDOW_NS as f64 / 1e9;
     let reached =
         received.iter().find(|(ns, bytes)| *ns >= WINDOW_NS && *bytes - at(&received, ns - WINDOW_NS) >= goal_bytes);
     add(&mut figures, "to-90", reached.map(|(ns, _)| *ns as f64 / NS_PER_MS));
@@ -183,7 +183,7 @@ fn at(received: &[(u64, f64)], ns: u64) -> f64 {
     from + (to - from) * (ns - from_ns) as f64 / (to_ns - from_ns).max(1) as f64
 }
 
-fn of_cross(run: &Value) -> Figures {
+fn cross_figures(run: &Value) -> Figures {
     let mut figures = Figures::new();
     add(&mut figures, "cross-goodput", run["summary"]["goodput_bps"].as_f64().map(|bps| bps / 1e6));
     add(&mut figures, "cross-loss", run["summary"]["loss_ratio"].as_f64().map(|ratio| ratio * 100.0));
@@ -214,7 +214,7 @@ mod tests {
                 { "t_ns": 30_000_000, "tcp": { "snd_cwnd": 30, "snd_ssthresh": 25, "rtt_us": 60_000 } },
             ] } }],
         });
-        let figures = of_run(&run, 100e6).expect("the document is complete");
+        let figures = run_figures(&run, 100e6).expect("the document is complete");
         // Intervals 20 to 24 are the first five at the full rate.
         assert_eq!((figures["to-90"], figures["exit-at"]), (500.0, 30.0));
         assert_eq!((figures["exit-cwnd"], figures["cwnd-max"]), (25.0, 30.0));

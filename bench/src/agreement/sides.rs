@@ -12,7 +12,7 @@ use super::{Figures, Record, Side, figures, spacing};
 /// Address of the remote host that the command under `emulate` sees.
 const REMOTE: &str = "198.18.0.2";
 /// No copies, as for the lab's flows.
-const AS_IN_THE_LAB: &str = "--send sendfile --receive discard";
+const LAB_FLOW_OPTIONS: &str = "--send sendfile --receive discard";
 
 /// Program and directories used for the runs.
 pub(super) struct Bench {
@@ -38,7 +38,7 @@ impl Bench {
         let status = command.status().context("cannot run landspeed")?;
         ensure!(status.success(), "landspeed lab run failed: {status}");
         let document = read(&json)?;
-        let mut figures = figures::of_lab(&document)?;
+        let mut figures = figures::lab_figures(&document)?;
         if matches!(case.command, Traffic::Captured(_)) {
             let [sender, receiver] = ["sender.port.pcap", "receiver.port.pcap"].map(|name| self.work.join(name));
             figures.extend(spacing::figures(&sender, &receiver)?);
@@ -55,7 +55,7 @@ impl Bench {
             remove(old)?;
         }
         let landspeed = format!("{} run {REMOTE} --quiet", self.program.display());
-        let flow = |options: &str| format!("{landspeed} {AS_IN_THE_LAB} --json {} {options}", run.display());
+        let flow = |options: &str| format!("{landspeed} {LAB_FLOW_OPTIONS} --json {} {options}", run.display());
         let mut command = Command::new(&self.program);
         command.current_dir(&self.work).env("LANDSPEED_ARCHIVE", "off");
         command.args(["emulate", "--quiet", "--seed", &seed.to_string()]).arg(&path).arg("--json").arg(&certificate);
@@ -75,7 +75,7 @@ impl Bench {
         let said = String::from_utf8_lossy(&output.stderr);
         let (certificate, run) = (read(&certificate).with_context(|| said.to_string())?, read(&run)?);
         let cross = if matches!(case.command, Traffic::Crossed { .. }) { Some(read(&cross)?) } else { None };
-        let mut figures = figures::of_emulation(&certificate, &run, cross.as_ref())?;
+        let mut figures = figures::emulation_figures(&certificate, &run, cross.as_ref())?;
         if matches!(case.command, Traffic::Captured(_)) {
             let [client, server] = ["client", "server"].map(|end| self.work.join(format!("capture.{end}.pcapng")));
             figures.extend(spacing::figures(&client, &server)?);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use landspeed_stats::quantile;
-use landspeed_wire::capture::{Next, Reader};
+use landspeed_wire::capture::{CaptureItem, Reader};
 use landspeed_wire::{Transport, dissect};
 
 use super::Figures;
@@ -38,18 +38,18 @@ pub(super) const FIGURES: &[&str] = &[
 /// frame at 100 Mb/s.
 const BURST_GAP_NS: u64 = 61_500;
 /// Payload of a full segment, bytes.
-const FULL: u32 = 1448;
+const FULL_PAYLOAD_BYTES: u32 = 1448;
 const MS_NS: u64 = 1_000_000;
 
 /// Identifies a segment in both captures: IP identification, sequence number, acknowledgement number, payload
 /// length.
-type Key = (u16, u32, u32, u32);
+type SegmentKey = (u16, u32, u32, u32);
 
 /// Segments of one direction of the largest flow, in capture order.
 #[derive(Debug, Default)]
 struct Direction {
     /// Capture time in nanoseconds, key, payload bytes, and frame length of each segment.
-    segments: Vec<(u64, Key, u32, u32)>,
+    segments: Vec<(u64, SegmentKey, u32, u32)>,
 }
 
 /// Computes the figures of a connection captured at both hosts with the same clock.
@@ -64,7 +64,7 @@ pub(super) fn figures(sender: &Path, receiver: &Path) -> Result<Figures> {
     };
     let middle_and_tail = &[("p50", 0.5), ("p99", 0.99)];
     add("ack-gap", &gaps(acks_in.segments.iter().map(|segment| segment.0)), middle_and_tail, us);
-    let full = received.segments.iter().filter(|segment| segment.2 == FULL).map(|segment| segment.0);
+    let full = received.segments.iter().filter(|segment| segment.2 == FULL_PAYLOAD_BYTES).map(|segment| segment.0);
     add("data-gap", &gaps(full), middle_and_tail, us);
     let (bursts, gaps_inside) = bursts(sent.segments.iter().map(|segment| segment.0));
     add("burst", &bursts, &[("p50", 0.5), ("p99", 0.99), ("max", 1.0)], |frames| frames);
@@ -74,7 +74,7 @@ pub(super) fn figures(sender: &Path, receiver: &Path) -> Result<Figures> {
     figures.extend(quantile(&gaps_inside, 0.5).map(|ns| ("burst-gap".to_owned(), us(ns))));
     let ratio = received.segments.len() as f64 / acks_out.segments.len().max(1) as f64;
     figures.insert("per-ack".to_owned(), ratio);
-    figures.insert("ms-max".to_owned(), busiest_ms_bits(&sent) as f64 / 1e3);
+    figures.insert("ms-max".to_owned(), max_bits_per_ms(&sent) as f64 / 1e3);
     Ok(figures)
 }
 
@@ -99,7 +99,7 @@ fn bursts(times: impl Iterator<Item = u64>) -> (Vec<f64>, Vec<f64>) {
 }
 
 /// Returns the bits sent in the busiest millisecond, counted from the first frame.
-fn busiest_ms_bits(direction: &Direction) -> u64 {
+fn max_bits_per_ms(direction: &Direction) -> u64 {
     let mut bits: HashMap<u64, u64> = HashMap::new();
     let first_ns = direction.segments.first().map_or(0, |segment| segment.0);
     for (at_ns, _, _, length) in &direction.segments {
@@ -110,7 +110,7 @@ fn busiest_ms_bits(direction: &Direction) -> u64 {
 
 /// Returns the one-way delays, nanoseconds, of segments that both captures contain.
 fn delays(sent: &Direction, received: &Direction) -> Vec<f64> {
-    let mut waiting: HashMap<Key, VecDeque<u64>> = HashMap::new();
+    let mut waiting: HashMap<SegmentKey, VecDeque<u64>> = HashMap::new();
     for (at_ns, key, ..) in &sent.segments {
         waiting.entry(*key).or_default().push_back(*at_ns);
     }
@@ -130,8 +130,8 @@ fn read(path: &Path) -> Result<[Direction; 2]> {
         let (used, next) = reader.next(&bytes[at..]).with_context(|| format!("cannot read {}", path.display()))?;
         at += used;
         let frame = match next {
-            Next::Frame(frame) => frame,
-            Next::More(_) => break,
+            CaptureItem::Frame(frame) => frame,
+            CaptureItem::More(_) => break,
             _ => continue,
         };
         let Ok(packet) = dissect(frame.link, frame.data, frame.original) else { continue };
@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn a_retransmit_is_matched_by_its_own_identification() {
-        let segment = |at_ns, identification| (at_ns, (identification, 7, 0, FULL), FULL, 1514);
+        let segment =
+            |at_ns, identification| (at_ns, (identification, 7, 0, FULL_PAYLOAD_BYTES), FULL_PAYLOAD_BYTES, 1514);
         let sent = Direction { segments: vec![segment(0, 1), segment(500, 2)] };
         let received = Direction { segments: vec![segment(1_500, 2)] };
         assert_eq!(delays(&sent, &received), [1_000.0]);

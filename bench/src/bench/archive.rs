@@ -59,8 +59,8 @@ const QUERIES: [&[&str]; 9] = [
 ];
 
 /// Maximum time of a query; from the issue that requested the archive.
-const MOST_MS: f64 = 100.0;
-const LEAST_PER_S: f64 = 500.0;
+const MAX_QUERY_MS: f64 = 100.0;
+const MIN_INSERTS_PER_S: f64 = 500.0;
 
 /// Fills an archive and times queries on it.
 pub fn run(options: &Options, binary: &Path) -> Result<()> {
@@ -76,11 +76,11 @@ pub fn run(options: &Options, binary: &Path) -> Result<()> {
     println!("\n| what | measured | threshold |\n|---|---:|---|");
     if options.archive.is_none() {
         let _ = std::fs::remove_dir_all(&directory);
-        fill(options, binary, &directory)?;
+        insert_runs(options, binary, &directory)?;
         single(options, binary, &directory)?;
     }
     for words in QUERIES {
-        ask(options, binary, &directory, words)?;
+        time_query(options, binary, &directory, words)?;
     }
     let bytes = size(&directory.join("index.sqlite"))?;
     println!("| index | {:.0} MB | |", bytes as f64 / 1e6);
@@ -101,24 +101,24 @@ fn archive(binary: &Path, directory: &Path) -> Command {
 }
 
 /// Generates run documents that differ in every field that a query can filter on.
-struct Synthesis {
-    bases: Vec<Value>,
+struct RunGenerator {
+    templates: Vec<Value>,
     random: SplitMix64,
 }
 
-impl Synthesis {
+impl RunGenerator {
     fn new(seed: u64) -> Result<Self> {
         let read = |path: &&str| -> Result<Value> {
             Ok(serde_json::from_slice(&std::fs::read(path).with_context(|| (*path).to_owned())?)?)
         };
-        Ok(Self { bases: RUNS.iter().map(read).collect::<Result<_>>()?, random: SplitMix64::new(seed) })
+        Ok(Self { templates: RUNS.iter().map(read).collect::<Result<_>>()?, random: SplitMix64::new(seed) })
     }
 
     fn next(&mut self, number: u64) -> String {
         // 2024-01-01; one run every fifteen minutes.
         const START_S: u64 = 1_704_067_200;
         let seconds = START_S + number * 900;
-        let document = &mut self.bases[(number % RUNS.len() as u64) as usize];
+        let document = &mut self.templates[(number % RUNS.len() as u64) as usize];
         document["id"] = format!("{:016x}{number:016x}", self.random.bits()).into();
         document["started"] = rfc3339(seconds).into();
         document["path"]["target"] = format!("dtn{}.example", self.random.below(100)).into();
@@ -146,8 +146,8 @@ fn rfc3339(seconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
 }
 
-fn fill(options: &Options, binary: &Path, directory: &Path) -> Result<()> {
-    let mut synthesis = Synthesis::new(17)?;
+fn insert_runs(options: &Options, binary: &Path, directory: &Path) -> Result<()> {
+    let mut generator = RunGenerator::new(17)?;
     let began = machine::now();
     let mut child = archive(binary, directory)
         .args(["import", "--quiet", "-"])
@@ -158,7 +158,7 @@ fn fill(options: &Options, binary: &Path, directory: &Path) -> Result<()> {
     let mut input = std::io::BufWriter::new(child.stdin.take().context("a pipe")?);
     let mut bytes = 0;
     for number in 0..options.runs {
-        let line = synthesis.next(number);
+        let line = generator.next(number);
         bytes += line.len();
         input.write_all(line.as_bytes()).and_then(|()| input.write_all(b"\n")).context("landspeed ended early")?;
     }
@@ -167,9 +167,9 @@ fn fill(options: &Options, binary: &Path, directory: &Path) -> Result<()> {
     ensure!(status.success(), "archive import: {status}");
     let seconds = began.elapsed().as_secs_f64();
     let rate = options.runs as f64 / seconds;
-    let met = if rate >= LEAST_PER_S { "met" } else { "**missed**" };
+    let met = if rate >= MIN_INSERTS_PER_S { "met" } else { "**missed**" };
     println!(
-        "| insert {} runs of {:.0} KB, with their series, through a pipe | {rate:.0}/s | ≥ {LEAST_PER_S:.0}/s: {met} |",
+        "| insert {} runs of {:.0} KB, with their series, through a pipe | {rate:.0}/s | ≥ {MIN_INSERTS_PER_S:.0}/s: {met} |",
         options.runs,
         bytes as f64 / options.runs as f64 / 1e3
     );
@@ -178,11 +178,11 @@ fn fill(options: &Options, binary: &Path, directory: &Path) -> Result<()> {
 
 /// Imports single results one after another, each by its own process.
 fn single(options: &Options, binary: &Path, directory: &Path) -> Result<()> {
-    let mut synthesis = Synthesis::new(18)?;
+    let mut generator = RunGenerator::new(18)?;
     let file = directory.join("one.json");
     let mut times_ms = Vec::new();
     for number in 0..options.singles {
-        std::fs::write(&file, synthesis.next(options.runs + number))?;
+        std::fs::write(&file, generator.next(options.runs + number))?;
         let began = machine::now();
         let status = archive(binary, directory).args(["import", "--quiet"]).arg(&file).status()?;
         times_ms.push(began.elapsed().as_secs_f64() * 1e3);
@@ -194,7 +194,7 @@ fn single(options: &Options, binary: &Path, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-fn ask(options: &Options, binary: &Path, directory: &Path, words: &[&str]) -> Result<()> {
+fn time_query(options: &Options, binary: &Path, directory: &Path, words: &[&str]) -> Result<()> {
     let mut times_ms = Vec::new();
     let mut lines = 0;
     for _ in 0..options.rounds {
@@ -206,7 +206,7 @@ fn ask(options: &Options, binary: &Path, directory: &Path, words: &[&str]) -> Re
     }
     let at = |p| quantile(&times_ms, p).unwrap_or_default();
     let threshold = match words[0] {
-        "find" => format!("≤ {MOST_MS:.0} ms: {}", if at(0.5) <= MOST_MS { "met" } else { "**missed**" }),
+        "find" => format!("≤ {MAX_QUERY_MS:.0} ms: {}", if at(0.5) <= MAX_QUERY_MS { "met" } else { "**missed**" }),
         _ => String::new(),
     };
     println!("| `{}` ({lines} lines) | {:.0} ms (p90 {:.0}) | {threshold} |", words.join(" "), at(0.5), at(0.9));

@@ -16,11 +16,11 @@ pub enum Role {
     /// Landspeed; the target applies to it.
     Ours,
     /// Another configuration of landspeed, for information.
-    OursToo,
+    OursVariant,
     /// A rival; the target is relative to the best of these.
     Rival,
     /// Another configuration of a rival, for information.
-    RivalToo,
+    RivalVariant,
 }
 
 struct Contestant {
@@ -110,7 +110,7 @@ impl Case {
 
     /// Runs all rounds; each round starts with the next contestant. A contestant that failed twice in a row is
     /// skipped from then on.
-    pub fn play(mut self, rounds: u32) -> Vec<Row> {
+    pub fn run_rounds(mut self, rounds: u32) -> Vec<Row> {
         for round in 0..self.rounds.unwrap_or(rounds) as usize {
             for turn in 0..self.contestants.len() {
                 let at = (round + turn) % self.contestants.len();
@@ -154,7 +154,7 @@ impl Case {
                 .iter()
                 .map(|contestant| Series {
                     name: contestant.name.clone(),
-                    ours: matches!(contestant.role, Role::Ours | Role::OursToo),
+                    ours: matches!(contestant.role, Role::Ours | Role::OursVariant),
                     judged: matches!(contestant.role, Role::Ours | Role::Rival),
                     values: contestant.values.iter().map(|values| Some(values.as_ref()?[at])).collect(),
                     error: contestant.error.clone(),
@@ -194,7 +194,7 @@ mod tests {
             }
         };
         let case = case().with(Role::Ours, "a", &FOUND(), plays('a')).with(Role::Rival, "b", &FOUND(), plays('b'));
-        let _ = case.with(Role::Rival, "c", &FOUND(), plays('c')).play(3);
+        let _ = case.with(Role::Rival, "c", &FOUND(), plays('c')).run_rounds(3);
         assert_eq!(order.borrow().as_str(), "abcbcacab");
     }
 
@@ -204,7 +204,7 @@ mod tests {
         let rows = case()
             .with(Role::Rival, "gone", &missing, |_| Ok(Box::new(|| Ok(vec![1.0]))))
             .with(Role::Rival, "stuck", &FOUND(), |_| anyhow::bail!("port taken"))
-            .play(1);
+            .run_rounds(1);
         let why: Vec<&str> = rows[0].skipped.iter().map(|skipped| skipped.why.as_str()).collect();
         assert_eq!(why, ["not installed", "port taken"]);
     }
@@ -220,14 +220,14 @@ mod tests {
                     anyhow::bail!("refused")
                 }))
             })
-            .play(5);
+            .run_rounds(5);
         assert_eq!((*runs.borrow(), rows[0].series[0].values.len()), (2, 5));
         assert_eq!(rows[0].series[0].error.as_deref(), Some("refused"));
     }
 
     #[test]
     fn a_value_that_is_not_a_number_is_a_failure() {
-        let rows = case().with(Role::Ours, "odd", &FOUND(), |_| Ok(Box::new(|| Ok(vec![f64::NAN])))).play(1);
+        let rows = case().with(Role::Ours, "odd", &FOUND(), |_| Ok(Box::new(|| Ok(vec![f64::NAN])))).run_rounds(1);
         assert_eq!(rows[0].series[0].values, [None]);
     }
 }

@@ -20,7 +20,7 @@ const POLL: Duration = Duration::from_millis(20);
 const FINE_POLL: Duration = Duration::from_millis(2);
 
 /// Time limit for a server to start listening, and to exit after a signal.
-const PATIENCE: Duration = Duration::from_secs(5);
+const SERVER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Result of a finished child.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub struct Finished {
 
 impl Finished {
     /// Returns the last line of its output, for an error message.
-    pub fn last_words(&self) -> &str {
+    pub fn last_line(&self) -> &str {
         let said = if self.stderr.trim().is_empty() { &self.stdout } else { &self.stderr };
         said.trim().lines().next_back().unwrap_or("it said nothing").trim()
     }
@@ -65,9 +65,9 @@ impl Running {
         Ok(Self { child, name, stdout, stderr })
     }
 
-    /// Waits until `ready` returns true, at most [`PATIENCE`].
+    /// Waits until `ready` returns true, at most [`SERVER_TIMEOUT`].
     pub fn until(mut self, what: &str, mut ready: impl FnMut(&str) -> bool) -> Result<Self> {
-        for _ in 0..polls(PATIENCE) {
+        for _ in 0..polls(SERVER_TIMEOUT) {
             let said = text(&mut self.stderr)?;
             if ready(&said) {
                 return Ok(self);
@@ -77,7 +77,7 @@ impl Running {
             }
             pause(POLL);
         }
-        bail!("{} was not {what} after {PATIENCE:?}", self.name)
+        bail!("{} was not {what} after {SERVER_TIMEOUT:?}", self.name)
     }
 
     /// Waits for the child to exit; kills it after `limit` and returns an error.
@@ -111,7 +111,7 @@ impl Running {
     pub fn stop(mut self, signal: Signal) -> Result<Finished> {
         // The child may have ended by itself (a one-shot server).
         let _ = kill(self.pid(), signal);
-        if self.wait(PATIENCE, POLL)?.is_none() {
+        if self.wait(SERVER_TIMEOUT, POLL)?.is_none() {
             self.child.kill()?;
         }
         let status = self.child.wait()?;
@@ -158,28 +158,28 @@ pub fn run_timed(command: &mut Command, limit: Duration) -> Result<(Finished, Du
 }
 
 /// Runs `command`; an exit status other than 0 is an error.
-pub fn run_well(command: &mut Command, limit: Duration) -> Result<Finished> {
+pub fn run_checked(command: &mut Command, limit: Duration) -> Result<Finished> {
     let finished = run(command, limit)?;
     ensure!(
         finished.status.success(),
         "{} ended with {}: {}",
         command.get_program().display(),
         finished.status,
-        finished.last_words()
+        finished.last_line()
     );
     Ok(finished)
 }
 
 /// User and system CPU time of all children reaped so far, seconds. Softirq time that is not charged to a process
 /// is not included, whichever tool caused it.
-pub fn cpu_of_children() -> Result<f64> {
+pub fn children_cpu_s() -> Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN).context("getrusage")?;
     let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     Ok(seconds(usage.user_time()) + seconds(usage.system_time()))
 }
 
 /// User and system CPU time of this thread, seconds.
-pub fn cpu_of_thread() -> f64 {
+pub fn thread_cpu_s() -> f64 {
     let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
     getrusage(UsageWho::RUSAGE_THREAD).map_or(0.0, |usage| seconds(usage.user_time()) + seconds(usage.system_time()))
 }
@@ -218,10 +218,10 @@ mod tests {
 
     #[test]
     fn output_and_status_of_a_child_are_kept() {
-        let finished = run(&mut sh("echo out; echo one >&2; echo two >&2; exit 3"), PATIENCE).unwrap();
+        let finished = run(&mut sh("echo out; echo one >&2; echo two >&2; exit 3"), SERVER_TIMEOUT).unwrap();
         assert_eq!(finished.stdout, "out\n");
-        assert_eq!((finished.status.code(), finished.last_words()), (Some(3), "two"));
-        assert!(run_well(&mut sh("exit 1"), PATIENCE).is_err());
+        assert_eq!((finished.status.code(), finished.last_line()), (Some(3), "two"));
+        assert!(run_checked(&mut sh("exit 1"), SERVER_TIMEOUT).is_err());
     }
 
     #[test]
@@ -240,8 +240,8 @@ mod tests {
 
     #[test]
     fn cpu_time_of_reaped_children_is_counted() {
-        let before = cpu_of_children().unwrap();
-        run(&mut sh("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"), PATIENCE).unwrap();
-        assert!(cpu_of_children().unwrap() > before);
+        let before = children_cpu_s().unwrap();
+        run(&mut sh("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done"), SERVER_TIMEOUT).unwrap();
+        assert!(children_cpu_s().unwrap() > before);
     }
 }

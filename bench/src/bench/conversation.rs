@@ -31,7 +31,7 @@ struct Tap {
 struct Segment<'a> {
     time_ns: u64,
     /// Time for the TCP timestamp option, if not `time_ns`; it is the same at both taps.
-    stamped_ns: Option<u64>,
+    timestamp_option_ns: Option<u64>,
     /// Number of the connection; `from_server` is its direction.
     flow: u32,
     from_server: bool,
@@ -63,7 +63,7 @@ impl Tap {
             options.extend([1, 1]);
         }
         options.extend([1, 1, 8, 10]);
-        let stamp = (segment.stamped_ns.unwrap_or(time_ns) / 1_000_000) as u32;
+        let stamp = (segment.timestamp_option_ns.unwrap_or(time_ns) / 1_000_000) as u32;
         options.extend(stamp.to_be_bytes());
         options.extend(stamp.wrapping_sub(1).to_be_bytes());
         if !segment.sack.is_empty() {
@@ -111,62 +111,67 @@ impl Tap {
 
 /// The taps of a bulk capture: at the sender, and optionally at the receiver.
 struct Taps {
-    near: Tap,
-    far: Option<Tap>,
-    /// Segments not yet written to the far tap, which sees data later than the near tap and ACKs earlier.
-    held: BinaryHeap<Held>,
+    local: Tap,
+    remote: Option<Tap>,
+    /// Segments not yet written to the remote tap, which sees data later than the local tap and ACKs earlier.
+    pending: BinaryHeap<PendingSegment>,
     order: u64,
 }
 
-/// A segment pending for the far tap; the earliest is popped first.
-struct Held {
+/// A segment pending for the remote tap; the earliest is popped first.
+struct PendingSegment {
     time_ns: u64,
     order: u64,
     segment: Segment<'static>,
     sack: Vec<(u32, u32)>,
 }
 
-impl PartialEq for Held {
+impl PartialEq for PendingSegment {
     fn eq(&self, other: &Self) -> bool {
         self.order == other.order
     }
 }
 
-impl Eq for Held {}
+impl Eq for PendingSegment {}
 
-impl PartialOrd for Held {
+impl PartialOrd for PendingSegment {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Held {
+impl Ord for PendingSegment {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (other.time_ns, other.order).cmp(&(self.time_ns, self.order))
     }
 }
 
 impl Taps {
-    /// Writes a segment to the near tap, and to the far tap unless it is lost between them.
+    /// Writes a segment to the local tap, and to the remote tap unless it is lost between them.
     fn write(&mut self, segment: &Segment<'_>, lost: bool) -> Result<()> {
-        self.near.write(segment)?;
-        if self.far.is_some() && !lost {
-            let half = BULK_ROUND_TRIP_NS / 2;
+        self.local.write(segment)?;
+        if self.remote.is_some() && !lost {
+            let half = BULK_RTT_NS / 2;
             let time_ns = if segment.from_server { segment.time_ns - half } else { segment.time_ns + half };
             self.order += 1;
-            let kept = Segment { time_ns, stamped_ns: Some(segment.time_ns), sack: &[], ..*segment };
-            self.held.push(Held { time_ns, order: self.order, segment: kept, sack: segment.sack.to_vec() });
+            let kept = Segment { time_ns, timestamp_option_ns: Some(segment.time_ns), sack: &[], ..*segment };
+            self.pending.push(PendingSegment {
+                time_ns,
+                order: self.order,
+                segment: kept,
+                sack: segment.sack.to_vec(),
+            });
             self.release(segment.time_ns.saturating_sub(half))?;
         }
         Ok(())
     }
 
-    /// Writes the segments that passed the far tap before `until_ns`.
+    /// Writes the segments that passed the remote tap before `until_ns`.
     fn release(&mut self, until_ns: u64) -> Result<()> {
-        let Some(far) = &mut self.far else { return Ok(()) };
-        while self.held.peek().is_some_and(|held| held.time_ns < until_ns) {
-            if let Some(Held { segment, sack, .. }) = self.held.pop() {
-                far.write(&Segment { sack: &sack, ..segment })?;
+        let Some(remote) = &mut self.remote else { return Ok(()) };
+        while self.pending.peek().is_some_and(|pending| pending.time_ns < until_ns) {
+            if let Some(PendingSegment { segment, sack, .. }) = self.pending.pop() {
+                remote.write(&Segment { sack: &sack, ..segment })?;
             }
         }
         Ok(())
@@ -174,13 +179,13 @@ impl Taps {
 
     fn finish(mut self) -> Result<u64> {
         self.release(u64::MAX)?;
-        let far = self.far.map_or(Ok(0), Tap::finish)?;
-        Ok(self.near.finish()? + far)
+        let remote = self.remote.map_or(Ok(0), Tap::finish)?;
+        Ok(self.local.finish()? + remote)
     }
 }
 
 /// RTT of the bulk capture, nanoseconds.
-const BULK_ROUND_TRIP_NS: u64 = 10_000_000;
+const BULK_RTT_NS: u64 = 10_000_000;
 
 /// Contents of a bulk capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -192,13 +197,13 @@ pub struct Bulk {
 }
 
 /// Writes one connection at 10 Gb/s over 10 ms with `segments` data segments; one in ten thousand is lost after
-/// the near tap and repaired by SACK. The capture at the receiver is optional.
-pub fn bulk(near: &Path, far: Option<&Path>, segments: u64) -> Result<Bulk> {
+/// the local tap and repaired by SACK. The capture at the receiver is optional.
+pub fn bulk(local: &Path, remote: Option<&Path>, segments: u64) -> Result<Bulk> {
     const GAP_NS: u64 = 1_230;
-    const ROUND_TRIP_NS: u64 = BULK_ROUND_TRIP_NS;
+    const RTT_NS: u64 = BULK_RTT_NS;
     const WINDOW: u64 = 10_000;
-    let far = far.map(Tap::new).transpose()?;
-    let mut tap = Taps { near: Tap::new(near)?, far, held: BinaryHeap::new(), order: 0 };
+    let remote = remote.map(Tap::new).transpose()?;
+    let mut tap = Taps { local: Tap::new(local)?, remote, pending: BinaryHeap::new(), order: 0 };
     let mut random = SplitMix64::new(7);
     let base = 4_000_000_000_u32;
     let number = |segment: u64| base.wrapping_add(1).wrapping_add((segment * u64::from(SEGMENT)) as u32);
@@ -206,12 +211,12 @@ pub fn bulk(near: &Path, far: Option<&Path>, segments: u64) -> Result<Bulk> {
     let data = Segment { acknowledgement: 901, flags: ACK, payload: SEGMENT, window: 512, ..Segment::default() };
     let bare = Segment { from_server: true, sequence: 901, flags: ACK, window: 60_000, ..Segment::default() };
     tap.write(&Segment { time_ns: now, sequence: base, flags: SYN, payload: 0, acknowledgement: 0, ..data }, false)?;
-    now += ROUND_TRIP_NS;
+    now += RTT_NS;
     let answer = Segment { sequence: 900, acknowledgement: number(0), flags: SYN | ACK, ..bare };
     tap.write(&Segment { time_ns: now, ..answer }, false)?;
     now += 20_000;
     tap.write(&Segment { time_ns: now, sequence: number(0), payload: 0, ..data }, false)?;
-    // Pending ACKs, ordered by the time at which they pass the near tap.
+    // Pending ACKs, ordered by the time at which they pass the local tap.
     let mut back: BinaryHeap<Reverse<(u64, u64)>> = BinaryHeap::new();
     let mut beyond: BTreeMap<u64, u64> = BTreeMap::new();
     let (mut next, mut expected, mut acked, mut unacked) = (0_u64, 0_u64, 0_u64, 0_u32);
@@ -223,7 +228,7 @@ pub fn bulk(near: &Path, far: Option<&Path>, segments: u64) -> Result<Bulk> {
             let lost = random.below(10_000) == 0;
             tap.write(&Segment { time_ns: now, sequence: number(next), identification, ..data }, lost)?;
             if !lost {
-                back.push(Reverse((now + ROUND_TRIP_NS, next)));
+                back.push(Reverse((now + RTT_NS, next)));
             }
             next += 1;
             now += GAP_NS;
@@ -263,7 +268,7 @@ pub fn bulk(near: &Path, far: Option<&Path>, segments: u64) -> Result<Bulk> {
             now += 500;
             tap.write(&Segment { time_ns: now, sequence: number(expected), identification, ..data }, false)?;
             retransmits += 1;
-            back.push(Reverse((now + ROUND_TRIP_NS, expected)));
+            back.push(Reverse((now + RTT_NS, expected)));
         }
     }
     Ok(Bulk { frames: tap.finish()?, retransmits })
@@ -271,7 +276,7 @@ pub fn bulk(near: &Path, far: Option<&Path>, segments: u64) -> Result<Bulk> {
 
 /// Writes `flows` connections of about twenty packets each, 20,000 at a time.
 pub fn many(path: &Path, flows: u32) -> Result<u64> {
-    const AT_ONCE: u64 = 20_000;
+    const MAX_CONCURRENT_FLOWS: u64 = 20_000;
     let mut tap = Tap::new(path)?;
     let mut random = SplitMix64::new(11);
     let mut now = 1_700_000_000_000_000_000_u64;
@@ -279,7 +284,7 @@ pub fn many(path: &Path, flows: u32) -> Result<u64> {
     let mut live: Vec<(u32, u32)> = Vec::new();
     let mut begun = 0;
     loop {
-        while (live.len() as u64) < AT_ONCE && begun < flows {
+        while (live.len() as u64) < MAX_CONCURRENT_FLOWS && begun < flows {
             live.push((begun, 0));
             begun += 1;
         }

@@ -181,7 +181,7 @@ pub fn run(options: &Options) -> Result<()> {
     for warning in machine.warnings() {
         println!("warning: {warning}");
     }
-    warn_of_old(&date(), &bench.tools);
+    warn_about_outdated(&date(), &bench.tools);
     let save = |rows: &[Row], hostile: &[AttackRow]| {
         let document = Document {
             schema: "landspeed.bench/1",
@@ -202,7 +202,7 @@ pub fn run(options: &Options) -> Result<()> {
     for (name, build) in cases::ALL.iter().filter(|(name, _)| is_chosen(name)) {
         println!("\n{name}");
         bench.restore_congestion_control();
-        rows.extend(build(&bench, name).play(rounds));
+        rows.extend(build(&bench, name).run_rounds(rounds));
         save(&rows, &attacks)?;
     }
     let chosen: Vec<_> = hostile::ALL.iter().filter(|attack| is_chosen(attack.name)).collect();
@@ -212,7 +212,7 @@ pub fn run(options: &Options) -> Result<()> {
         let hostile = Hostile::new(ours, iperf3)?;
         for attack in chosen {
             println!("\n{}", attack.name);
-            attacks.push(hostile.play(attack, rounds));
+            attacks.push(hostile.run_rounds(attack, rounds));
             save(&rows, &attacks)?;
         }
     }
@@ -222,9 +222,9 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 /// Warns about rivals whose source is more than a year old.
-fn warn_of_old(today: &str, tools: &Tools) {
+fn warn_about_outdated(today: &str, tools: &Tools) {
     let built = rivals::built();
-    for rival in built.iter().filter(|rival| rival.is_old(today)) {
+    for rival in built.iter().filter(|rival| rival.is_outdated(today)) {
         let date = rival.date.as_deref().unwrap_or_default();
         println!("warning: {} is of {date}, more than a year ago: `cargo xtask bench rivals`", rival.name);
     }
@@ -236,7 +236,7 @@ fn warn_of_old(today: &str, tools: &Tools) {
 }
 
 /// Environment variable that is set in the process started by [`isolate_network`].
-const ALONE: &str = "LANDSPEED_BENCH_ALONE";
+const ISOLATED_VARIABLE: &str = "LANDSPEED_BENCH_ALONE";
 
 /// Shell script that prepares the namespace and runs the remaining arguments. Slurm resolves even 127.0.0.1 only
 /// if an interface other than loopback has an address.
@@ -246,7 +246,7 @@ const SETUP: &str = "\"$0\" link set lo up && \"$0\" link add veth0 type veth pe
 /// Moves this run into a new network namespace, where no other traffic is in the kernel's counters. Without root
 /// it does nothing. Returns whether the run is isolated.
 fn isolate_network(binary: &Result<PathBuf, String>) -> Result<bool> {
-    if std::env::var_os(ALONE).is_some() {
+    if std::env::var_os(ISOLATED_VARIABLE).is_some() {
         return Ok(true);
     }
     let (Some(unshare), Some(ip)) = (machine::find("unshare"), machine::find("ip")) else { return Ok(false) };
@@ -259,7 +259,7 @@ fn isolate_network(binary: &Result<PathBuf, String>) -> Result<bool> {
         .arg(ip)
         .arg(std::env::current_exe()?)
         .args(std::env::args_os().skip(1))
-        .env(ALONE, "1");
+        .env(ISOLATED_VARIABLE, "1");
     if let (Ok(binary), false) = (binary, std::env::args_os().any(|argument| argument == "--binary")) {
         command.arg("--binary").arg(binary);
     }

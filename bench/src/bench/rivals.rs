@@ -77,7 +77,7 @@ const CRATES: &[(&str, Option<&str>)] = &[("xfr", None), ("rattan", Some("0.1.1"
 
 /// Version and date of a built rival.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Built {
+pub struct BuiltVersion {
     /// Name of the rival.
     pub name: String,
     /// Git commit, or the version of a published crate.
@@ -86,9 +86,9 @@ pub struct Built {
     pub date: Option<String>,
 }
 
-impl Built {
+impl BuiltVersion {
     /// Whether the source is more than a year old on `today` (`YYYY-MM-DD`).
-    pub fn is_old(&self, today: &str) -> bool {
+    pub fn is_outdated(&self, today: &str) -> bool {
         let year_before =
             |date: &str| Some(format!("{:04}{}", date.get(..4)?.parse::<u32>().ok()? - 1, date.get(4..)?));
         let limit = year_before(today);
@@ -106,7 +106,7 @@ pub fn programs() -> PathBuf {
 }
 
 /// Returns the rivals built here.
-pub fn built() -> Vec<Built> {
+pub fn built() -> Vec<BuiltVersion> {
     let list = std::fs::read_to_string(directory().join("built.json")).ok();
     list.and_then(|list| serde_json::from_str(&list).ok()).unwrap_or_default()
 }
@@ -125,13 +125,13 @@ pub fn run(options: &Options) -> Result<()> {
     let mut failed = Vec::new();
     for source in SOURCES.iter().filter(|source| is_chosen(source.name)) {
         match build(source, options.mirror.as_deref()) {
-            Ok(built) => note(&mut list, built)?,
+            Ok(built) => record_build(&mut list, built)?,
             Err(error) => failed.push(format!("{}: {error:#}", source.name)),
         }
     }
     for (name, version) in CRATES.iter().filter(|(name, _)| is_chosen(name)) {
         match install(name, *version) {
-            Ok(built) => note(&mut list, built)?,
+            Ok(built) => record_build(&mut list, built)?,
             Err(error) => failed.push(format!("{name}: {error:#}")),
         }
     }
@@ -139,14 +139,14 @@ pub fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn note(list: &mut Vec<Built>, built: Built) -> Result<()> {
+fn record_build(list: &mut Vec<BuiltVersion>, built: BuiltVersion) -> Result<()> {
     println!("{} {} {}", built.name, built.version, built.date.as_deref().unwrap_or(""));
     list.retain(|other| other.name != built.name);
     list.push(built);
     super::write(&directory().join("built.json"), &serde_json::to_string_pretty(&list)?)
 }
 
-fn build(source: &Source, mirror: Option<&Path>) -> Result<Built> {
+fn build(source: &Source, mirror: Option<&Path>) -> Result<BuiltVersion> {
     let tree = directory().join("src").join(source.name);
     clone(source.repository, mirror, &tree)?;
     for (path, repository) in source.inside {
@@ -170,7 +170,7 @@ fn build(source: &Source, mirror: Option<&Path>) -> Result<Built> {
     }
     let said = output(Command::new("git").current_dir(&tree).args(["log", "-1", "--format=%h %cs"]))?;
     let (version, date) = said.trim().split_once(' ').context("git says no commit")?;
-    Ok(Built { name: source.name.to_owned(), version: version.to_owned(), date: Some(date.to_owned()) })
+    Ok(BuiltVersion { name: source.name.to_owned(), version: version.to_owned(), date: Some(date.to_owned()) })
 }
 
 fn clone(repository: &str, mirror: Option<&Path>, to: &Path) -> Result<()> {
@@ -184,7 +184,7 @@ fn clone(repository: &str, mirror: Option<&Path>, to: &Path) -> Result<()> {
     output(Command::new("git").args(["clone", "--quiet", &from]).arg(to)).map(drop)
 }
 
-fn install(name: &str, version: Option<&str>) -> Result<Built> {
+fn install(name: &str, version: Option<&str>) -> Result<BuiltVersion> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.args(["install", name, "--locked", "--root"]).arg(directory());
@@ -192,7 +192,7 @@ fn install(name: &str, version: Option<&str>) -> Result<Built> {
     let said = output(Command::new(programs().join(name)).arg("--version"))?;
     let first = said.lines().next().unwrap_or_default().trim();
     let version = first.trim_start_matches(name).trim_start();
-    Ok(Built { name: name.to_owned(), version: version.to_owned(), date: None })
+    Ok(BuiltVersion { name: name.to_owned(), version: version.to_owned(), date: None })
 }
 
 /// Returns the output of a command; if it fails, the error contains the end of its output.
@@ -213,9 +213,10 @@ mod tests {
 
     #[test]
     fn sources_older_than_a_year_are_old() {
-        let of = |date: &str| Built { name: "x".to_owned(), version: "1".to_owned(), date: Some(date.to_owned()) };
-        assert!(of("2025-11-22").is_old("2026-11-23"));
-        assert!(!of("2025-11-23").is_old("2026-11-23"));
-        assert!(!Built { date: None, ..of("") }.is_old("2026-11-23"));
+        let of =
+            |date: &str| BuiltVersion { name: "x".to_owned(), version: "1".to_owned(), date: Some(date.to_owned()) };
+        assert!(of("2025-11-22").is_outdated("2026-11-23"));
+        assert!(!of("2025-11-23").is_outdated("2026-11-23"));
+        assert!(!BuiltVersion { date: None, ..of("") }.is_outdated("2026-11-23"));
     }
 }

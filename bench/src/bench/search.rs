@@ -14,9 +14,9 @@ pub struct Probe {
 }
 
 /// Maximum halvings of the rate until a run is loss-free; fast senders need most.
-const HALVINGS: u32 = 12;
+const MAX_HALVINGS: u32 = 12;
 /// Bisection steps between a rate with loss and one without.
-const STEPS: u32 = 5;
+const BISECTION_STEPS: u32 = 5;
 
 /// Result of a search, bits/s of payload.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,7 +24,7 @@ pub struct Highest {
     /// Highest goodput of a loss-free run; 0 if every run had loss.
     pub loss_free_bps: f64,
     /// Goodput of the unlimited run, with or without loss.
-    pub flat_out_bps: f64,
+    pub unlimited_bps: f64,
 }
 
 /// Searches for the highest goodput of a loss-free run: first unlimited, then halving the rate until nothing is
@@ -38,13 +38,13 @@ pub fn highest(mut probe: impl FnMut(Option<f64>) -> Result<Probe>) -> Result<Hi
         if first.lost == 0 { Ok::<_, anyhow::Error>(first) } else { probe(rate) }
     };
     let unlimited = twice(None)?;
-    let flat_out_bps = unlimited.goodput_bps;
+    let unlimited_bps = unlimited.goodput_bps;
     if unlimited.lost == 0 {
-        return Ok(Highest { loss_free_bps: flat_out_bps, flat_out_bps });
+        return Ok(Highest { loss_free_bps: unlimited_bps, unlimited_bps });
     }
     let (mut low, mut high, mut best) = (0.0, unlimited.sent_bps, 0.0_f64);
     let (mut halvings, mut steps) = (0, 0);
-    while steps < STEPS && halvings < HALVINGS {
+    while steps < BISECTION_STEPS && halvings < MAX_HALVINGS {
         let rate = f64::midpoint(low, high);
         let run = twice(Some(rate))?;
         if low > 0.0 {
@@ -59,7 +59,7 @@ pub fn highest(mut probe: impl FnMut(Option<f64>) -> Result<Probe>) -> Result<Hi
             high = rate;
         }
     }
-    Ok(Highest { loss_free_bps: best, flat_out_bps })
+    Ok(Highest { loss_free_bps: best, unlimited_bps })
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
             runs += 1;
             inner(rate)
         });
-        assert_eq!((found.unwrap(), runs), (Highest { loss_free_bps: 5e9, flat_out_bps: 5e9 }, 1));
+        assert_eq!((found.unwrap(), runs), (Highest { loss_free_bps: 5e9, unlimited_bps: 5e9 }, 1));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::files::{Files, Notes, Sync};
 use crate::lookup::Detail;
-use crate::rows::{Arrival, ListedDocument, Row};
+use crate::rows::{ListedDocument, Row, StorageInfo};
 use crate::{ArchiveError, Id, Query, Reading, id, index, lookup, rows};
 
 /// An archive of results in a directory.
@@ -48,7 +48,7 @@ pub struct Limits {
     /// Number: keep this many of the newest documents.
     pub keep: Option<u64>,
     /// Size: remove the oldest documents until the files of the archive take at most this many bytes.
-    pub most_bytes: Option<u64>,
+    pub max_bytes: Option<u64>,
     /// Only documents of these kinds; empty for all.
     pub kinds: Vec<String>,
     /// Whether tagged documents are removed too.
@@ -101,7 +101,7 @@ impl Archive {
         }
         let files = Files::new(directory.to_owned());
         if !files.index().exists() && !directory.join("documents").is_dir() {
-            return Err(ArchiveError::Absent { path: directory.to_owned() });
+            return Err(ArchiveError::NoArchive { path: directory.to_owned() });
         }
         let index_path = files.index();
         if !index_path.exists() {
@@ -217,7 +217,7 @@ impl Archive {
         for Prepared { id, reading, bytes, notes } in prepared {
             let is_new = match reading {
                 Some(reading) => {
-                    rows::insert(&transaction, &id, &reading, &Arrival { stored_ns, bytes, notes: &notes })
+                    rows::insert(&transaction, &id, &reading, &StorageInfo { stored_ns, bytes, notes: &notes })
                         .map_err(&explain)?
                 }
                 None => false,
@@ -229,11 +229,11 @@ impl Archive {
     }
 
     /// Adds a document that is stored as a file to the index, with its notes.
-    pub(crate) fn adopt(&self, id: &Id, bytes: &[u8]) -> Result<bool, ArchiveError> {
+    pub(crate) fn add_to_index(&self, id: &Id, bytes: &[u8]) -> Result<bool, ArchiveError> {
         let reading = Reading::of(bytes)?;
         let notes = self.files.read_notes(id).unwrap_or_default();
-        let stored_ns = rows::written_ns(&self.files.document(id));
-        let arrival = Arrival { stored_ns, bytes: bytes.len(), notes: &notes };
+        let stored_ns = rows::modified_ns(&self.files.document(id));
+        let arrival = StorageInfo { stored_ns, bytes: bytes.len(), notes: &notes };
         rows::insert(&self.index, id, &reading, &arrival).map_err(self.explain())
     }
 
@@ -361,7 +361,7 @@ impl Archive {
         let sized: Vec<Pruned> = all
             .into_iter()
             .map(|document| Pruned {
-                file_bytes: if limits.most_bytes.is_some() { size(&document.id) } else { 0 },
+                file_bytes: if limits.max_bytes.is_some() { size(&document.id) } else { 0 },
                 document,
             })
             .collect();
@@ -379,7 +379,7 @@ impl Archive {
                 .older_than
                 .is_some_and(|span| age(&pruned.document) < now_ns.saturating_sub(span.get() as i64));
             let beyond = limits.keep.is_some_and(|keep| newer >= keep);
-            let large = limits.most_bytes.is_some_and(|most| total > most);
+            let large = limits.max_bytes.is_some_and(|most| total > most);
             if old || beyond || large {
                 pruned.file_bytes = size(&pruned.document.id);
                 total = total.saturating_sub(pruned.file_bytes);
@@ -406,14 +406,14 @@ impl Archive {
                 self.files.remove(id)?;
             }
         }
-        self.forget_sets()
+        self.remove_unused_sets()
     }
 
     /// Removes sets of settings that no record refers to.
-    pub(crate) fn forget_sets(&self) -> Result<(), ArchiveError> {
-        const UNUSED: &str = "DELETE FROM sets WHERE seq NOT IN (SELECT settings FROM records WHERE settings IS NOT NULL \
+    pub(crate) fn remove_unused_sets(&self) -> Result<(), ArchiveError> {
+        const DELETE_UNUSED: &str = "DELETE FROM sets WHERE seq NOT IN (SELECT settings FROM records WHERE settings IS NOT NULL \
                               UNION SELECT facts FROM records WHERE facts IS NOT NULL)";
-        self.index.execute(UNUSED, []).map(drop).map_err(self.explain())
+        self.index.execute(DELETE_UNUSED, []).map(drop).map_err(self.explain())
     }
 
     /// Path of a document's series file, if it exists.

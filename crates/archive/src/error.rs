@@ -11,7 +11,7 @@ use thiserror::Error;
 pub enum ArchiveError {
     /// There is no archive at this path.
     #[error("there is no archive in {}", path.display())]
-    Absent {
+    NoArchive {
         /// Expected path of the archive.
         path: PathBuf,
     },
@@ -91,7 +91,7 @@ impl ArchiveError {
     /// Advice: one line that begins with a verb, without a final full stop.
     pub fn advice(&self) -> Option<String> {
         Some(match self {
-            Self::Absent { .. } => {
+            Self::NoArchive { .. } => {
                 "Run a measurement, or `landspeed archive import FILE`; LANDSPEED_ARCHIVE names another directory"
                     .to_owned()
             }

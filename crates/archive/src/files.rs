@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::{ArchiveError, Id};
 
 /// Maximum size of a document, bytes, so that a small compressed file cannot fill the memory.
-pub const MOST_BYTES: u64 = 1 << 30;
+pub const MAX_DOCUMENT_BYTES: u64 = 1 << 30;
 
 /// Data about a document that it does not contain itself: its tags and its source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,11 +138,11 @@ impl Files {
     }
 }
 
-/// Decompresses gzip data; fails beyond [`MOST_BYTES`].
+/// Decompresses gzip data; fails beyond [`MAX_DOCUMENT_BYTES`].
 pub fn unpack(packed: impl io::Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    GzDecoder::new(packed).take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_BYTES {
+    GzDecoder::new(packed).take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_DOCUMENT_BYTES {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has more than 1 GiB"));
     }
     Ok(bytes)

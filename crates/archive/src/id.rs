@@ -12,7 +12,7 @@ pub struct Id(String);
 
 impl Id {
     /// Number of hex digits shown in lists; unique among millions of documents.
-    pub const SHORT: usize = 10;
+    pub const SHORT_LEN: usize = 10;
 
     /// Computes the id of a document.
     pub fn of(bytes: &[u8]) -> Self {
@@ -34,9 +34,9 @@ impl Id {
         &self.0
     }
 
-    /// The first [`Id::SHORT`] digits.
+    /// The first [`Id::SHORT_LEN`] digits.
     pub fn short(&self) -> &str {
-        &self.0[..Self::SHORT]
+        &self.0[..Self::SHORT_LEN]
     }
 
     /// The first two digits: the name of the document's directory.

@@ -32,7 +32,7 @@ pub use archive::{Archive, Limits, Pruned, Stored, TagChange};
 pub use error::ArchiveError;
 pub use export::{csv, openmetrics};
 pub use id::Id;
-pub use location::{Location, SETTING};
+pub use location::{ENV_VARIABLE, Location};
 pub use query::{Condition, Operator, Query, QueryError};
 pub use reading::{Reading, inflate};
 pub use rows::{ListedDocument, Row};

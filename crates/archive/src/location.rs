@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Environment variable: a directory, or `off`.
-pub const SETTING: &str = "LANDSPEED_ARCHIVE";
+pub const ENV_VARIABLE: &str = "LANDSPEED_ARCHIVE";
 
 /// Location where results are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Location {
 
     fn from(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-        if let Some(value) = set(SETTING) {
+        if let Some(value) = set(ENV_VARIABLE) {
             return if value == "off" { Self::Off } else { Self::Directory(value.into()) };
         }
         // As specified, relative paths in XDG_DATA_HOME are invalid and ignored.
@@ -51,9 +51,9 @@ mod tests {
         assert_eq!(with(&[home]), directory("/home/ada/.local/share/landspeed/archive"));
         assert_eq!(with(&[home, ("XDG_DATA_HOME", "/data")]), directory("/data/landspeed/archive"));
         assert_eq!(with(&[home, ("XDG_DATA_HOME", "data")]), with(&[home]));
-        assert_eq!(with(&[home, (SETTING, "/srv/results")]), directory("/srv/results"));
-        assert_eq!(with(&[home, (SETTING, "off")]), Location::Off);
-        assert_eq!(with(&[home, (SETTING, "")]), with(&[home]));
+        assert_eq!(with(&[home, (ENV_VARIABLE, "/srv/results")]), directory("/srv/results"));
+        assert_eq!(with(&[home, (ENV_VARIABLE, "off")]), Location::Off);
+        assert_eq!(with(&[home, (ENV_VARIABLE, "")]), with(&[home]));
         assert_eq!(with(&[]), Location::Unknown);
     }
 }

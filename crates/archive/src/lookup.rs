@@ -19,15 +19,15 @@ pub enum Detail {
 
 /// SQL conditions with their values.
 #[derive(Default)]
-struct Clauses {
+struct SqlConditions {
     clauses: Vec<String>,
     values: Vec<Value>,
 }
 
-impl Clauses {
+impl SqlConditions {
     fn of(query: &Query) -> Self {
         let mut clauses = Self::default();
-        if !query.wants_summaries() {
+        if !query.includes_summaries() {
             clauses.clauses.push("r.summary = 0".to_owned());
         }
         // A record has only one kind, verdict and status, so several of these conditions are alternatives.
@@ -149,7 +149,7 @@ pub fn find(
     limit: Option<u64>,
     detail: Detail,
 ) -> rusqlite::Result<Vec<Row>> {
-    let clauses = Clauses::of(query);
+    let clauses = SqlConditions::of(query);
     let limit = limit.map_or_else(String::new, |limit| format!(" LIMIT {limit}"));
     let sql =
         format!("SELECT {}{FROM}{} ORDER BY r.started DESC, r.seq DESC{limit}", rows::selected(), clauses.sql());
@@ -169,7 +169,7 @@ pub fn find(
 
 /// Returns the number of matching records.
 pub fn count(connection: &Connection, query: &Query) -> rusqlite::Result<u64> {
-    let clauses = Clauses::of(query);
+    let clauses = SqlConditions::of(query);
     // Join documents only if a condition needs them.
     let from = if clauses.sql().contains("d.") { FROM } else { " FROM records r" };
     let sql = format!("SELECT count(*){from}{}", clauses.sql());
@@ -183,7 +183,7 @@ pub fn documents(
     query: &Query,
     limit: Option<u64>,
 ) -> rusqlite::Result<Vec<rows::ListedDocument>> {
-    let clauses = Clauses::of(query);
+    let clauses = SqlConditions::of(query);
     // Without conditions, sets and experiments are listed like other documents.
     let which = if query.is_all() {
         String::new()

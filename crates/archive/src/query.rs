@@ -229,7 +229,7 @@ impl Query {
 
     /// Whether to include records that repeat others (of sets and experiments): if the query names their kind or an
     /// id.
-    pub(crate) fn wants_summaries(&self) -> bool {
+    pub(crate) fn includes_summaries(&self) -> bool {
         self.conditions.iter().any(|condition| match condition {
             Condition::Kind(kind) => kind == "labset" || kind == "sweep",
             Condition::Id(_) => true,
@@ -313,7 +313,7 @@ impl fmt::Display for Query {
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut key = |key: &str, value: &str| write!(f, "{key}={}", value.replace(',', "\\,"));
-        let time = |ns: i64| humantime::format_rfc3339(crate::rows::moment(ns)).to_string();
+        let time = |ns: i64| humantime::format_rfc3339(crate::rows::system_time(ns)).to_string();
         match self {
             Self::Id(value) => key("id", value),
             Self::Kind(value) => key("kind", value),

@@ -83,8 +83,8 @@ impl Reading {
     pub fn of(bytes: &[u8]) -> Result<Self, ArchiveError> {
         match Document::read(bytes) {
             Ok(document) => Ok(Self::of_document(bytes, document)),
-            Err(ReadError::Newer { .. } | ReadError::UnknownKind(_)) if is_landspeed(bytes) => {
-                Ok(Self::of_later(bytes))
+            Err(ReadError::NewerVersion { .. } | ReadError::UnknownKind(_)) if is_landspeed(bytes) => {
+                Ok(Self::from_newer_schema(bytes))
             }
             Err(ReadError::NoSchema | ReadError::NotJson(_) | ReadError::UnknownKind(_)) => {
                 let foreign = foreign::read(bytes).map_err(|why| ArchiveError::NoResult(why.to_string()))?;
@@ -123,7 +123,7 @@ impl Reading {
         }
     }
 
-    fn of_later(bytes: &[u8]) -> Self {
+    fn from_newer_schema(bytes: &[u8]) -> Self {
         let head: Head = serde_json::from_slice(bytes).unwrap_or_default();
         let record = head.record();
         let schema = head.schema.clone().unwrap_or_default();
@@ -171,7 +171,7 @@ impl Head {
     fn record(&self) -> Record {
         let version = self.landspeed.as_ref().and_then(|build| build.version.clone());
         let mut record =
-            Record::unmeasured(format!("landspeed {}", version.unwrap_or_default()).trim_end().to_owned());
+            Record::without_figures(format!("landspeed {}", version.unwrap_or_default()).trim_end().to_owned());
         record.started = self.started();
         record.title = self.name.clone().or_else(|| self.capture.as_ref()?.file.clone());
         record.status = RecordStatus::Complete;

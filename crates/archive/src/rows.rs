@@ -60,17 +60,17 @@ pub struct ListedDocument {
 
 /// Parses an RFC 3339 time; returns nanoseconds since the Unix epoch.
 pub fn nanoseconds(text: &str) -> Option<i64> {
-    let moment = humantime::parse_rfc3339_weak(text).ok()?;
-    i64::try_from(moment.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
+    let system_time = humantime::parse_rfc3339_weak(text).ok()?;
+    i64::try_from(system_time.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
 }
 
 /// Converts nanoseconds since the Unix epoch; earlier times become the epoch.
-pub fn moment(ns: i64) -> SystemTime {
+pub fn system_time(ns: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_nanos(u64::try_from(ns).unwrap_or(0))
 }
 
 /// Data about a document in addition to its contents.
-pub struct Arrival<'a> {
+pub struct StorageInfo<'a> {
     /// Time of storing, nanoseconds since the Unix epoch.
     pub stored_ns: i64,
     /// Uncompressed size, bytes.
@@ -80,7 +80,12 @@ pub struct Arrival<'a> {
 }
 
 /// Adds a document and its records. Returns whether the document is new.
-pub fn insert(connection: &Connection, id: &Id, reading: &Reading, arrival: &Arrival<'_>) -> rusqlite::Result<bool> {
+pub fn insert(
+    connection: &Connection,
+    id: &Id,
+    reading: &Reading,
+    arrival: &StorageInfo<'_>,
+) -> rusqlite::Result<bool> {
     let added = connection
         .prepare_cached(
             "INSERT OR IGNORE INTO documents (id, kind, schema, started, stored, title, tool, bytes, command, source, understood)
@@ -212,7 +217,7 @@ pub fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<(Row, Option<i64>, Opti
     for (i, metric) in Metric::ALL.into_iter().enumerate() {
         figures.set(metric, row.get(22 + i)?);
     }
-    let mut record = Record::unmeasured(row.get(14)?);
+    let mut record = Record::without_figures(row.get(14)?);
     record.started = row.get(4)?;
     record.title = row.get(5)?;
     record.flow = row.get(6)?;
@@ -287,7 +292,7 @@ fn confidence(word: &str) -> Option<Confidence> {
 }
 
 /// Modification time of a file, nanoseconds since the Unix epoch.
-pub fn written_ns(path: &Path) -> i64 {
+pub fn modified_ns(path: &Path) -> i64 {
     let modified = std::fs::metadata(path).and_then(|facts| facts.modified()).ok();
     let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     since.and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(0)

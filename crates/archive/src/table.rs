@@ -36,7 +36,7 @@ impl Column {
 
 /// Minimum number of rows for compression: for smaller tables an encoder of 300 KB per column would save a few
 /// bytes, because dictionaries and runs are short already.
-const WORTH_COMPRESSING: usize = 10_000;
+const MIN_COMPRESSED_ROWS: usize = 10_000;
 
 /// Encodes columns of equal length as a Parquet file.
 pub fn write(name: &str, columns: &[Column]) -> Result<Vec<u8>, ArchiveError> {
@@ -53,7 +53,7 @@ fn encode(name: &str, columns: &[Column]) -> Result<Vec<u8>, ParquetError> {
     let fields = fields.collect::<Vec<_>>().concat();
     let schema = Arc::new(parse_message_type(&format!("message {name} {{{fields}}}"))?);
     let compression = match columns.first().map_or(0, Column::len) {
-        WORTH_COMPRESSING.. => Compression::GZIP(GzipLevel::try_new(1)?),
+        MIN_COMPRESSED_ROWS.. => Compression::GZIP(GzipLevel::try_new(1)?),
         _ => Compression::UNCOMPRESSED,
     };
     let properties = WriterProperties::builder()

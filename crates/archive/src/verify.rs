@@ -61,7 +61,7 @@ impl Archive {
         }
         self.index.execute_batch("COMMIT").map_err(self.explain())?;
         self.verify_rows(&mut found)?;
-        self.forget_sets()?;
+        self.remove_unused_sets()?;
         found.damaged.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(found)
     }
@@ -72,7 +72,7 @@ impl Archive {
     /// If there is no archive, or the directory cannot be read or written.
     pub fn rebuild(directory: &Path) -> Result<Verification, ArchiveError> {
         if !directory.join("documents").is_dir() && !directory.join("index.sqlite").exists() {
-            return Err(ArchiveError::Absent { path: directory.to_owned() });
+            return Err(ArchiveError::NoArchive { path: directory.to_owned() });
         }
         let beside = directory.join(format!("index.sqlite.{}.part", std::process::id()));
         let companions = |path: &Path| {
@@ -152,7 +152,7 @@ impl Archive {
             return Ok(());
         }
         let Some(id) = name.strip_suffix(".json.gz").and_then(Id::parse) else {
-            found.damaged.push(self.set_aside(path, &name, "its name is no id".to_owned())?);
+            found.damaged.push(self.quarantine(path, &name, "its name is no id".to_owned())?);
             return Ok(());
         };
         let damage = match self.files.read_document(&id) {
@@ -165,14 +165,14 @@ impl Archive {
             Err(_) if !path.exists() => return Ok(()),
             Err(why) => return Err(why),
         };
-        found.damaged.push(self.set_aside(path, id.as_str(), damage)?);
-        self.forget(&id)
+        found.damaged.push(self.quarantine(path, id.as_str(), damage)?);
+        self.remove_from_index(&id)
     }
 
     fn verify_document(&self, id: &Id, bytes: &[u8], found: &mut Verification) -> Result<(), ArchiveError> {
         match rows::sequence(&self.index, id).map_err(self.explain())? {
             None => {
-                self.adopt(id, bytes)?;
+                self.add_to_index(id, bytes)?;
                 found.adopted += 1;
             }
             Some(document) => self.verify_tags(id, document)?,
@@ -219,13 +219,13 @@ impl Archive {
         Ok(())
     }
 
-    fn forget(&self, id: &Id) -> Result<(), ArchiveError> {
+    fn remove_from_index(&self, id: &Id) -> Result<(), ArchiveError> {
         self.index.execute("DELETE FROM documents WHERE id = ?1", [id.as_str()]).map_err(self.explain())?;
         remove(&self.files.series(id))
     }
 
     /// Moves a damaged file to `damaged/`.
-    fn set_aside(&self, path: &Path, id: &str, why: String) -> Result<Damage, ArchiveError> {
+    fn quarantine(&self, path: &Path, id: &str, why: String) -> Result<Damage, ArchiveError> {
         let moved_to = Path::new("damaged").join(path.file_name().unwrap_or_default());
         let directory = self.files.root().join("damaged");
         fs::create_dir_all(&directory).map_err(ArchiveError::file("create", &directory))?;
@@ -243,7 +243,7 @@ fn is_unfinished(path: &Path) -> bool {
 fn is_abandoned(path: &Path, name: &str) -> bool {
     let pid = name.rsplit('.').nth(2).and_then(|pid| pid.parse::<u32>().ok());
     let runs = pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists());
-    let age_ns = (clock::realtime_ns() as i64).saturating_sub(rows::written_ns(path));
+    let age_ns = (clock::realtime_ns() as i64).saturating_sub(rows::modified_ns(path));
     !runs || age_ns > UNFINISHED_AGE.as_nanos() as i64
 }
 

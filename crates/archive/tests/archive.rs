@@ -224,7 +224,7 @@ fn file_at_the_archive_path_is_refused() {
     }
     assert!(matches!(Archive::open_existing(&file), Err(ArchiveError::NotADirectory { .. })));
     let nothing = directory.path().join("nothing");
-    assert!(matches!(Archive::open_existing(&nothing), Err(ArchiveError::Absent { .. })));
+    assert!(matches!(Archive::open_existing(&nothing), Err(ArchiveError::NoArchive { .. })));
     assert!(!nothing.exists());
 }
 
@@ -266,7 +266,7 @@ fn pruning_keeps_tagged_documents() {
     assert_eq!(named(&archive, &year), std::slice::from_ref(&old));
     let keep_two = Limits { keep: Some(2), ..Limits::default() };
     assert_eq!(named(&archive, &keep_two), [old.clone(), ids[0].clone()]);
-    let nothing = Limits { most_bytes: Some(0), tagged: true, ..Limits::default() };
+    let nothing = Limits { max_bytes: Some(0), tagged: true, ..Limits::default() };
     assert_eq!(named(&archive, &nothing).len(), 5);
     archive.remove(&[old]).expect("it is removed");
     assert_eq!(archive.count_documents().expect("an index"), 4);

@@ -90,7 +90,7 @@ impl<'a> Path<'a> {
                 "min(BDP / flows, 65535 × 2^14)",
                 "RFC 7323 section 2.3",
             )
-            .noted(window_note),
+            .with_note(window_note),
             item(
                 "flow-rate-ceiling",
                 "max rate of one TCP flow (1 GiB window)",
@@ -107,7 +107,7 @@ impl<'a> Path<'a> {
                 "⌈BDP / (65535 × 2^14)⌉",
                 "RFC 7323 section 2.3",
             )
-            .noted(
+            .with_note(
                 (needed > self.flows)
                     .then(|| format!("{:.0} given: the 1 GiB TCP window limits the rate", self.flows)),
             ),
@@ -119,7 +119,7 @@ impl<'a> Path<'a> {
                 "min(2 × window per flow, 2^31 − 1)",
                 "ESnet fasterdata, host tuning; Linux ip-sysctl.rst, tcp_rmem",
             )
-            .noted(Some(default_note(buffer, DEFAULT_RMEM_MAX_BYTES, "32 MiB"))),
+            .with_note(Some(default_note(buffer, DEFAULT_RMEM_MAX_BYTES, "32 MiB"))),
             item(
                 "tcp-wmem-max",
                 "tcp_wmem max (sender)",
@@ -128,7 +128,7 @@ impl<'a> Path<'a> {
                 "min(2 × window per flow, 2^31 − 1)",
                 "ESnet fasterdata, host tuning; Linux ip-sysctl.rst, tcp_wmem",
             )
-            .noted(Some(default_note(buffer, DEFAULT_WMEM_MAX_BYTES, "4 MiB"))),
+            .with_note(Some(default_note(buffer, DEFAULT_WMEM_MAX_BYTES, "4 MiB"))),
         ]
     }
 
@@ -171,7 +171,7 @@ impl<'a> Path<'a> {
                 "min(goodput, flows × ceiling, flows × CUBIC under loss)",
                 source,
             )
-            .noted(Some(bound.to_owned())),
+            .with_note(Some(bound.to_owned())),
         );
         lines
     }
@@ -189,7 +189,7 @@ impl<'a> Path<'a> {
                 "flows × MSS × 8 / RTT × √(3/2) / √p",
                 "Mathis, Semke, Mahdavi, Ott, CCR 1997 (periodic loss, an ACK per segment)",
             )
-            .noted(note.clone()),
+            .with_note(note.clone()),
             item(
                 "reno-rate",
                 "Reno at this loss, all flows",
@@ -198,7 +198,7 @@ impl<'a> Path<'a> {
                 "flows × MSS × 8 / RTT × 1.2 / √p",
                 "RFC 5681; RFC 9438 section 5.1, table 1",
             )
-            .noted(note.clone()),
+            .with_note(note.clone()),
             item(
                 "cubic-rate",
                 "CUBIC at this loss, all flows",
@@ -207,7 +207,7 @@ impl<'a> Path<'a> {
                 "flows × MSS × 8 / RTT × max(1.054 × (RTT / p)^¾, 1.2 / √p)",
                 "RFC 9438 section 5, figure 6 (periodic loss)",
             )
-            .noted(note),
+            .with_note(note),
         ]
     }
 
@@ -225,7 +225,7 @@ impl<'a> Path<'a> {
                 "(1.2 / W)², W = min(goodput / flows, ceiling) × RTT / (8 × MSS)",
                 RFC_9438_TABLE_3,
             )
-            .noted(one_in(reno)),
+            .with_note(format_one_in(reno)),
             item(
                 "loss-budget-cubic",
                 "max loss for full goodput, CUBIC",
@@ -234,7 +234,7 @@ impl<'a> Path<'a> {
                 "max(RTT / (W / 1.054)^(4/3), Reno's)",
                 RFC_9438_TABLE_3,
             )
-            .noted(one_in(cubic)),
+            .with_note(format_one_in(cubic)),
             item(
                 "recovery-reno",
                 "recovery time after one loss, Reno",
@@ -272,7 +272,7 @@ impl<'a> Path<'a> {
                 "RTT × C / √flows",
                 "Appenzeller, Keslassy, McKeown, SIGCOMM 2004",
             )
-            .noted((self.input.flows > 1).then(|| "holds for many unsynchronised flows".to_owned())),
+            .with_note((self.input.flows > 1).then(|| "holds for many unsynchronised flows".to_owned())),
         ]
     }
 
@@ -286,7 +286,7 @@ impl<'a> Path<'a> {
             "bytes × 8 / expected rate",
             "definition; slow start adds to it",
         );
-        Some(time.noted(Some(format!("for {bytes}"))))
+        Some(time.with_note(Some(format!("for {bytes}"))))
     }
 
     fn distance(&self) -> Vec<AdviceItem> {
@@ -310,7 +310,7 @@ impl<'a> Path<'a> {
                     "2 × distance / (⅔ c)",
                     "light in fibre, group index about 1.5 (ITU-T G.652: 1.47)",
                 )
-                .noted(faster.then(|| "longer than the given RTT: check both figures".to_owned())),
+                .with_note(faster.then(|| "longer than the given RTT: check both figures".to_owned())),
             );
         }
         let note = match self.input.distance_m {
@@ -326,7 +326,7 @@ impl<'a> Path<'a> {
                 "expected rate × distance",
                 "Internet2 Land Speed Record, http://www.internet2.edu/lsr/",
             )
-            .noted(Some(note.to_owned())),
+            .with_note(Some(note.to_owned())),
         );
         lines
     }
@@ -345,7 +345,7 @@ fn item(
 }
 
 impl AdviceItem {
-    fn noted(self, note: Option<String>) -> Self {
+    fn with_note(self, note: Option<String>) -> Self {
         Self { note, ..self }
     }
 }
@@ -359,7 +359,7 @@ fn default_note(needed: f64, default: f64, shown: &str) -> String {
 }
 
 /// Formats a small loss ratio as "1 in N".
-fn one_in(loss: f64) -> Option<String> {
+fn format_one_in(loss: f64) -> Option<String> {
     (loss < 0.1).then(|| match (1.0 / loss).round() {
         packets if packets < 1e7 => format!("one packet in {packets:.0}"),
         packets => format!("one packet in {packets:.2e}"),

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     /// Compares with a row of the RFC's tables, which are rounded to whole segments.
-    fn is_row(rtt_s: f64, loss: f64, segments: f64) {
+    fn assert_table_row(rtt_s: f64, loss: f64, segments: f64) {
         let window = cubic_window_segments(rtt_s, loss);
         assert!((window - segments).abs() <= 0.6, "RTT {rtt_s} s, p {loss}: {window}, not {segments}");
     }
@@ -97,8 +97,8 @@ mod tests {
             (1e-7, 33325.0, 5926.0),
             (1e-8, 187_400.0, 33325.0),
         ] {
-            is_row(0.1, loss, at_100_ms);
-            is_row(0.01, loss, at_10_ms);
+            assert_table_row(0.1, loss, at_100_ms);
+            assert_table_row(0.01, loss, at_10_ms);
         }
     }
 

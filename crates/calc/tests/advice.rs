@@ -12,17 +12,17 @@ fn value(advice: &Advice, key: &str) -> f64 {
     advice.get(key).unwrap_or_else(|| panic!("no {key}")).value
 }
 
-fn near(a: f64, b: f64) -> bool {
+fn approx_equal(a: f64, b: f64) -> bool {
     (a / b - 1.0).abs() < 0.005
 }
 
 #[test]
 fn advice_for_ten_gigabits_over_92_ms_is_correct() {
     let advice = advise(&path("10G", "92ms")).unwrap();
-    assert!(near(value(&advice, "bdp"), 115e6));
-    assert!(near(value(&advice, "tcp-rmem-max"), 230e6));
-    assert!(near(value(&advice, "expected-rate"), 9.415e9));
-    assert!(near(value(&advice, "flow-rate-ceiling"), 93.37e9));
+    assert!(approx_equal(value(&advice, "bdp"), 115e6));
+    assert!(approx_equal(value(&advice, "tcp-rmem-max"), 230e6));
+    assert!(approx_equal(value(&advice, "expected-rate"), 9.415e9));
+    assert!(approx_equal(value(&advice, "flow-rate-ceiling"), 93.37e9));
     assert_eq!(advice.get("bdp").unwrap().value_text, "115000000 B (115 MB)");
     assert_eq!(advice.get("goodput-max").unwrap().value_text, "9.41 Gb/s");
     assert!(advice.get("mathis-rate").is_none() && advice.get("transfer-time").is_none());
@@ -52,11 +52,11 @@ fn every_formula_is_in_the_documentation() {
 #[test]
 fn two_hundred_gigabits_over_100_ms_need_three_flows() {
     let one = advise(&path("200G", "100ms")).unwrap();
-    assert!(near(value(&one, "expected-rate"), 85.9e9), "the window field binds");
+    assert!(approx_equal(value(&one, "expected-rate"), 85.9e9), "the window field binds");
     assert!(one.get("window-per-flow").unwrap().note.as_ref().unwrap().contains("use 3 or more flows"));
     assert!(one.get("flows-needed").unwrap().note.is_some());
     let three = advise(&PathInput { flows: 3, ..path("200G", "100ms") }).unwrap();
-    assert!(near(value(&three, "expected-rate"), 200e9 * 1448.0 / 1538.0));
+    assert!(approx_equal(value(&three, "expected-rate"), 200e9 * 1448.0 / 1538.0));
     assert_eq!(three.get("window-per-flow").unwrap().note, None);
 }
 
@@ -64,9 +64,9 @@ fn two_hundred_gigabits_over_100_ms_need_three_flows() {
 fn small_loss_limits_a_long_path() {
     let loss = Some("1/22000".parse().unwrap());
     let advice = advise(&PathInput { loss, mtu: 9000, ..path("10G", "90ms") }).unwrap();
-    assert!(near(value(&advice, "mathis-rate"), 0.1445e9));
-    assert!(near(value(&advice, "cubic-rate"), 0.249e9));
-    assert!(near(value(&advice, "expected-rate"), 0.249e9));
+    assert!(approx_equal(value(&advice, "mathis-rate"), 0.1445e9));
+    assert!(approx_equal(value(&advice, "cubic-rate"), 0.249e9));
+    assert!(approx_equal(value(&advice, "expected-rate"), 0.249e9));
     assert_eq!(advice.get("expected-rate").unwrap().note.as_deref(), Some("limited by loss (CUBIC)"));
 }
 
@@ -95,7 +95,7 @@ fn a_short_path_needs_no_larger_buffers() {
 fn transfer_time_follows_the_expected_rate() {
     let bytes = Some(Bytes::new(1_000_000_000_000));
     let advice = advise(&PathInput { bytes, ..path("10G", "92ms") }).unwrap();
-    assert!(near(value(&advice, "transfer-time"), 849.7));
+    assert!(approx_equal(value(&advice, "transfer-time"), 849.7));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn distances_beyond_the_speed_of_light_are_refused() {
     );
     assert!(at(1200.0).unwrap().get("rtt-floor").unwrap().note.is_some());
     assert!(at(900.0).unwrap().get("rtt-floor").unwrap().note.is_none());
-    assert!(near(value(&at(900.0).unwrap(), "land-speed"), 9.415e9 * 900e3));
+    assert!(approx_equal(value(&at(900.0).unwrap(), "land-speed"), 9.415e9 * 900e3));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use landspeed_wire::capture::{CaptureError, Frame, InterfaceStatistics, Next, Reader, Sink, Sorter};
+use landspeed_wire::capture::{CaptureError, CaptureItem, Frame, InterfaceStatistics, Reader, Sink, Sorter};
 
 pub use shares::analyse;
 use source::Source;
@@ -20,7 +20,7 @@ const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// The first bytes of a Parquet file.
 const PARQUET: &[u8] = b"PAR1";
 
-/// Reason why a capture cannot be read. Damage after its beginning is not an error: see [`Capture::early`].
+/// Reason why a capture cannot be read. Damage after its beginning is not an error: see [`Capture::early_end`].
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file cannot be opened.
@@ -63,7 +63,7 @@ pub enum ReadError {
     TooShort(usize),
     /// The file has another format.
     #[error("{0}\nConvert it to pcapng, for example with `editcap -F pcapng FILE OUT`.")]
-    Foreign(CaptureError),
+    UnknownFormat(CaptureError),
     /// Its first bytes cannot be read or decompressed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -79,7 +79,7 @@ pub struct Capture {
     end: usize,
     /// Bytes of the capture before `start`.
     position: u64,
-    early: Option<String>,
+    early_end: Option<String>,
 }
 
 /// A sink that passes frames to a closure.
@@ -163,7 +163,7 @@ impl Capture {
     fn from_source(source: Source) -> Self {
         let (buffer, start, end) = (Vec::new(), 0, 0);
         let (reader, sorter) = (Reader::new(), Sorter::default());
-        Self { source, reader, sorter, buffer, start, end, position: 0, early: None }
+        Self { source, reader, sorter, buffer, start, end, position: 0, early_end: None }
     }
 
     /// Reads the next frame, and the statistics before it; `false` at the end. `sink` gets frames in the order of their
@@ -177,10 +177,10 @@ impl Capture {
     }
 
     fn step_unsorted(&mut self, sink: &mut impl Sink) -> Result<bool, ReadError> {
-        while self.early.is_none() {
+        while self.early_end.is_none() {
             let (used, next) = match self.reader.next(&self.buffer[self.start..self.end]) {
                 Ok(next) => next,
-                Err(why) if self.reader.format().is_none() => return Err(ReadError::Foreign(why)),
+                Err(why) if self.reader.format().is_none() => return Err(ReadError::UnknownFormat(why)),
                 Err(why) => {
                     self.damaged(&why);
                     break;
@@ -189,13 +189,13 @@ impl Capture {
             self.start += used;
             self.position += used as u64;
             match next {
-                Next::Frame(frame) => {
+                CaptureItem::Frame(frame) => {
                     self.sorter.before(sink).frame(&frame);
                     return Ok(true);
                 }
-                Next::Statistics(statistics) => sink.statistics(statistics),
-                Next::Skipped => {}
-                Next::More(needed) => {
+                CaptureItem::Statistics(statistics) => sink.statistics(statistics),
+                CaptureItem::Skipped => {}
+                CaptureItem::More(needed) => {
                     if !self.fill(needed)? {
                         break;
                     }
@@ -215,7 +215,7 @@ impl Capture {
     }
 
     fn drain_unsorted(&mut self, sink: &mut impl Sink) -> Result<bool, ReadError> {
-        if self.early.is_some() {
+        if self.early_end.is_some() {
             return Ok(false);
         }
         let (used, needed) = self.reader.drain(&self.buffer[self.start..self.end], &mut self.sorter.before(sink));
@@ -223,7 +223,7 @@ impl Capture {
         self.position += used as u64;
         match needed {
             Ok(needed) => self.fill(needed),
-            Err(why) if self.reader.format().is_none() => Err(ReadError::Foreign(why)),
+            Err(why) if self.reader.format().is_none() => Err(ReadError::UnknownFormat(why)),
             Err(why) => {
                 self.damaged(&why);
                 Ok(false)
@@ -232,7 +232,7 @@ impl Capture {
     }
 
     fn damaged(&mut self, why: &CaptureError) {
-        self.early = Some(format!("{why} (at byte {})", self.position));
+        self.early_end = Some(format!("{why} (at byte {})", self.position));
     }
 
     /// Reads until `needed` bytes are buffered; `false` at the end of the input.
@@ -247,9 +247,9 @@ impl Capture {
             Ok(_) if left == 0 && started => {}
             Ok(_) if left == 0 => return Err(ReadError::Empty),
             Ok(_) if !started => return Err(ReadError::TooShort(left)),
-            Ok(_) => self.early = Some(format!("it ends in the middle of a record, after {left} bytes of it")),
+            Ok(_) => self.early_end = Some(format!("it ends in the middle of a record, after {left} bytes of it")),
             Err(why) if !started => return Err(why.into()),
-            Err(why) => self.early = Some(why.to_string()),
+            Err(why) => self.early_end = Some(why.to_string()),
         }
         Ok(false)
     }
@@ -260,8 +260,8 @@ impl Capture {
     }
 
     /// Returns why the capture ended before the end of the file, if it did.
-    pub fn early(&self) -> Option<String> {
-        self.early.clone()
+    pub fn early_end(&self) -> Option<String> {
+        self.early_end.clone()
     }
 
     /// Returns the reader, which has the format and the interfaces.

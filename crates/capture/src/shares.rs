@@ -4,7 +4,7 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use landspeed_trace::{Analysis, Flows, Intake, Limits, Seen};
+use landspeed_trace::{Analysis, Flows, Intake, Limits, ParsedFrame};
 use landspeed_wire::capture::{Frame, InterfaceStatistics, Sink};
 
 use crate::{Capture, ReadError};
@@ -19,14 +19,14 @@ const QUEUED_BATCHES: usize = 4;
 const OWN_BATCH: usize = 64;
 
 /// A batch of packets, and the number of valid ones.
-struct Batch(Vec<Seen>, usize);
+struct Batch(Vec<ParsedFrame>, usize);
 
 impl Batch {
     fn new(size: usize) -> Self {
-        Self(vec![Seen::default(); size], 0)
+        Self(vec![ParsedFrame::default(); size], 0)
     }
 
-    fn seen(&self) -> &[Seen] {
+    fn seen(&self) -> &[ParsedFrame] {
         &self.0[..self.1]
     }
 }
@@ -39,7 +39,7 @@ struct Worker {
 }
 
 /// The core that dissects the frames. It follows share 0 of the flows itself.
-struct Dealer {
+struct FrameDistributor {
     intake: Intake,
     workers: Vec<Worker>,
     own: Flows,
@@ -48,7 +48,7 @@ struct Dealer {
     latest: usize,
 }
 
-impl Dealer {
+impl FrameDistributor {
     fn batch(&mut self, share: usize) -> &mut Batch {
         match share.checked_sub(1) {
             Some(worker) => &mut self.workers[worker].filling,
@@ -70,7 +70,7 @@ impl Dealer {
     }
 }
 
-impl Sink for Dealer {
+impl Sink for FrameDistributor {
     fn frame(&mut self, frame: &Frame<'_>) {
         let shares = self.workers.len() + 1;
         // Guess the share of the latest packet: copying a packet costs as much as dissecting it.
@@ -143,13 +143,13 @@ fn analyse_rest(
                 (Worker { filling: Batch::new(BATCH), full, empty }, handle)
             })
             .unzip();
-        let mut dealer = Dealer { intake, workers, own, waiting: Batch::new(OWN_BATCH), latest: 0 };
+        let mut distributor = FrameDistributor { intake, workers, own, waiting: Batch::new(OWN_BATCH), latest: 0 };
         let read = (|| -> Result<(), ReadError> {
-            while capture.drain(&mut dealer)? {}
+            while capture.drain(&mut distributor)? {}
             Ok(())
         })();
-        (0..=dealer.workers.len()).for_each(|share| dealer.send_batch(share));
-        let Dealer { intake, workers, own, .. } = dealer;
+        (0..=distributor.workers.len()).for_each(|share| distributor.send_batch(share));
+        let FrameDistributor { intake, workers, own, .. } = distributor;
         drop(workers);
         let mut shares = vec![own];
         for handle in handles {

@@ -11,7 +11,7 @@ const CHUNK: usize = 256 << 10;
 /// assembled by copying.
 const HEADROOM: usize = 64 << 10;
 /// Maximum number of chunks read ahead.
-const AHEAD: usize = 4;
+const MAX_CHUNKS_AHEAD: usize = 4;
 
 /// A source of bytes.
 pub enum Source {
@@ -29,8 +29,8 @@ pub enum Source {
 impl Source {
     /// Starts a thread that reads ahead. It ends with the input, or soon after the source is dropped.
     pub fn ahead(input: Box<dyn Read + Send>) -> io::Result<Self> {
-        let (filled, chunks) = sync_channel(AHEAD);
-        let (used, empty) = sync_channel(AHEAD + 1);
+        let (filled, chunks) = sync_channel(MAX_CHUNKS_AHEAD);
+        let (used, empty) = sync_channel(MAX_CHUNKS_AHEAD + 1);
         thread::Builder::new().name("reader".to_owned()).spawn(move || read_ahead(input, &filled, &empty))?;
         Ok(Self::Ahead { chunks, used })
     }

@@ -16,10 +16,10 @@ pub(crate) const IP_SYSCTL: &str = "Linux Documentation/networking/ip-sysctl.rst
 pub(crate) const LONG_PATH_S: f64 = 0.005;
 
 /// Packet loss rate that the ESnet deck of 2015 shows to matter on long paths: 0.0046 %, on a 10 Gb/s path.
-pub(crate) const LOSS_THAT_MATTERS: f64 = 0.000_046;
+pub(crate) const SIGNIFICANT_LOSS_RATE: f64 = 0.000_046;
 
 /// Minimum number of events since boot for a rate to be meaningful: fewer may stem from a single incident.
-pub(crate) const FEW_EVENTS: u64 = 100;
+pub(crate) const MIN_EVENTS: u64 = 100;
 
 /// Returns the cited effect of packet loss, for checks that count losses inside the host.
 pub(crate) fn loss_effect() -> Effect {
@@ -44,7 +44,7 @@ pub(crate) fn sysctl(name: &str, seen: impl Display, desired: impl Display, why:
 }
 
 /// Returns a problem without changes, for manual action.
-pub(crate) fn by_person(
+pub(crate) fn manual_problem(
     observed: impl Into<String>,
     recommended: impl Into<String>,
     why: impl Into<String>,
@@ -60,7 +60,7 @@ pub(crate) fn by_person(
 }
 
 /// Returns whether the goal has an RTT of at least [`LONG_PATH_S`].
-pub(crate) fn long_path(view: &View<'_>) -> bool {
+pub(crate) fn is_long_path(view: &View<'_>) -> bool {
     let (rtt_s, given) = view.rtt_s();
     given && rtt_s >= LONG_PATH_S
 }
@@ -90,9 +90,9 @@ pub(crate) struct Counted {
 }
 
 impl Counted {
-    /// Returns whether there are at least [`FEW_EVENTS`] events and their share is above `limit`.
+    /// Returns whether there are at least [`MIN_EVENTS`] events and their share is above `limit`.
     pub(crate) fn exceeds(&self, limit: f64) -> bool {
-        self.events >= FEW_EVENTS && self.share > limit
+        self.events >= MIN_EVENTS && self.share > limit
     }
 }
 
@@ -156,9 +156,9 @@ pub(crate) fn tc_rate(bps: u64) -> String {
 
 /// Joins the first five names with commas and appends the number of the others.
 pub(crate) fn join_first<T: AsRef<str>>(names: &[T]) -> String {
-    const SHOWN: usize = 5;
-    let shown: Vec<_> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
-    match names.len().saturating_sub(SHOWN) {
+    const MAX_SHOWN: usize = 5;
+    let shown: Vec<_> = names.iter().take(MAX_SHOWN).map(AsRef::as_ref).collect();
+    match names.len().saturating_sub(MAX_SHOWN) {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
     }

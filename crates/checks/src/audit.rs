@@ -9,7 +9,7 @@ use crate::registry;
 use crate::view::View;
 
 /// Maximum depth of stacked interfaces (a VLAN on a bond on a device is three).
-const STACK: usize = 8;
+const MAX_STACK_DEPTH: usize = 8;
 
 /// Outcomes of all checks of a host.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -55,15 +55,15 @@ pub(crate) fn audit_with<'c>(
     checks: impl IntoIterator<Item = &'c Check>,
 ) -> Result<Audit, AuditError> {
     let top = top(facts, goal)?;
-    let bottoms = top.map(|top| bottoms(facts, top)).unwrap_or_default();
+    let bottom_interfaces = top.map(|top| bottom_interfaces(facts, top)).unwrap_or_default();
     let mut audit = Audit {
         interface: top.map(|top| top.name.clone()),
-        ports: bottoms.iter().map(|port| port.name.clone()).collect(),
+        ports: bottom_interfaces.iter().map(|port| port.name.clone()).collect(),
         ..Audit::default()
     };
     for check in checks {
         for (interface, outcome) in outcomes(facts, goal, check)? {
-            audit.take(check, interface, outcome);
+            audit.add_outcome(check, interface, outcome);
         }
     }
     audit.findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -77,15 +77,16 @@ pub(crate) fn outcomes<'a>(
     check: &Check,
 ) -> Result<Vec<(Option<&'a InterfaceFacts>, Outcome)>, AuditError> {
     let top = top(facts, goal)?;
-    let bottoms = top.map(|top| bottoms(facts, top)).unwrap_or_default();
-    let view = View { facts, goal, top, bottom: bottoms.first().copied(), ports: bottoms.len() };
+    let bottom_interfaces = top.map(|top| bottom_interfaces(facts, top)).unwrap_or_default();
+    let view = View { facts, goal, top, bottom: bottom_interfaces.first().copied(), ports: bottom_interfaces.len() };
     Ok(match check.scope {
         Scope::Host => vec![(None, (check.evaluate)(&view))],
         Scope::Interface => vec![(top, (check.evaluate)(&view))],
-        Scope::Port if bottoms.is_empty() => vec![(None, (check.evaluate)(&view))],
-        Scope::Port => {
-            bottoms.iter().map(|port| (Some(*port), (check.evaluate)(&View { bottom: Some(port), ..view }))).collect()
-        }
+        Scope::Port if bottom_interfaces.is_empty() => vec![(None, (check.evaluate)(&view))],
+        Scope::Port => bottom_interfaces
+            .iter()
+            .map(|port| (Some(*port), (check.evaluate)(&View { bottom: Some(port), ..view })))
+            .collect(),
     })
 }
 
@@ -101,10 +102,10 @@ fn top<'a>(facts: &'a Facts, goal: &Goal) -> Result<Option<&'a InterfaceFacts>, 
 }
 
 /// Returns the devices at the bottom of the stack below `top`; `top` itself if nothing is below it.
-fn bottoms<'a>(facts: &'a Facts, top: &'a InterfaceFacts) -> Vec<&'a InterfaceFacts> {
+fn bottom_interfaces<'a>(facts: &'a Facts, top: &'a InterfaceFacts) -> Vec<&'a InterfaceFacts> {
     let mut level = vec![top];
     // A corrupt recording may contain a cycle of interfaces: limit the depth.
-    for _ in 0..STACK {
+    for _ in 0..MAX_STACK_DEPTH {
         let below = |interface: &&'a InterfaceFacts| {
             let lower = interface.lower.iter().filter_map(|name| facts.interfaces.iter().find(|i| i.name == *name));
             let lower: Vec<_> = lower.collect();
@@ -122,7 +123,7 @@ fn bottoms<'a>(facts: &'a Facts, top: &'a InterfaceFacts) -> Vec<&'a InterfaceFa
 }
 
 impl Audit {
-    fn take(&mut self, check: &Check, interface: Option<&InterfaceFacts>, outcome: Outcome) {
+    fn add_outcome(&mut self, check: &Check, interface: Option<&InterfaceFacts>, outcome: Outcome) {
         let interface = interface.map(|interface| interface.name.clone());
         let answer =
             |text| Answer { code: check.code.into(), title: check.title.into(), interface: interface.clone(), text };

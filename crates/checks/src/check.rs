@@ -40,7 +40,7 @@ impl Check {
 
     /// Audits a host with this check alone.
     #[cfg(test)]
-    pub(crate) fn ask(&self, facts: &Facts, goal: &Goal) -> crate::audit::Audit {
+    pub(crate) fn audit_alone(&self, facts: &Facts, goal: &Goal) -> crate::audit::Audit {
         crate::audit::audit_with(facts, goal, [self]).expect("the example's interface is there")
     }
 }

@@ -12,7 +12,7 @@ use crate::{example, registry};
 
 /// Applies a change to facts as the kernel would; returns false for targets that facts do not represent
 /// directly.
-fn carry_out(facts: &mut Facts, change: &Change) -> bool {
+fn apply_change(facts: &mut Facts, change: &Change) -> bool {
     match &change.target {
         Target::Sysctl { name } => {
             example::sysctl(facts, name, &change.desired);
@@ -28,7 +28,7 @@ fn carry_out(facts: &mut Facts, change: &Change) -> bool {
         Target::Qdisc { .. } => {
             let rate = change.desired.split_once("maxrate ").map(|(_, rate)| tc_bps(rate));
             example::port(facts).qdiscs = example::port(&mut example::facts()).qdiscs.clone();
-            example::each_qdisc(facts, |qdisc| {
+            example::for_each_qdisc(facts, |qdisc| {
                 if qdisc.parent.is_some() {
                     qdisc.max_rate_bps = rate;
                 }
@@ -50,7 +50,7 @@ fn tc_bps(rate: &str) -> u64 {
     digits.parse::<u64>().expect("digits") * unit
 }
 
-fn broken(checks: &[&Check]) -> (Facts, Goal) {
+fn faulty_host(checks: &[&Check]) -> (Facts, Goal) {
     let (mut facts, mut goal) = (example::facts(), example::goal());
     for check in checks {
         (check.example.bad)(&mut facts, &mut goal);
@@ -68,14 +68,14 @@ fn software() -> impl Iterator<Item = &'static Check> {
 fn recommended_changes_remove_their_findings() {
     let mut cured = 0;
     for check in software() {
-        let (mut facts, goal) = broken(&[check]);
-        let findings = check.ask(&facts, &goal).findings;
+        let (mut facts, goal) = faulty_host(&[check]);
+        let findings = check.audit_alone(&facts, &goal).findings;
         let changes: Vec<_> = findings.into_iter().flat_map(|finding| finding.changes).collect();
-        if changes.is_empty() || !changes.iter().all(|change| carry_out(&mut facts, change)) {
+        if changes.is_empty() || !changes.iter().all(|change| apply_change(&mut facts, change)) {
             continue;
         }
         cured += 1;
-        let still = check.ask(&facts, &goal).findings;
+        let still = check.audit_alone(&facts, &goal).findings;
         assert!(still.is_empty(), "{} asks for {changes:?} and then still says: {still:#?}", check.code);
     }
     assert!(cured > 40, "only {cured} checks were tried");
@@ -103,7 +103,7 @@ fn findings_never_recommend_conflicting_values_in_any_order() {
 }
 
 fn one_value_for_each_target(faults: [&Check; 2]) {
-    let (facts, goal) = broken(&faults);
+    let (facts, goal) = faulty_host(&faults);
     let findings = audit_with(&facts, &goal, registry::all()).expect("audited").findings;
     let mut asked: BTreeMap<String, (String, String)> = BTreeMap::new();
     for finding in &findings {
@@ -118,7 +118,7 @@ fn one_value_for_each_target(faults: [&Check; 2]) {
 #[test]
 fn a_sysctl_change_always_differs_from_the_current_value() {
     for check in registry::all() {
-        let (facts, goal) = broken(&[check]);
+        let (facts, goal) = faulty_host(&[check]);
         for finding in audit_with(&facts, &goal, registry::all()).expect("audited").findings {
             for change in finding.changes {
                 if let Target::Sysctl { name } = &change.target {
@@ -161,7 +161,7 @@ proptest! {
             example::counter(&mut facts, at.get::<String>(&names), count);
         }
         facts.memory_bytes = Fact::Known(memory);
-        example::each_qdisc(&mut facts, |qdisc| qdisc.max_rate_bps = qdisc_rate);
+        example::for_each_qdisc(&mut facts, |qdisc| qdisc.max_rate_bps = qdisc_rate);
         let goal = Goal { rate_bps: rate, rtt_ns: rtt, ..example::goal() };
         let audit = audit_with(&facts, &goal, registry::all()).expect("audited");
         for finding in audit.findings {

@@ -11,7 +11,7 @@ use crate::{example, registry};
 
 /// Returns the example host with the fault that `check` finds, and its goal. For tests that apply
 /// recommendations.
-pub fn out_of_order(check: &Check) -> (Facts, Goal) {
+pub fn failing_example(check: &Check) -> (Facts, Goal) {
     let (mut facts, mut goal) = (example::facts(), example::goal());
     (check.example.bad)(&mut facts, &mut goal);
     (facts, goal)
@@ -19,13 +19,13 @@ pub fn out_of_order(check: &Check) -> (Facts, Goal) {
 
 /// Returns the audit's finding for `check` on its failing example.
 pub(crate) fn example_finding(check: &Check) -> Option<Finding> {
-    let (facts, goal) = out_of_order(check);
+    let (facts, goal) = failing_example(check);
     audit_with(&facts, &goal, [check]).ok()?.findings.into_iter().next()
 }
 
 /// Returns the problem that `check` reports on its failing example.
 pub(crate) fn example_problem(check: &Check) -> Option<Problem> {
-    let (facts, goal) = out_of_order(check);
+    let (facts, goal) = failing_example(check);
     outcomes(&facts, &goal, check).ok()?.into_iter().find_map(|(_, outcome)| match outcome {
         Outcome::Finding(problem) => Some(*problem),
         _ => None,
@@ -62,7 +62,7 @@ pub fn page(check: &Check) -> String {
             let _ = writeln!(page, "- **Change**: {} to `{}`", change.target, change.desired);
         }
     }
-    let _ = write!(page, "\n## Effect\n\n{}", gained(check));
+    let _ = write!(page, "\n## Effect\n\n{}", effect_section(check));
     let _ = writeln!(page, "\n## Sources\n");
     for source in check.sources {
         let _ = writeln!(page, "- {source}");
@@ -72,7 +72,7 @@ pub fn page(check: &Check) -> String {
 
 /// Returns the effect of following the check: the lab's figures, else what others measured, else that there is
 /// no figure.
-fn gained(check: &Check) -> String {
+fn effect_section(check: &Check) -> String {
     let here: Vec<_> = gains().iter().filter(|gain| gain.codes.iter().any(|code| code == check.code)).collect();
     if !here.is_empty() {
         let tables: Vec<_> = here.into_iter().map(Gain::section).collect();

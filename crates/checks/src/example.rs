@@ -30,7 +30,7 @@ pub fn port(facts: &mut Facts) -> &mut InterfaceFacts {
 }
 
 /// Applies a change to every qdisc of that interface.
-pub fn each_qdisc(facts: &mut Facts, change: impl FnMut(&mut QdiscFacts)) {
+pub fn for_each_qdisc(facts: &mut Facts, change: impl FnMut(&mut QdiscFacts)) {
     if let Fact::Known(qdiscs) = &mut port(facts).qdiscs {
         qdiscs.iter_mut().for_each(change);
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// Smallest ratio of two medians that counts as a difference. Smaller ones are not noticeable on a real path,
 /// where two runs differ by more.
-pub const NOTICEABLE: f64 = 1.05;
+pub const NOTICEABLE_FACTOR: f64 = 1.05;
 
 /// Minimum number of runs of a row: the range of fewer is meaningless.
 pub const RUNS: usize = 3;
@@ -80,11 +80,11 @@ pub enum Figure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Better by more than [`NOTICEABLE`], and every run is better than every run with the old value.
+    /// Better by more than [`NOTICEABLE_FACTOR`], and every run is better than every run with the old value.
     Helps,
-    /// Worse by more than [`NOTICEABLE`], and every run is worse.
+    /// Worse by more than [`NOTICEABLE_FACTOR`], and every run is worse.
     Costs,
-    /// The medians differ by at most [`NOTICEABLE`].
+    /// The medians differ by at most [`NOTICEABLE_FACTOR`].
     Same,
     /// The medians differ by more, but the ranges of the runs overlap.
     Unclear,
@@ -147,9 +147,9 @@ impl Gain {
         let [[low, _, high], [after_low, _, after_high]] = self.ends().map(Row::spread);
         let apart = after_low > high || low > after_high;
         match self.factor() {
-            factor if factor > NOTICEABLE && apart => Verdict::Helps,
-            factor if factor < 1.0 / NOTICEABLE && apart => Verdict::Costs,
-            factor if (1.0 / NOTICEABLE..=NOTICEABLE).contains(&factor) => Verdict::Same,
+            factor if factor > NOTICEABLE_FACTOR && apart => Verdict::Helps,
+            factor if factor < 1.0 / NOTICEABLE_FACTOR && apart => Verdict::Costs,
+            factor if (1.0 / NOTICEABLE_FACTOR..=NOTICEABLE_FACTOR).contains(&factor) => Verdict::Same,
             _ => Verdict::Unclear,
         }
     }
@@ -182,7 +182,7 @@ impl Gain {
     }
 
     /// Returns the verdict as a sentence with its figures.
-    pub fn says(&self) -> String {
+    pub fn verdict_sentence(&self) -> String {
         let (both, times) = self.both();
         match self.verdict() {
             Verdict::Helps => format!("Better on this path: {both}{times}."),
@@ -201,7 +201,7 @@ impl Gain {
     /// Returns the table and its verdict, Markdown.
     pub(crate) fn section(&self) -> String {
         let runs = self.rows.iter().map(|row| row.runs.len()).max().unwrap_or(0);
-        let mut text = format!("**{}** {}\n\n", self.says(), self.because);
+        let mut text = format!("**{}** {}\n\n", self.verdict_sentence(), self.because);
         let _ = writeln!(text, "{} The lab's Linux {}, {runs} seeds each:\n", self.path, self.kernel);
         let counted = self.rows.iter().any(|row| row.retransmits().is_some());
         let (more, line) = if counted { (" retransmits |", "---|") } else { ("", "") };
@@ -315,7 +315,14 @@ mod tests {
     #[test]
     fn explanations_match_the_measured_gains() {
         for gain in gains() {
-            assert_eq!(gain.verdict(), gain.expected, "{:?} {}: {}", gain.codes, gain.setting, gain.says());
+            assert_eq!(
+                gain.verdict(),
+                gain.expected,
+                "{:?} {}: {}",
+                gain.codes,
+                gain.setting,
+                gain.verdict_sentence()
+            );
             assert!(gain.because.ends_with('.'), "{:?}: {}", gain.codes, gain.because);
         }
     }

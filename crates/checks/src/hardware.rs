@@ -6,7 +6,7 @@ use landspeed_units::Ratio;
 use crate::view::{View, cpu_list};
 
 /// The kernel's maximum number of CPUs (`CONFIG_NR_CPUS`): higher numbers in a corrupt recording are ignored.
-const MOST_CPUS: u32 = 8192;
+const MAX_CPUS: u32 = 8192;
 
 /// Rate of one flow on one CPU, bits/s: ESnet's figure for jumbo frames and 3 GHz or more.
 pub(crate) const FLOW_BPS: u64 = 30_000_000_000;
@@ -24,16 +24,16 @@ const LOSS_MINOR: f64 = 1e-7;
 
 /// Rate from which a single CPU needs tuning, bits/s: below it, findings about CPUs and interrupts are only
 /// notes. The decks begin at 10 Gb/s.
-const CARE_BPS: u64 = 10_000_000_000;
+const CPU_TUNING_MIN_BPS: u64 = 10_000_000_000;
 
 /// Returns the severity of a finding about CPUs or interrupts: `severity` for fast links, lower for slow ones
 /// and for unknown rates. Benchmark and latency hosts get `severity` at any rate.
-pub(crate) fn weigh(view: &View<'_>, severity: Severity) -> Severity {
+pub(crate) fn severity_for_rate(view: &View<'_>, severity: Severity) -> Severity {
     if matches!(view.role(), Role::Benchmark | Role::Latency) {
         return severity;
     }
     match view.rate_bps() {
-        Fact::Known(rate) if rate >= CARE_BPS => severity,
+        Fact::Known(rate) if rate >= CPU_TUNING_MIN_BPS => severity,
         Fact::Known(_) => Severity::Note,
         Fact::Absent(_) | Fact::Unknown(_) => severity.min(Severity::Minor),
     }
@@ -42,10 +42,10 @@ pub(crate) fn weigh(view: &View<'_>, severity: Severity) -> Severity {
 /// Returns the severity of a loss since boot; `None` if it is negligible.
 pub(crate) fn loss_severity(lost: u64, of: u64) -> Option<Severity> {
     // Fewer lost packets are an incident rather than a pattern, regardless of the number of packets.
-    const SOME: u64 = 100;
+    const MIN_LOST_PACKETS: u64 = 100;
     let share = Ratio::of(lost, of).map_or(0.0, |_| lost as f64 / of as f64);
     match share {
-        _ if lost < SOME => None,
+        _ if lost < MIN_LOST_PACKETS => None,
         share if share >= LOSS_MAJOR => Some(Severity::Major),
         share if share >= LOSS_MINOR => Some(Severity::Minor),
         _ => None,
@@ -60,7 +60,7 @@ pub(crate) fn share_text(part: u64, whole: u64) -> String {
 
 impl<'a> View<'a> {
     /// Returns a text that names the container or hypervisor; `None` on bare metal and where it is unknown.
-    pub(crate) fn tenant(&self) -> Option<String> {
+    pub(crate) fn guest_description(&self) -> Option<String> {
         if let Some(container) = self.facts.virtualization.container.known() {
             return Some(format!("this is a container ({container})"));
         }
@@ -72,8 +72,10 @@ impl<'a> View<'a> {
 
     /// Returns the CPU facts; absent in virtual machines and containers, whose CPUs the host below controls.
     pub(crate) fn cpus(&self) -> Fact<&'a CpuFacts> {
-        match self.tenant() {
-            Some(tenant) => Fact::Absent(format!("{tenant}: its CPUs are set up on the host below")),
+        match self.guest_description() {
+            Some(guest_description) => {
+                Fact::Absent(format!("{guest_description}: its CPUs are set up on the host below"))
+            }
             None => Fact::Known(&self.facts.cpu),
         }
     }
@@ -92,8 +94,8 @@ impl<'a> View<'a> {
     /// Returns the port and its PCI facts; absent in a virtual machine, which sees a virtual bus.
     pub(crate) fn pci(&self) -> Fact<(&'a InterfaceFacts, &'a PciFacts)> {
         if self.is_guest() {
-            let tenant = self.tenant().unwrap_or_default();
-            return Fact::Absent(format!("{tenant}: the bus it sees is not the one the device sits on"));
+            let guest_description = self.guest_description().unwrap_or_default();
+            return Fact::Absent(format!("{guest_description}: the bus it sees is not the one the device sits on"));
         }
         match self.device() {
             Fact::Known(port) => port.pci.as_ref().map(|pci| (port, pci)),
@@ -143,7 +145,7 @@ impl<'a> View<'a> {
             Fact::Unknown(why) => return Fact::Unknown(why.clone()),
         };
         let mut own: Vec<_> =
-            all.iter().filter(|i| port.interrupts.contains(&i.number) && serves_a_queue(&i.name)).collect();
+            all.iter().filter(|i| port.interrupts.contains(&i.number) && is_queue_interrupt(&i.name)).collect();
         if own.iter().any(|interrupt| interrupt.count > 0) {
             own.retain(|interrupt| interrupt.count > 0);
         }
@@ -157,11 +159,11 @@ impl<'a> View<'a> {
 
 /// Returns whether an interrupt belongs to a queue rather than to device management (firmware events,
 /// mailboxes, link changes), by the names that drivers use for those.
-fn serves_a_queue(name: &str) -> bool {
-    const OTHER: &[&str] =
+fn is_queue_interrupt(name: &str) -> bool {
+    const MANAGEMENT_NAMES: &[&str] =
         &["async", "pages", "misc", "mbx", "mailbox", "mgm", "config", "control", "ctrl", "fdir", "lsc"];
     let name = name.to_ascii_lowercase();
-    !OTHER.iter().any(|word| name.contains(word))
+    !MANAGEMENT_NAMES.iter().any(|word| name.contains(word))
 }
 
 /// Returns the CPUs that handle an interrupt: its effective affinity, else the configured one.
@@ -192,7 +194,7 @@ pub(crate) fn spread(moving: &[&Interrupt], staying: &[&Interrupt], allowed: &[u
 pub(crate) fn cpu_mask(text: &str) -> Option<Vec<u32>> {
     let digits: Vec<u32> =
         text.trim().chars().filter(|c| *c != ',').map(|c| c.to_digit(16)).collect::<Option<_>>()?;
-    if digits.is_empty() || digits.len() > MOST_CPUS as usize / 4 {
+    if digits.is_empty() || digits.len() > MAX_CPUS as usize / 4 {
         return None;
     }
     let bits = |(place, digit): (usize, &u32)| {
@@ -204,7 +206,7 @@ pub(crate) fn cpu_mask(text: &str) -> Option<Vec<u32>> {
 
 /// Formats CPUs as a mask in the kernel's format: groups of eight digits with commas.
 pub(crate) fn mask_text(cpus: &[u32]) -> String {
-    let cpus: Vec<u32> = cpus.iter().copied().filter(|cpu| *cpu < MOST_CPUS).collect();
+    let cpus: Vec<u32> = cpus.iter().copied().filter(|cpu| *cpu < MAX_CPUS).collect();
     let groups = cpus.iter().max().map_or(1, |most| most / 32 + 1);
     let group = |group: u32| {
         let bits = cpus.iter().filter(|cpu| **cpu / 32 == group).fold(0_u32, |bits, cpu| bits | 1 << (cpu % 32));

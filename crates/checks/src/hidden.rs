@@ -10,7 +10,7 @@ use crate::audit::audit_with;
 use crate::{example, registry};
 
 /// Maps of which a recording may lack any entry.
-const PARTIAL: [&str; 5] = ["sysctls", "counters", "services", "statistics", "vulnerabilities"];
+const OPTIONAL_MAPS: [&str; 5] = ["sysctls", "counters", "services", "statistics", "vulnerabilities"];
 
 /// A fact or map entry that a test hides.
 #[derive(Debug, Clone)]
@@ -21,32 +21,32 @@ enum FactPath {
     Entry(String, String),
 }
 
-fn places(value: &Value, path: &str, found: &mut Vec<FactPath>) {
+fn collect_fact_paths(value: &Value, path: &str, found: &mut Vec<FactPath>) {
     match value {
         Value::Object(fields) => {
             if fields.len() == 1 && fields.contains_key("known") {
                 found.push(FactPath::Fact(path.to_owned()));
             }
-            let partial = PARTIAL.iter().any(|name| path.ends_with(&format!("/{name}")))
+            let partial = OPTIONAL_MAPS.iter().any(|name| path.ends_with(&format!("/{name}")))
                 || path.ends_with("/configuration/known");
             for (name, field) in fields {
                 let escaped = name.replace('~', "~0").replace('/', "~1");
                 if partial {
                     found.push(FactPath::Entry(path.to_owned(), name.clone()));
                 }
-                places(field, &format!("{path}/{escaped}"), found);
+                collect_fact_paths(field, &format!("{path}/{escaped}"), found);
             }
         }
         Value::Array(items) => {
             for (number, item) in items.iter().enumerate() {
-                places(item, &format!("{path}/{number}"), found);
+                collect_fact_paths(item, &format!("{path}/{number}"), found);
             }
         }
         _ => {}
     }
 }
 
-fn hide(facts: &mut Value, place: &FactPath) {
+fn hide_fact(facts: &mut Value, place: &FactPath) {
     match place {
         FactPath::Fact(pointer) => {
             if let Some(fact) = facts.pointer_mut(pointer) {
@@ -61,7 +61,7 @@ fn hide(facts: &mut Value, place: &FactPath) {
     }
 }
 
-fn codes(facts: &Facts, goal: &Goal) -> BTreeSet<String> {
+fn finding_codes(facts: &Facts, goal: &Goal) -> BTreeSet<String> {
     let audit = audit_with(facts, goal, registry::all()).expect("audited");
     audit.findings.into_iter().map(|finding| subject(&finding.code).to_owned()).collect()
 }
@@ -78,7 +78,7 @@ fn host(number: usize) -> (Value, Goal, BTreeSet<String>) {
     if let Some(check) = registry::all().nth(number) {
         (check.example.bad)(&mut facts, &mut goal);
     }
-    let found = codes(&facts, &goal);
+    let found = finding_codes(&facts, &goal);
     (serde_json::to_value(facts).expect("it serialises"), goal, found)
 }
 
@@ -87,14 +87,14 @@ fn hiding_one_fact_of_a_good_host_adds_no_finding() {
     let (whole, goal, found) = host(usize::MAX);
     assert!(found.is_empty());
     let mut all = Vec::new();
-    places(&whole, "", &mut all);
+    collect_fact_paths(&whole, "", &mut all);
     assert!(all.len() > 250, "{} facts", all.len());
     let mut wrong = Vec::new();
     for place in &all {
         let mut facts = whole.clone();
-        hide(&mut facts, place);
+        hide_fact(&mut facts, place);
         let facts = serde_json::from_value(facts).expect("a hidden fact is a fact");
-        wrong.extend(codes(&facts, &goal).into_iter().map(|code| format!("{code} without {place:?}")));
+        wrong.extend(finding_codes(&facts, &goal).into_iter().map(|code| format!("{code} without {place:?}")));
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
@@ -103,27 +103,27 @@ fn hiding_one_fact_of_a_good_host_adds_no_finding() {
 /// the hosts.
 #[test]
 fn hiding_one_fact_of_a_faulty_host_adds_no_finding() {
-    hide_each(8);
+    check_hidden_facts(8);
 }
 
 #[test]
 #[ignore = "long: every fact of every host, 27,000 audits"]
 fn hiding_any_fact_of_any_faulty_host_adds_no_finding() {
-    hide_each(1);
+    check_hidden_facts(1);
 }
 
 /// Hides every `stride`th fact of each host, one at a time; the first one differs from host to host.
-fn hide_each(stride: usize) {
+fn check_hidden_facts(stride: usize) {
     let mut wrong = BTreeSet::new();
     for number in 0..registry::all().count() {
         let (whole, goal, found) = host(number);
         let mut all = Vec::new();
-        places(&whole, "", &mut all);
+        collect_fact_paths(&whole, "", &mut all);
         for place in all.iter().skip(number % stride).step_by(stride) {
             let mut facts = whole.clone();
-            hide(&mut facts, place);
+            hide_fact(&mut facts, place);
             let facts = serde_json::from_value(facts).expect("a hidden fact is a fact");
-            let new: Vec<_> = codes(&facts, &goal).difference(&found).cloned().collect();
+            let new: Vec<_> = finding_codes(&facts, &goal).difference(&found).cloned().collect();
             wrong.extend(new.into_iter().map(|code| format!("{code} without {place:?}")));
         }
     }
@@ -139,12 +139,12 @@ proptest! {
     ) {
         let (mut facts, goal, found) = host(number);
         let mut all = Vec::new();
-        places(&facts, "", &mut all);
+        collect_fact_paths(&facts, "", &mut all);
         for place in &chosen {
-            hide(&mut facts, place.get(&all));
+            hide_fact(&mut facts, place.get(&all));
         }
         let facts: Facts = serde_json::from_value(facts).expect("a hidden fact is a fact");
-        let new: Vec<_> = codes(&facts, &goal).difference(&found).cloned().collect();
+        let new: Vec<_> = finding_codes(&facts, &goal).difference(&found).cloned().collect();
         prop_assert!(new.is_empty(), "{new:?} without what was hidden");
     }
 
@@ -171,7 +171,7 @@ proptest! {
             }
         }
         let mut kind = kinds.iter();
-        example::each_qdisc(&mut facts, |qdisc| if qdisc.parent.is_some() {
+        example::for_each_qdisc(&mut facts, |qdisc| if qdisc.parent.is_some() {
             qdisc.kind = (*kind.next().unwrap_or(&"fq")).to_owned();
         });
         example::sysctl(&mut facts, "net.core.default_qdisc", default);

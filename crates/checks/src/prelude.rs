@@ -2,7 +2,9 @@
 
 pub(crate) use landspeed_model::{Applicability, Change, Fact, Role, Severity, Target};
 
-pub(crate) use crate::advice::{self, IP_SYSCTL, LOSS_THAT_MATTERS, counted, join_first, long_path, origin, percent};
+pub(crate) use crate::advice::{
+    self, IP_SYSCTL, SIGNIFICANT_LOSS_RATE, counted, is_long_path, join_first, origin, percent,
+};
 pub(crate) use crate::check::{Effect, Outcome, Problem};
 pub(crate) use crate::hardware::FAST_BPS;
 pub(crate) use crate::view::{View, bytes_text, cpu_list, feature, rate_text};

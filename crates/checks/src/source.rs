@@ -11,7 +11,7 @@ pub struct Document {
     /// Name in the list of sources; a check's source appends the slide or section.
     pub citation: &'static str,
     /// Text that identifies the document; `None` for a document whose text is not available.
-    pub known_by: Option<&'static str>,
+    pub identifying_text: Option<&'static str>,
 }
 
 /// A passage of a document.
@@ -28,49 +28,49 @@ pub struct Passage {
 pub(crate) static ESNET_2016: Document = Document {
     short: "ESnet 2016",
     citation: "Hanford and Tierney (ESnet), Recent Linux TCP Updates, and how to tune your 100G host, 2016",
-    known_by: Some("how to tune your 100G host"),
+    identifying_text: Some("how to tune your 100G host"),
 };
 
 pub(crate) static LBNL_2015: Document = Document {
     short: "LBNL and ESnet 2015",
     citation: "Smitasin and Tierney (LBNL, ESnet), Evaluating Network Buffer Size Requirements, 2015",
-    known_by: Some("EVALUATING NETWORK BUFFER SIZE REQUIREMENTS"),
+    identifying_text: Some("EVALUATING NETWORK BUFFER SIZE REQUIREMENTS"),
 };
 
 pub(crate) static ESNET_2014: Document = Document {
     short: "ESnet 2014",
     citation: "Tierney, Pouyoul and Hanford (ESnet), Experiences with 40G Hosts, 2014",
-    known_by: Some("Experiences with 40G Hosts"),
+    identifying_text: Some("Experiences with 40G Hosts"),
 };
 
 pub(crate) static RED_HAT_2012: Document = Document {
     short: "Red Hat 2012",
     citation: "Wagner (Red Hat), Achieving Top Network Performance, 2012",
-    known_by: Some("Achieving Top Network Performance"),
+    identifying_text: Some("Achieving Top Network Performance"),
 };
 
 pub(crate) static TOKYO_2006: Document = Document {
     short: "Tokyo 2006",
     citation: "Tamatsukuri et al. (University of Tokyo), Linux TCP/IP Performance on Long Fat-pipe Network toward Internet2 Land Speed Record, 2006",
-    known_by: Some("Long Fat-pipe Network toward Internet2 Land Speed Record"),
+    identifying_text: Some("Long Fat-pipe Network toward Internet2 Land Speed Record"),
 };
 
 pub(crate) static FASTERDATA_100G: Document = Document {
     short: "ESnet fasterdata, 100G Network Tuning",
     citation: "ESnet fasterdata, 100G Network Tuning: https://fasterdata.es.net/host-tuning/linux/100g-tuning/",
-    known_by: None,
+    identifying_text: None,
 };
 
 pub(crate) static FASTERDATA_INTERRUPTS: Document = Document {
     short: "ESnet fasterdata, Interrupt Binding",
     citation: "ESnet fasterdata, Interrupt Binding: https://fasterdata.es.net/host-tuning/linux/100g-tuning/interrupt-binding/",
-    known_by: None,
+    identifying_text: None,
 };
 
 pub(crate) static INDIS_2024: Document = Document {
     short: "INDIS 2024",
     citation: "Recent Linux Improvements that Impact TCP Throughput: Insights from R&E Networks (AmLight, ESnet), INDIS workshop at SC24",
-    known_by: None,
+    identifying_text: None,
 };
 
 const fn passage(document: &'static Document, place: &'static str, text: &'static str) -> Passage {
@@ -96,7 +96,7 @@ pub(crate) static LAN_BUFFERS: Passage = passage(
 );
 pub(crate) static LAN_COMMAND: Passage =
     passage(&ESNET_2016, "Our Current Best Single Flow Results", "LAN: nuttcp -i1 -xc 7/7 -w1m -T30 hostname");
-pub(crate) static WRONG_CORE: Passage = passage(
+pub(crate) static CORE_CHOICE_EFFECT: Passage = passage(
     &ESNET_2016,
     "Don't Forget about NUMA Issues",
     "Up to 2x performance difference if you use the wrong core.",
@@ -183,7 +183,7 @@ pub(crate) static EIGHT_STREAMS: Passage = passage(
     "On the ESnet 100G perfSONAR nodes we typically see around 30 Gbps single stream, and can easily get over 95Gbps using \
      8 streams",
 );
-pub(crate) static WRONG_SOCKET: Passage = passage(
+pub(crate) static SOCKET_CHOICE_EFFECT: Passage = passage(
     &FASTERDATA_INTERRUPTS,
     "opening paragraphs",
     "On a 40G/100G PCI gen-3 host, TCP and UDP performance can be up to 2x slower if you are using cores on the wrong CPU \
@@ -201,7 +201,7 @@ pub(crate) static NEWER_KERNEL: Passage = passage(
 );
 pub(crate) static PACED_100G: Passage =
     passage(&ESNET_2016, "FQ on 100G Hosts", "TCP performance: 4 streams, 20G pacing, 100G, rtt = 92ms");
-pub(crate) static MOST_PACED: Passage = passage(
+pub(crate) static FQ_PACING_LIMIT: Passage = passage(
     &ESNET_2016,
     "TCP option: Fair Queuing Scheduler (FQ)",
     "Can reliably pace up to a maxrate of 32Gbps on a fast processors",

@@ -146,12 +146,12 @@ pub(crate) fn feature(interface: &InterfaceFacts, name: &str, on: bool) -> Chang
 /// Parses a kernel list of CPUs (`0-3,8`); `None` if it is invalid or has a number beyond the kernel's maximum
 /// number of CPUs.
 pub(crate) fn cpu_list(text: &str) -> Option<Vec<u32>> {
-    const MOST: u32 = 8192;
+    const MAX_CPUS: u32 = 8192;
     let mut numbers = Vec::new();
     for part in text.trim().split(',').filter(|part| !part.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
-        if last < first || last >= MOST {
+        if last < first || last >= MAX_CPUS {
             return None;
         }
         numbers.extend(first..=last);

@@ -6,9 +6,9 @@ use landspeed_sys::clock;
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 /// Interval between updates on a terminal, nanoseconds.
-const DRAW_NS: u64 = 200_000_000;
+const DRAW_INTERVAL_NS: u64 = 200_000_000;
 /// Interval between lines where standard error is not a terminal, nanoseconds.
-const PRINT_NS: u64 = 15_000_000_000;
+const PRINT_INTERVAL_NS: u64 = 15_000_000_000;
 /// Minimum span over which a displayed rate is measured, nanoseconds.
 const RATE_SPAN_NS: u64 = 1_000_000_000;
 
@@ -22,14 +22,14 @@ pub struct Nouns {
 }
 
 /// The progress line.
-pub struct Board {
+pub struct ProgressLine {
     nouns: Nouns,
     runs: usize,
     total_ns: u64,
     done_ns: u64,
     finished: usize,
     /// State of each worker's current run.
-    working: Vec<Option<Working>>,
+    working: Vec<Option<RunProgress>>,
     start_ns: u64,
     next_ns: u64,
     every_ns: Option<u64>,
@@ -37,7 +37,7 @@ pub struct Board {
 }
 
 #[derive(Clone, Copy)]
-struct Working {
+struct RunProgress {
     span_ns: u64,
     passed_ns: u64,
     seen_bytes: u64,
@@ -46,8 +46,8 @@ struct Working {
     rate: BitRate,
 }
 
-impl Board {
-    /// Creates the progress line for `jobs` workers; [`Board::expect`] sets the totals.
+impl ProgressLine {
+    /// Creates the progress line for `jobs` workers; [`ProgressLine::expect`] sets the totals.
     pub fn new(nouns: Nouns, jobs: usize, quiet: bool) -> Self {
         let terminal = io::stderr().is_terminal();
         let start_ns = clock::monotonic_ns();
@@ -59,8 +59,8 @@ impl Board {
             finished: 0,
             working: vec![None; jobs],
             start_ns,
-            next_ns: start_ns + if terminal { 0 } else { PRINT_NS },
-            every_ns: (!quiet).then_some(if terminal { DRAW_NS } else { PRINT_NS }),
+            next_ns: start_ns + if terminal { 0 } else { PRINT_INTERVAL_NS },
+            every_ns: (!quiet).then_some(if terminal { DRAW_INTERVAL_NS } else { PRINT_INTERVAL_NS }),
             drawn: false,
         }
     }
@@ -72,7 +72,7 @@ impl Board {
     }
 
     /// Adds a run of `span_ns` to the totals if `runs` exceeds the expected number.
-    pub fn count_in(&mut self, runs: usize, span_ns: u64) {
+    pub fn add_run(&mut self, runs: usize, span_ns: u64) {
         if runs > self.runs {
             self.runs = runs;
             self.total_ns += span_ns;
@@ -81,8 +81,14 @@ impl Board {
 
     /// Records that a worker started a run of `span_ns`.
     pub fn begin(&mut self, worker: usize, span_ns: u64) {
-        self.working[worker] =
-            Some(Working { span_ns, passed_ns: 0, seen_bytes: 0, last_ns: 0, last_bytes: 0, rate: BitRate::ZERO });
+        self.working[worker] = Some(RunProgress {
+            span_ns,
+            passed_ns: 0,
+            seen_bytes: 0,
+            last_ns: 0,
+            last_bytes: 0,
+            rate: BitRate::ZERO,
+        });
     }
 
     /// Records that a worker finished its run.
@@ -114,7 +120,7 @@ impl Board {
         self.next_ns = now_ns + every_ns;
         let line = self.line(now_ns);
         let mut out = io::stderr().lock();
-        if every_ns == DRAW_NS {
+        if every_ns == DRAW_INTERVAL_NS {
             // Carriage return, then erase to the end of the line (ECMA-48 EL).
             let _ = write!(out, "\r{line}\x1b[K");
             let _ = out.flush();

@@ -1,6 +1,6 @@
 //! Shell completion.
 //!
-//! The script loaded by the shell calls this program with [`VARIABLE`] set, and the program prints the
+//! The script loaded by the shell calls this program with [`COMPLETE_VARIABLE`] set, and the program prints the
 //! candidates. Two tables map arguments to their kind of value; a test checks that every argument has an entry.
 
 use std::collections::BTreeSet;
@@ -15,11 +15,11 @@ use clap_complete::env::{CompleteEnv, Shells};
 use crate::Cli;
 
 /// The environment variable that makes the program complete a command line instead of running it.
-pub const VARIABLE: &str = "LANDSPEED_COMPLETE";
+pub const COMPLETE_VARIABLE: &str = "LANDSPEED_COMPLETE";
 
 /// Kind of value that an argument takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Takes {
+enum ValueKind {
     /// A file to read or write; `-` is standard input or output.
     File,
     Directory,
@@ -32,106 +32,106 @@ enum Takes {
     Kernel,
     Metric,
     /// A number, a rate or free text: no candidates.
-    Anything,
+    NoCandidates,
 }
 
 /// Kinds by argument name, for names with the same meaning in every command.
-const BY_NAME: &[(&str, Takes)] = &[
-    ("target", Takes::Host),
-    ("from", Takes::Host),
-    ("groups", Takes::File),
-    ("operands", Takes::File),
-    ("client", Takes::Host),
-    ("peer", Takes::Host),
-    ("interface", Takes::Interface),
-    ("iface", Takes::Interface),
-    ("congestion", Takes::Congestion),
-    ("only", Takes::Check),
-    ("except", Takes::Check),
-    ("explain", Takes::Check),
-    ("kernel", Takes::Kernel),
-    ("kernels", Takes::Kernel),
+const BY_NAME: &[(&str, ValueKind)] = &[
+    ("target", ValueKind::Host),
+    ("from", ValueKind::Host),
+    ("groups", ValueKind::File),
+    ("operands", ValueKind::File),
+    ("client", ValueKind::Host),
+    ("peer", ValueKind::Host),
+    ("interface", ValueKind::Interface),
+    ("iface", ValueKind::Interface),
+    ("congestion", ValueKind::Congestion),
+    ("only", ValueKind::Check),
+    ("except", ValueKind::Check),
+    ("explain", ValueKind::Check),
+    ("kernel", ValueKind::Kernel),
+    ("kernels", ValueKind::Kernel),
 ];
 
 /// Kinds by the value name in the help.
-const BY_VALUE: &[(&str, Takes)] = &[
-    ("DOCUMENT", Takes::Document),
-    ("METRIC", Takes::Metric),
-    ("EXHIBIT", Takes::Exhibit),
-    ("FILE", Takes::File),
-    ("UNIT", Takes::Anything),
-    ("FILE|-", Takes::File),
-    ("TARBALL|DIR", Takes::File),
-    ("DIR", Takes::Directory),
-    ("DIRECTORY", Takes::Directory),
-    ("OUT", Takes::Directory),
-    ("SCENARIO", Takes::File),
-    ("PATH", Takes::File),
-    ("ADDRESS", Takes::Anything),
-    ("BLOCKS", Takes::Anything),
-    ("BYTES", Takes::Anything),
-    ("CAUSE", Takes::Anything),
-    ("CIDR", Takes::Anything),
-    ("CMD", Takes::Anything),
-    ("CONDITION", Takes::Anything),
-    ("CORES", Takes::Anything),
-    ("DATE", Takes::Anything),
-    ("DISTANCE", Takes::Anything),
-    ("DSCP", Takes::Anything),
-    ("FILTER", Takes::Anything),
-    ("FLOWS", Takes::Anything),
-    ("ID", Takes::Anything),
-    ("IF", Takes::Interface),
-    ("IF,IF", Takes::Anything),
-    ("ID|+TAG|-TAG", Takes::Anything),
-    ("INTERVAL", Takes::Anything),
-    ("JOBS", Takes::Anything),
-    ("IMAGE", Takes::Anything),
-    ("KEY", Takes::Anything),
-    ("KEY=VALUE", Takes::Anything),
-    ("KIND", Takes::Anything),
-    ("LIST", Takes::Anything),
-    ("LOSS", Takes::Anything),
-    ("MS", Takes::Anything),
-    ("MTU", Takes::Anything),
-    ("N", Takes::Anything),
-    ("NAME", Takes::Anything),
-    ("NODE:NEIGHBOUR", Takes::Anything),
-    ("N[,M]", Takes::Anything),
-    ("OMIT", Takes::Anything),
-    ("P", Takes::Anything),
-    ("PERCENT", Takes::Anything),
-    ("PRECISION", Takes::Anything),
-    ("OPTION", Takes::Anything),
-    ("PER_SECOND", Takes::Anything),
-    ("PID", Takes::Anything),
-    ("POLICY", Takes::Anything),
-    ("PORT", Takes::Anything),
-    ("QUERY", Takes::Anything),
-    ("RATE", Takes::Anything),
-    ("RATE[/N]", Takes::Anything),
-    ("RELEASE", Takes::Anything),
-    ("RTT", Takes::Anything),
-    ("SECONDS", Takes::Anything),
-    ("SEED", Takes::Anything),
-    ("SETTING=VALUE", Takes::Anything),
-    ("SHIFT", Takes::Anything),
-    ("SIZE", Takes::Anything),
-    ("SIZES", Takes::Anything),
-    ("START..END", Takes::Anything),
-    ("STATUS", Takes::Anything),
-    ("TAG", Takes::Anything),
-    ("TEXT", Takes::Anything),
-    ("TIME", Takes::Anything),
-    ("TITLE", Takes::Anything),
-    ("TOS", Takes::Anything),
-    ("URL", Takes::Anything),
-    ("US", Takes::Anything),
-    ("VERSION", Takes::Anything),
+const BY_VALUE: &[(&str, ValueKind)] = &[
+    ("DOCUMENT", ValueKind::Document),
+    ("METRIC", ValueKind::Metric),
+    ("EXHIBIT", ValueKind::Exhibit),
+    ("FILE", ValueKind::File),
+    ("UNIT", ValueKind::NoCandidates),
+    ("FILE|-", ValueKind::File),
+    ("TARBALL|DIR", ValueKind::File),
+    ("DIR", ValueKind::Directory),
+    ("DIRECTORY", ValueKind::Directory),
+    ("OUT", ValueKind::Directory),
+    ("SCENARIO", ValueKind::File),
+    ("PATH", ValueKind::File),
+    ("ADDRESS", ValueKind::NoCandidates),
+    ("BLOCKS", ValueKind::NoCandidates),
+    ("BYTES", ValueKind::NoCandidates),
+    ("CAUSE", ValueKind::NoCandidates),
+    ("CIDR", ValueKind::NoCandidates),
+    ("CMD", ValueKind::NoCandidates),
+    ("CONDITION", ValueKind::NoCandidates),
+    ("CORES", ValueKind::NoCandidates),
+    ("DATE", ValueKind::NoCandidates),
+    ("DISTANCE", ValueKind::NoCandidates),
+    ("DSCP", ValueKind::NoCandidates),
+    ("FILTER", ValueKind::NoCandidates),
+    ("FLOWS", ValueKind::NoCandidates),
+    ("ID", ValueKind::NoCandidates),
+    ("IF", ValueKind::Interface),
+    ("IF,IF", ValueKind::NoCandidates),
+    ("ID|+TAG|-TAG", ValueKind::NoCandidates),
+    ("INTERVAL", ValueKind::NoCandidates),
+    ("JOBS", ValueKind::NoCandidates),
+    ("IMAGE", ValueKind::NoCandidates),
+    ("KEY", ValueKind::NoCandidates),
+    ("KEY=VALUE", ValueKind::NoCandidates),
+    ("KIND", ValueKind::NoCandidates),
+    ("LIST", ValueKind::NoCandidates),
+    ("LOSS", ValueKind::NoCandidates),
+    ("MS", ValueKind::NoCandidates),
+    ("MTU", ValueKind::NoCandidates),
+    ("N", ValueKind::NoCandidates),
+    ("NAME", ValueKind::NoCandidates),
+    ("NODE:NEIGHBOUR", ValueKind::NoCandidates),
+    ("N[,M]", ValueKind::NoCandidates),
+    ("OMIT", ValueKind::NoCandidates),
+    ("P", ValueKind::NoCandidates),
+    ("PERCENT", ValueKind::NoCandidates),
+    ("PRECISION", ValueKind::NoCandidates),
+    ("OPTION", ValueKind::NoCandidates),
+    ("PER_SECOND", ValueKind::NoCandidates),
+    ("PID", ValueKind::NoCandidates),
+    ("POLICY", ValueKind::NoCandidates),
+    ("PORT", ValueKind::NoCandidates),
+    ("QUERY", ValueKind::NoCandidates),
+    ("RATE", ValueKind::NoCandidates),
+    ("RATE[/N]", ValueKind::NoCandidates),
+    ("RELEASE", ValueKind::NoCandidates),
+    ("RTT", ValueKind::NoCandidates),
+    ("SECONDS", ValueKind::NoCandidates),
+    ("SEED", ValueKind::NoCandidates),
+    ("SETTING=VALUE", ValueKind::NoCandidates),
+    ("SHIFT", ValueKind::NoCandidates),
+    ("SIZE", ValueKind::NoCandidates),
+    ("SIZES", ValueKind::NoCandidates),
+    ("START..END", ValueKind::NoCandidates),
+    ("STATUS", ValueKind::NoCandidates),
+    ("TAG", ValueKind::NoCandidates),
+    ("TEXT", ValueKind::NoCandidates),
+    ("TIME", ValueKind::NoCandidates),
+    ("TITLE", ValueKind::NoCandidates),
+    ("TOS", ValueKind::NoCandidates),
+    ("URL", ValueKind::NoCandidates),
+    ("US", ValueKind::NoCandidates),
+    ("VERSION", ValueKind::NoCandidates),
 ];
 
-fn takes(arg: &Arg) -> Option<Takes> {
-    let find = |table: &[(&str, Takes)], name: &str| {
+fn takes(arg: &Arg) -> Option<ValueKind> {
+    let find = |table: &[(&str, ValueKind)], name: &str| {
         table.iter().find_map(|(known, takes)| (*known == name).then_some(*takes))
     };
     let value = match arg.get_value_names() {
@@ -142,7 +142,7 @@ fn takes(arg: &Arg) -> Option<Takes> {
     // Arguments with a path hint take a file even if the tables do not list them.
     let is_path = arg.get_value_hint() == ValueHint::AnyPath;
     match found {
-        None | Some(Takes::Anything) if is_path => Some(Takes::File),
+        None | Some(ValueKind::NoCandidates) if is_path => Some(ValueKind::File),
         found => found,
     }
 }
@@ -150,7 +150,7 @@ fn takes(arg: &Arg) -> Option<Takes> {
 /// Prints completion candidates if a shell requested them; returns whether it did.
 pub fn answer() -> Result<bool, clap::Error> {
     let here = std::env::current_dir().ok();
-    CompleteEnv::with_factory(command).var(VARIABLE).try_complete(std::env::args_os(), here.as_deref())
+    CompleteEnv::with_factory(command).var(COMPLETE_VARIABLE).try_complete(std::env::args_os(), here.as_deref())
 }
 
 /// Returns the completion script that a shell loads.
@@ -159,7 +159,7 @@ pub fn script(shell: Shell) -> anyhow::Result<String> {
     let found = shells.completer(&shell.to_string());
     let Some(found) = found else { anyhow::bail!("no completions for {shell}") };
     let mut script = Vec::new();
-    found.write_registration(VARIABLE, "landspeed", "landspeed", "landspeed", &mut script)?;
+    found.write_registration(COMPLETE_VARIABLE, "landspeed", "landspeed", "landspeed", &mut script)?;
     let mut script = String::from_utf8(script)?;
     if shell == Shell::Zsh {
         // When zsh autoloads the script from fpath, the first completion runs the script itself, so it must call the
@@ -184,41 +184,41 @@ fn with_hint(arg: Arg) -> Arg {
     }
     let candidates = |list: fn() -> Vec<CompletionCandidate>| ArgValueCandidates::new(list);
     match takes(&arg) {
-        Some(Takes::File) => arg.add(ArgValueCompleter::new(PathCompleter::any().stdio())),
-        Some(Takes::Directory) => arg.value_hint(ValueHint::DirPath),
-        Some(Takes::Host) => arg.add(candidates(|| words(hosts()))),
-        Some(Takes::Interface) => arg.add(candidates(|| words(names_in("/sys/class/net")))),
-        Some(Takes::Congestion) => arg.add(candidates(|| words(congestion_controls()))),
-        Some(Takes::Check) => arg.add(candidates(checks)),
-        Some(Takes::Document) => arg.add(candidates(|| words(crate::schema::names().map(str::to_owned)))),
-        Some(Takes::Exhibit) => arg.add(candidates(exhibits)),
-        Some(Takes::Kernel) => arg.add(candidates(kernels)),
-        Some(Takes::Metric) => {
-            arg.add(candidates(|| words(landspeed_model::Metric::ALL.map(|metric| metric.name().to_owned()))))
+        Some(ValueKind::File) => arg.add(ArgValueCompleter::new(PathCompleter::any().stdio())),
+        Some(ValueKind::Directory) => arg.value_hint(ValueHint::DirPath),
+        Some(ValueKind::Host) => arg.add(candidates(|| to_candidates(hosts()))),
+        Some(ValueKind::Interface) => arg.add(candidates(|| to_candidates(names_in("/sys/class/net")))),
+        Some(ValueKind::Congestion) => arg.add(candidates(|| to_candidates(congestion_controls()))),
+        Some(ValueKind::Check) => arg.add(candidates(checks)),
+        Some(ValueKind::Document) => arg.add(candidates(|| to_candidates(crate::schema::names().map(str::to_owned)))),
+        Some(ValueKind::Exhibit) => arg.add(candidates(exhibits)),
+        Some(ValueKind::Kernel) => arg.add(candidates(kernels)),
+        Some(ValueKind::Metric) => {
+            arg.add(candidates(|| to_candidates(landspeed_model::Metric::ALL.map(|metric| metric.name().to_owned()))))
         }
-        Some(Takes::Anything) | None => arg.value_hint(ValueHint::Other),
+        Some(ValueKind::NoCandidates) | None => arg.value_hint(ValueHint::Other),
     }
 }
 
-fn words(words: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
-    words.into_iter().map(CompletionCandidate::new).collect()
+fn to_candidates(to_candidates: impl IntoIterator<Item = String>) -> Vec<CompletionCandidate> {
+    to_candidates.into_iter().map(CompletionCandidate::new).collect()
 }
 
-fn explained(word: &str, what: impl Into<String>) -> CompletionCandidate {
+fn candidate_with_help(word: &str, what: impl Into<String>) -> CompletionCandidate {
     CompletionCandidate::new(word).help(Some(what.into().into()))
 }
 
 fn checks() -> Vec<CompletionCandidate> {
-    landspeed_checks::all().map(|check| explained(check.code, check.title)).collect()
+    landspeed_checks::all().map(|check| candidate_with_help(check.code, check.title)).collect()
 }
 
 fn exhibits() -> Vec<CompletionCandidate> {
-    landspeed_lab::gallery::EXHIBITS.iter().map(|exhibit| explained(exhibit.name, exhibit.title)).collect()
+    landspeed_lab::gallery::EXHIBITS.iter().map(|exhibit| candidate_with_help(exhibit.name, exhibit.title)).collect()
 }
 
 fn kernels() -> Vec<CompletionCandidate> {
     let kernels = landspeed_lab::kernel::Cache::open(None).and_then(|cache| cache.list()).unwrap_or_default();
-    kernels.iter().map(|kernel| explained(&kernel.release, &*kernel.id)).collect()
+    kernels.iter().map(|kernel| candidate_with_help(&kernel.release, &*kernel.id)).collect()
 }
 
 fn congestion_controls() -> Vec<String> {
@@ -267,13 +267,13 @@ fn ssh_config(text: &str) -> BTreeSet<String> {
 mod tests {
     use super::*;
 
-    fn collect_forgotten(command: &Command, forgotten: &mut Vec<String>) {
+    fn collect_missing(command: &Command, forgotten: &mut Vec<String>) {
         let open = command.get_arguments().filter(|arg| {
             arg.get_action().takes_values() && arg.get_possible_values().is_empty() && takes(arg).is_none()
         });
         forgotten.extend(open.map(|arg| format!("{} {}", command.get_name(), arg.get_id())));
         for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
-            collect_forgotten(below, forgotten);
+            collect_missing(below, forgotten);
         }
     }
 
@@ -282,7 +282,7 @@ mod tests {
         let mut forgotten = Vec::new();
         let mut command = Cli::command();
         command.build();
-        collect_forgotten(&command, &mut forgotten);
+        collect_missing(&command, &mut forgotten);
         assert!(forgotten.is_empty(), "put them into a table above: {forgotten:?}");
     }
 

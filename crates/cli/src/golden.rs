@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex};
 
 use clap::{Command, CommandFactory as _};
 use landspeed_compare::{Condition, Group, Options};
-use landspeed_flow::client::{Moved, Progress, Request, RunEvent, TcpState, UdpState};
+use landspeed_flow::client::{DirectionProgress, Progress, Request, RunEvent, TcpState, UdpState};
 use landspeed_host::RecordedHost;
 use landspeed_iperf3::convert::ReportOptions;
-use landspeed_iperf3::report::{Form, Reporter};
+use landspeed_iperf3::report::{ReportFormat, Reporter};
 use landspeed_iperf3::text::Style;
 use landspeed_model::{
     BuildInfo, Change, DemoDocument, Direction, Goal, LabDocument, Protocol, Role, RunDocument, Sample, Stream,
@@ -18,7 +18,7 @@ use landspeed_model::{
 };
 use landspeed_results::Document;
 use landspeed_testkit::golden;
-use landspeed_tune::{Allow, TwinKnobs, Value, changes_from_audit};
+use landspeed_tune::{Allow, SimulatedKnobs, Value, changes_from_audit};
 
 use crate::{Cli, archive, check, compare, demo, lab, run, sweep, tap, text, trace, tune, tuneup, watch};
 
@@ -111,7 +111,7 @@ fn progress(document: &RunDocument, at: usize) -> Option<Progress> {
             lost: packets(&sent).saturating_sub(packets(&received)),
             jitter_ns: document.udp.as_ref().and_then(|udp| udp.jitter_ns).unwrap_or(0),
         });
-        let moved = Moved {
+        let moved = DirectionProgress {
             t_ns: received.iter().map(|sample| sample.t_ns).max()?,
             bytes: received.iter().map(|sample| sample.bytes).sum(),
             tcp: TcpState::sum(sent.iter().filter_map(|sample| sample.tcp.as_deref().cloned())),
@@ -188,7 +188,7 @@ fn iperf3_reports_match_golden_file() {
         };
         let page = Page::default();
         let style = Style { verbose: options.contains("-V"), ..Style::default() };
-        let written = Reporter::new(Form::Text(style), &report, Box::new(page.clone())).finish(&document);
+        let written = Reporter::new(ReportFormat::Text(style), &report, Box::new(page.clone())).finish(&document);
         written.expect("a page takes everything");
         let page = String::from_utf8(page.0.lock().expect("written").clone()).expect("text");
         let _ = write!(text, "# landspeed iperf3 -c dtn.example{options}\n{page}\n");
@@ -300,7 +300,7 @@ fn tune_plan_of_an_audit_matches_golden_file() {
     let known = |change: &Change| value(change).map(|value| (change.target.clone(), value));
     let changes = changes_from_audit(&audit, &[], &[]).into_iter().filter(|change| known(change).is_some());
     let mut changes: Vec<Change> = changes.collect();
-    let host = TwinKnobs::new(changes.iter().filter_map(known));
+    let host = SimulatedKnobs::new(changes.iter().filter_map(known));
     // A sysctl that the host does not have.
     changes.push(Change::sysctl("net.ipv4.tcp_notsent_lowat", "131072"));
     let plan = landspeed_tune::plan(&changes, &host, Allow::default());

@@ -1,6 +1,6 @@
 //! Stores results in the archive: every measuring command stores its document when it ends.
 
-use landspeed_archive::{Archive, ArchiveError, Id, Location, SETTING};
+use landspeed_archive::{Archive, ArchiveError, ENV_VARIABLE, Id, Location};
 use serde::Serialize;
 
 /// Stores a document in the archive. Returns its id, or `None` if the archive is off or storing failed.
@@ -9,7 +9,7 @@ use serde::Serialize;
 pub fn keep(document: &impl Serialize) -> Option<Id> {
     let Location::Directory(_) = Location::from_environment() else { return None };
     match serde_json::to_vec(document) {
-        Ok(bytes) => keep_bytes(&bytes),
+        Ok(bytes) => store_encoded(&bytes),
         Err(why) => {
             eprintln!("landspeed: the result is not in the archive: cannot encode the document: {why}");
             None
@@ -18,18 +18,18 @@ pub fn keep(document: &impl Serialize) -> Option<Id> {
 }
 
 /// Like [`keep`], for an encoded document.
-pub fn keep_bytes(bytes: &[u8]) -> Option<Id> {
-    keep_all(&[bytes.to_vec()]).pop()
+pub fn store_encoded(bytes: &[u8]) -> Option<Id> {
+    store_all(&[bytes.to_vec()]).pop()
 }
 
 /// Like [`keep`], for several encoded documents in order; stops at the first that cannot be stored.
-pub fn keep_all(documents: &[Vec<u8>]) -> Vec<Id> {
+pub fn store_all(documents: &[Vec<u8>]) -> Vec<Id> {
     let Location::Directory(directory) = Location::from_environment() else { return Vec::new() };
     let mut stored = Vec::new();
     let mut store = || -> Result<(), ArchiveError> {
         let mut archive = Archive::open(&directory)?;
         if archive.is_new() {
-            announce(&archive);
+            print_location(&archive);
         }
         for bytes in documents {
             stored.push(archive.insert(bytes)?);
@@ -37,19 +37,19 @@ pub fn keep_all(documents: &[Vec<u8>]) -> Vec<Id> {
         Ok(())
     };
     if let Err(why) = store() {
-        complain(&why);
+        warn_not_stored(&why);
     }
     stored
 }
 
 /// Prints where results are kept and how to turn that off; once, when the archive is created.
-pub fn announce(archive: &Archive) {
+pub fn print_location(archive: &Archive) {
     eprintln!(
-        "landspeed: results are kept in {} from now on ({SETTING}=off turns this off)",
+        "landspeed: results are kept in {} from now on ({ENV_VARIABLE}=off turns this off)",
         archive.directory().display()
     );
 }
 
-fn complain(why: &ArchiveError) {
+fn warn_not_stored(why: &ArchiveError) {
     eprintln!("landspeed: the result is not in the archive: {why}");
 }

@@ -188,7 +188,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(outcome) => outcome.into(),
         Err(error) => {
-            eprintln!("landspeed: {}", text::unmarked(&format!("{error:#}")));
+            eprintln!("landspeed: {}", text::strip_backticks(&format!("{error:#}")));
             failed.into()
         }
     }

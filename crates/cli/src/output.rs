@@ -48,8 +48,8 @@ impl Sink {
         let writable = if is_special(path) {
             OpenOptions::new().write(true).open(path).map(drop)
         } else {
-            let beside = beside(path);
-            File::create(&beside).and_then(|_| std::fs::remove_file(&beside))
+            let temporary_path = temporary_path(path);
+            File::create(&temporary_path).and_then(|_| std::fs::remove_file(&temporary_path))
         };
         writable.with_context(|| format!("cannot write {}", path.display()))
     }
@@ -61,7 +61,7 @@ impl Sink {
                 let mut out = io::stdout().lock();
                 out.write_all(content).and_then(|()| out.flush()).context("cannot write to standard output")
             }
-            Self::File(path) => write_whole(path, content).map_err(|error| {
+            Self::File(path) => write_atomically(path, content).map_err(|error| {
                 anyhow!("cannot write {}: {error}\nFree some space, or write somewhere else.", path.display())
             }),
         }
@@ -130,20 +130,20 @@ impl OutputArgs {
 
 /// Writes a file completely or not at all: to a temporary file in the same directory, which is then renamed.
 /// Devices and pipes are written directly.
-fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
+fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     if is_special(path) {
         let mut file = OpenOptions::new().write(true).open(path)?;
         return file.write_all(content);
     }
-    let beside = beside(path);
+    let temporary_path = temporary_path(path);
     let result = (|| {
-        let mut file = BufWriter::new(File::create(&beside)?);
+        let mut file = BufWriter::new(File::create(&temporary_path)?);
         file.write_all(content)?;
         file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        std::fs::rename(&beside, path)
+        std::fs::rename(&temporary_path, path)
     })();
     if result.is_err() {
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&temporary_path);
     }
     result
 }
@@ -153,7 +153,7 @@ fn is_special(path: &Path) -> bool {
 }
 
 /// Returns the path of the temporary file that is renamed to `path`.
-fn beside(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().map(std::ffi::OsStr::to_os_string).unwrap_or_default();
     name.push(format!(".{}.part", std::process::id()));
     path.with_file_name(name)

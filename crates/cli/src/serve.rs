@@ -21,8 +21,8 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 use serde::Deserialize;
 
 use self::third_party::Allowed;
-use crate::host_changes::ForClients as ChangesForClients;
-use crate::tap::attend::ForClients;
+use crate::host_changes::ClientService as ChangesForClients;
+use crate::tap::attend::ClientService;
 use crate::{CommandOutcome, options, trust};
 
 const EXAMPLES: &str = "\
@@ -125,9 +125,9 @@ struct File {
     listen: Vec<String>,
     max_tests: Option<usize>,
     max_tests_per_host: Option<usize>,
-    max_duration: Option<Nanos2>,
-    max_rate: Option<BitRate2>,
-    max_total_rate: Option<BitRate2>,
+    max_duration: Option<ConfigTime>,
+    max_rate: Option<ConfigRate>,
+    max_total_rate: Option<ConfigRate>,
     #[serde(default)]
     allow: Vec<String>,
     key_file: Option<PathBuf>,
@@ -135,7 +135,7 @@ struct File {
     data_from_anywhere: bool,
     #[serde(default)]
     describe: bool,
-    allow_tap: Option<Bytes2>,
+    allow_tap: Option<ConfigSize>,
     #[serde(default)]
     allow_host_changes: bool,
     #[serde(default)]
@@ -145,7 +145,7 @@ struct File {
     no_iperf3: bool,
     authorized_users_path: Option<PathBuf>,
     rsa_private_key_path: Option<PathBuf>,
-    time_skew_threshold: Option<Nanos2>,
+    time_skew_threshold: Option<ConfigTime>,
     #[serde(default)]
     use_pkcs1_padding: bool,
 }
@@ -153,9 +153,9 @@ struct File {
 /// A time in the configuration file, in the syntax of the command line.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
-struct Nanos2(Nanos);
+struct ConfigTime(Nanos);
 
-impl TryFrom<String> for Nanos2 {
+impl TryFrom<String> for ConfigTime {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -166,9 +166,9 @@ impl TryFrom<String> for Nanos2 {
 /// A size in the configuration file, in the syntax of the command line.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
-struct Bytes2(Bytes);
+struct ConfigSize(Bytes);
 
-impl TryFrom<String> for Bytes2 {
+impl TryFrom<String> for ConfigSize {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -179,9 +179,9 @@ impl TryFrom<String> for Bytes2 {
 /// A rate in the configuration file, in the syntax of the command line.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
-struct BitRate2(BitRate);
+struct ConfigRate(BitRate);
 
-impl TryFrom<String> for BitRate2 {
+impl TryFrom<String> for ConfigRate {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {
@@ -241,7 +241,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let key = config.key.is_some();
     let log = Log { quiet, key, users, refusals: Mutex::default() };
     let server =
-        Server::bind(config, &iperf3, move |event| log.say(&event)).map_err(|error| match error.advice() {
+        Server::bind(config, &iperf3, move |event| log.log_event(&event)).map_err(|error| match error.advice() {
             Some(advice) => anyhow!("{error}; {advice}"),
             None => anyhow!("{error}"),
         })?;
@@ -258,7 +258,7 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, bool, Vec<Port>)>
         None => File::default(),
         Some(path) => {
             let text = read_text(path, "configuration file", Content::Public, args.trust.policy())?;
-            toml::from_str(&text).map_err(|error| in_file(path, &text, &error))?
+            toml::from_str(&text).map_err(|error| config_error(path, &text, &error))?
         }
     };
     let origin = args.config.as_deref().unwrap_or(Path::new("")).display();
@@ -308,7 +308,7 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, bool, Vec<Port>)>
     let key = key_file.map(|path| options::key(path, args.trust.policy())).transpose()?;
     let (users, iperf3) = iperf3(args, &file, &listen, key.is_some())?;
     let tap = args.allow_tap.or(file.allow_tap.map(|bytes| bytes.0));
-    let tap = tap.map(|bytes| TapHook(Arc::new(ForClients::new(bytes.get()))));
+    let tap = tap.map(|bytes| TapHook(Arc::new(ClientService::new(bytes.get()))));
     let data_from_anywhere = args.data_from_anywhere || file.data_from_anywhere;
     let describe = args.describe || file.describe;
     let permitted = args.allow_host_changes || file.allow_host_changes;
@@ -370,7 +370,7 @@ fn iperf3(args: &Args, file: &File, listen: &[SocketAddr], keyed: bool) -> anyho
 }
 
 /// Formats a TOML error in one line: file, line number, message.
-fn in_file(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
+fn config_error(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Error {
     let message = error.message().lines().collect::<Vec<_>>().join(", ");
     match error.span().and_then(|span| text.get(..span.start)) {
         Some(before) => {
@@ -409,10 +409,10 @@ struct Log {
 struct Refusals {
     second: u64,
     printed: u32,
-    unsaid: u64,
+    skipped: u64,
 }
 
-const REFUSALS_A_SECOND: u32 = 10;
+const MAX_REFUSALS_PER_S: u32 = 10;
 
 impl Refusals {
     /// Returns how many refusals were suppressed since the last logged one; `None` if this one is suppressed, too.
@@ -421,17 +421,17 @@ impl Refusals {
         if second != self.second {
             (self.second, self.printed) = (second, 0);
         }
-        if self.printed == REFUSALS_A_SECOND {
-            self.unsaid += 1;
+        if self.printed == MAX_REFUSALS_PER_S {
+            self.skipped += 1;
             return None;
         }
         self.printed += 1;
-        Some(std::mem::take(&mut self.unsaid))
+        Some(std::mem::take(&mut self.skipped))
     }
 }
 
 impl Log {
-    fn say(&self, event: &ServerEvent) {
+    fn log_event(&self, event: &ServerEvent) {
         use landspeed_flow::address::display;
         match event {
             ServerEvent::Listening { protocol: server::NAME, addr } => {

@@ -8,15 +8,15 @@ use landspeed_archive::Query;
 use landspeed_results::{Document, ReadError, Record, foreign};
 
 /// Maximum size of a file, bytes. The document of one hour with 128 streams takes about 200 MB.
-const LARGEST_FILE: u64 = 1 << 30;
+const MAX_FILE_BYTES: u64 = 1 << 30;
 /// Prefix of operands that query the archive.
 pub const ARCHIVE: &str = "archive:";
 /// Maximum number of levels listed in an error.
-const MOST_LISTED: usize = 12;
+const MAX_LISTED: usize = 12;
 
 /// Data that [`load`] keeps of each result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
+pub enum LoadedData {
     /// The document and its records.
     Documents,
     /// Only the records, to save memory with thousands of documents.
@@ -43,7 +43,7 @@ pub struct Source {
 pub struct Item {
     /// The file, or the id in the archive.
     pub origin: String,
-    /// The document, if it is landspeed's and [`Keep::Documents`] was requested.
+    /// The document, if it is landspeed's and [`LoadedData::Documents`] was requested.
     pub document: Option<Document>,
     /// One record per measured flow.
     pub records: Vec<Record>,
@@ -70,7 +70,7 @@ impl fmt::Display for Unreadable {
 ///
 /// # Errors
 /// The operand names nothing: no such file, an empty directory, or a factor or level that is not in the sweep.
-pub fn load(operand: &str, keep: Keep) -> anyhow::Result<Source> {
+pub fn load(operand: &str, keep: LoadedData) -> anyhow::Result<Source> {
     let (name, operand) = named(operand);
     let mut source = Source {
         name: name.map(str::to_owned),
@@ -92,7 +92,7 @@ pub fn load(operand: &str, keep: Keep) -> anyhow::Result<Source> {
         let origin = path.display().to_string();
         match read(&path) {
             Ok((document, records)) => {
-                let document = document.filter(|_| keep == Keep::Documents);
+                let document = document.filter(|_| keep == LoadedData::Documents);
                 source.items.push(Item { origin, document, records });
             }
             Err(why) => source.unreadable.push(Unreadable { origin, why }),
@@ -102,8 +102,8 @@ pub fn load(operand: &str, keep: Keep) -> anyhow::Result<Source> {
 }
 
 /// Loads the archived documents with a matching record, oldest first. Records come from the index, so that
-/// documents are only read for [`Keep::Documents`].
-fn from_archive(mut source: Source, query: &str, keep: Keep) -> anyhow::Result<Source> {
+/// documents are only read for [`LoadedData::Documents`].
+fn from_archive(mut source: Source, query: &str, keep: LoadedData) -> anyhow::Result<Source> {
     let query: Query = query.parse()?;
     let archive = crate::archive::open()?;
     let mut rows = archive.rows(&query).map_err(crate::archive::advised)?;
@@ -120,8 +120,8 @@ fn from_archive(mut source: Source, query: &str, keep: Keep) -> anyhow::Result<S
         }
         let origin = id.short().to_owned();
         let document = match keep {
-            Keep::Records => None,
-            Keep::Documents => {
+            LoadedData::Records => None,
+            LoadedData::Documents => {
                 let bytes = archive.document(&id).map_err(|why| why.to_string());
                 match bytes.and_then(|bytes| read_bytes(&bytes)) {
                     Ok((document, _)) => document,
@@ -156,7 +156,7 @@ fn part_of_sweep(operand: &str) -> Option<(&str, &str)> {
     cut.into_iter().find(|(file, levels)| levels.contains('=') && Path::new(file).exists())
 }
 
-fn read_part(source: &mut Source, file: &str, levels: &str, keep: Keep) -> anyhow::Result<()> {
+fn read_part(source: &mut Source, file: &str, levels: &str, keep: LoadedData) -> anyhow::Result<()> {
     let path = paths(file)?;
     let [path] = path.as_slice() else { bail!("cannot read a part of {file}: it is not one sweep.json") };
     let origin = format!("{}:{levels}", path.display());
@@ -178,7 +178,7 @@ fn read_part(source: &mut Source, file: &str, levels: &str, keep: Keep) -> anyho
         let name = known.name.clone();
         let all: Vec<String> = known.levels.iter().map(plain).collect();
         let Some(wanted) = known.levels.iter().find(|known| plain(known) == level).cloned() else {
-            let some = &all[..all.len().min(MOST_LISTED)];
+            let some = &all[..all.len().min(MAX_LISTED)];
             let more = if all.len() > some.len() { ", …" } else { "" };
             bail!(
                 "cannot select {pair} in {}: `{name}` has no level `{level}`\nUse one of: {}{more}.",
@@ -191,7 +191,7 @@ fn read_part(source: &mut Source, file: &str, levels: &str, keep: Keep) -> anyho
     }
     let document = Document::Sweep(sweep);
     let records = document.records();
-    source.items.push(Item { origin, document: Some(document).filter(|_| keep == Keep::Documents), records });
+    source.items.push(Item { origin, document: Some(document).filter(|_| keep == LoadedData::Documents), records });
     Ok(())
 }
 
@@ -271,7 +271,7 @@ fn read_bytes(bytes: &[u8]) -> Result<(Option<Document>, Vec<Record>), String> {
 
 fn bytes(path: &Path) -> Result<Vec<u8>, String> {
     let length = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if length > LARGEST_FILE {
+    if length > MAX_FILE_BYTES {
         return Err(format!("{length} bytes are too many for a document"));
     }
     std::fs::read(path).map_err(|error| error.to_string())

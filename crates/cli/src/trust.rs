@@ -23,10 +23,10 @@ impl TrustArgs {
 
 /// Prints each warning once, even if the file is opened several times.
 fn warn(untrusted: &Untrusted) {
-    static SHOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    static PRINTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     let cause = untrusted.cause();
     let fault = cause.strip_prefix("cannot use ").unwrap_or(&cause).to_owned();
-    if SHOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(fault.clone()) {
+    if PRINTED.lock().unwrap_or_else(PoisonError::into_inner).insert(fault.clone()) {
         eprintln!("landspeed: warning: used in spite of its permissions: {fault}");
     }
 }

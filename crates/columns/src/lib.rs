@@ -25,7 +25,7 @@ pub enum ColumnsError {
     Parquet(#[from] parquet::errors::ParquetError),
     /// A Parquet file without the named column: not a file of packets.
     #[error("this Parquet file has no column `{0}`: it does not hold packets")]
-    Lacks(&'static str),
+    MissingColumn(&'static str),
     /// The contents of the file are inconsistent.
     #[error("this Parquet file is damaged: its parts contradict each other")]
     Damaged,

@@ -5,7 +5,7 @@ use landspeed_wire::capture::Frame;
 use landspeed_wire::{LinkType, TcpHeader, Transport, dissect};
 
 /// Stored bytes of a datagram's payload: enough for the sequence numbers of known protocols.
-pub const HEAD: usize = 32;
+pub const PAYLOAD_PREFIX_BYTES: usize = 32;
 
 /// Columns of one packet.
 #[derive(Debug, Clone, Default)]
@@ -50,7 +50,7 @@ pub struct Flow {
     /// TCP header, and its analysis.
     pub tcp: Option<(TcpHeader, Option<RowTcp>)>,
     /// First payload bytes of a datagram, and their number.
-    pub head: ([u8; HEAD], u8),
+    pub head: ([u8; PAYLOAD_PREFIX_BYTES], u8),
 }
 
 impl Record {
@@ -76,7 +76,7 @@ impl Record {
                 Transport::Tcp(tcp) => kept.tcp = Some((tcp, flow.tcp)),
                 Transport::Udp { at, .. } => {
                     let payload = frame.data.get(at..).unwrap_or_default();
-                    let length = payload.len().min(HEAD);
+                    let length = payload.len().min(PAYLOAD_PREFIX_BYTES);
                     kept.head.0[..length].copy_from_slice(&payload[..length]);
                     kept.head.1 = length as u8;
                 }

@@ -17,7 +17,7 @@ pub enum Detail {
 
 /// Parquet encoding of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Packing {
+pub enum ColumnEncoding {
     /// Differences between consecutive values (`DELTA_BINARY_PACKED`).
     Differences,
     /// Dictionary, for columns with few distinct values.
@@ -42,19 +42,19 @@ pub struct Column {
     /// Column name.
     pub name: &'static str,
     /// Encoding of the values.
-    pub packing: Packing,
+    pub encoding: ColumnEncoding,
     /// Whether the values come from the analysis rather than from headers.
     pub analysed: bool,
     /// Source of the values.
     pub values: Values,
 }
 
-const fn header(name: &'static str, packing: Packing, values: Values) -> Column {
-    Column { name, packing, analysed: false, values }
+const fn header(name: &'static str, encoding: ColumnEncoding, values: Values) -> Column {
+    Column { name, encoding, analysed: false, values }
 }
 
-const fn analysed(name: &'static str, packing: Packing, values: Values) -> Column {
-    Column { name, packing, analysed: true, values }
+const fn analysed(name: &'static str, encoding: ColumnEncoding, values: Values) -> Column {
+    Column { name, encoding, analysed: true, values }
 }
 
 fn address(endpoint: Endpoint) -> String {
@@ -71,7 +71,7 @@ fn sack(record: &Record, at: usize, high: bool) -> Option<i64> {
     Some(i64::from(if high { end } else { low }))
 }
 
-use Packing::{Dictionary, Differences};
+use ColumnEncoding::{Dictionary, Differences};
 use Values::{Bytes, Number, Text, Time};
 
 /// All columns, in file order.

@@ -15,7 +15,7 @@ use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 
 use crate::ColumnsError;
 use crate::rebuild;
-use crate::record::{Flow, HEAD, Record};
+use crate::record::{Flow, PAYLOAD_PREFIX_BYTES, Record};
 use crate::schema::{COLUMNS, Values};
 
 /// A capture (pcapng) made from a file of columns, in the original order of the capture.
@@ -38,7 +38,7 @@ impl<R: ChunkReader + 'static> Stream<R> {
         let schema = file.metadata().file_metadata().schema_descr();
         let named = |name: &str| schema.columns().iter().any(|column| column.name() == name);
         if let Some(column) = COLUMNS.iter().find(|column| !column.analysed && !named(column.name)) {
-            return Err(ColumnsError::Lacks(column.name));
+            return Err(ColumnsError::MissingColumn(column.name));
         }
         let mut bytes = Vec::new();
         write::section(&mut bytes, &Section { application: Some("landspeed"), ..Section::default() });
@@ -173,12 +173,12 @@ impl Group {
             // No packet is larger, and lengths are added to it: limit it.
             payload: self.unsigned::<u32>("payload_bytes", at).min(16 << 20),
             tcp: None,
-            head: ([0; HEAD], 0),
+            head: ([0; PAYLOAD_PREFIX_BYTES], 0),
         };
         if protocol == 6 {
             flow.tcp = Some((self.tcp(at), None));
         } else if let Some(head) = self.bytes.get("datagram_head").and_then(|column| column.get(at)?.as_ref()) {
-            let length = head.len().min(HEAD);
+            let length = head.len().min(PAYLOAD_PREFIX_BYTES);
             flow.head.0[..length].copy_from_slice(&head.data()[..length]);
             flow.head.1 = length as u8;
         }

@@ -16,7 +16,7 @@ use parquet::schema::types::ColumnPath;
 
 use crate::ColumnsError;
 use crate::record::Record;
-use crate::schema::{COLUMNS, Column, Detail, Packing, Values};
+use crate::schema::{COLUMNS, Column, ColumnEncoding, Detail, Values};
 
 /// Packets of a row group: 64 Ki records are some 20 MB until they are written.
 const GROUP: usize = 65_536;
@@ -39,7 +39,7 @@ impl<W: Write + Send> Writer<W> {
             .set_compression(Compression::GZIP(GzipLevel::try_new(4)?))
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_created_by(format!("landspeed {}", env!("CARGO_PKG_VERSION")));
-        for Column { name, packing, values, .. } in &columns {
+        for Column { name, encoding, values, .. } in &columns {
             let kind = match values {
                 Values::Number(_) | Values::Time(_) => "INT64",
                 Values::Text(_) | Values::Bytes(_) => "BYTE_ARRAY",
@@ -51,9 +51,9 @@ impl<W: Write + Send> Writer<W> {
             };
             let _ = write!(message, " OPTIONAL {kind} {name}{logical};");
             let path = ColumnPath::from(*name);
-            properties = match packing {
-                Packing::Dictionary => properties.set_column_dictionary_enabled(path, true),
-                Packing::Differences => properties
+            properties = match encoding {
+                ColumnEncoding::Dictionary => properties.set_column_dictionary_enabled(path, true),
+                ColumnEncoding::Differences => properties
                     .set_column_dictionary_enabled(path.clone(), false)
                     .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED),
             };

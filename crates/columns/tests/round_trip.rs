@@ -7,7 +7,7 @@ use etherparse::{PacketBuilder, TcpOptionElement};
 use landspeed_columns::{ColumnsError, Detail, Stream, Writer};
 use landspeed_model::{BuildInfo, TraceDocument};
 use landspeed_trace::{Analysis, Limits, Row};
-use landspeed_wire::capture::{Frame, Next, Reader};
+use landspeed_wire::capture::{CaptureItem, Frame, Reader};
 use landspeed_wire::{LinkType, Transport, dissect};
 use proptest::prelude::*;
 
@@ -29,7 +29,7 @@ impl CapturedFrame {
 fn analysed(frames: &[CapturedFrame], mut each: impl FnMut(&Frame<'_>, &Row)) -> TraceDocument {
     let mut analysis = Analysis::new(Limits::default());
     for kept in frames {
-        analysis.frame_to(&kept.frame(), &mut |row: &Row| each(&kept.frame(), row));
+        analysis.frame_with_row(&kept.frame(), &mut |row: &Row| each(&kept.frame(), row));
     }
     let mut document = analysis.finish(BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None);
     // The captured length of the frames is not stored.
@@ -50,7 +50,7 @@ fn back(frames: &[CapturedFrame], detail: Detail) -> (TraceDocument, Vec<Capture
         let (used, next) = reader.next(&capture[at..]).expect("a capture");
         assert!(used > 0, "it ends with a whole block");
         at += used;
-        if let Next::Frame(frame) = next {
+        if let CaptureItem::Frame(frame) = next {
             let Frame { time_ns, original, link, data, .. } = frame;
             read.push(CapturedFrame { time_ns, original, link, data: data.to_vec() });
         }
@@ -179,7 +179,7 @@ fn parquet_files_without_packet_columns_are_rejected() {
         SerializedFileWriter::new(Vec::new(), schema.into(), WriterProperties::new().into()).expect("memory");
     let file = writer.into_inner().expect("memory");
     match Stream::new(Bytes::from(file)).map(drop) {
-        Err(ColumnsError::Lacks(column)) => assert_eq!(column, "number"),
+        Err(ColumnsError::MissingColumn(column)) => assert_eq!(column, "number"),
         other => panic!("{other:?}"),
     }
 }

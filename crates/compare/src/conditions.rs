@@ -13,7 +13,7 @@ pub struct Condition {
     metric: Option<Metric>,
     change: Change,
     /// The minimum relative change: 0.03 is 3 %.
-    least: f64,
+    min_change: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,9 +43,9 @@ impl FromStr for Condition {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let form = || ConditionError::Form(text.to_owned());
-        let (metric, change, least) = match words.as_slice() {
+        let (metric, change, min_change) = match words.as_slice() {
             [metric, change] => (*metric, *change, "0%"),
-            [metric, change, least] => (*metric, *change, *least),
+            [metric, change, min_change] => (*metric, *change, *min_change),
             _ => return Err(form()),
         };
         let change = match change {
@@ -54,8 +54,8 @@ impl FromStr for Condition {
             "different" => Change::Different,
             _ => return Err(form()),
         };
-        let percent = || ConditionError::Percent(least.to_owned());
-        let number: f64 = least.strip_suffix('%').ok_or_else(percent)?.parse().map_err(|_| percent())?;
+        let percent = || ConditionError::Percent(min_change.to_owned());
+        let number: f64 = min_change.strip_suffix('%').ok_or_else(percent)?.parse().map_err(|_| percent())?;
         if !(0.0..=99.0).contains(&number) {
             return Err(percent());
         }
@@ -66,7 +66,7 @@ impl FromStr for Condition {
                 ConditionError::Metric(name.to_owned(), all.join(", "))
             })?),
         };
-        Ok(Self { text: words.join(" "), metric, change, least: number / 100.0 })
+        Ok(Self { text: words.join(" "), metric, change, min_change: number / 100.0 })
     }
 }
 
@@ -80,11 +80,11 @@ impl Condition {
     pub fn evaluate(&self, metrics: &[ComparedMetric]) -> ComparisonCondition {
         let about = |metric: &&ComparedMetric| self.metric.is_none_or(|wanted| wanted.name() == metric.name);
         let concerned: Vec<&ComparedMetric> = metrics.iter().filter(about).collect();
-        let holding: Vec<&&ComparedMetric> = concerned.iter().filter(|metric| self.holds_for(metric)).collect();
+        let holding: Vec<&&ComparedMetric> = concerned.iter().filter(|metric| self.is_met_by(metric)).collect();
         let detail = if concerned.is_empty() {
             "no result has this metric".to_owned()
         } else if holding.is_empty() {
-            let described: Vec<String> = concerned.iter().map(|metric| self.why_not(metric)).collect();
+            let described: Vec<String> = concerned.iter().map(|metric| self.failure_reason(metric)).collect();
             described.join("; ")
         } else {
             let described: Vec<String> = holding.iter().map(|metric| change(metric)).collect();
@@ -93,7 +93,7 @@ impl Condition {
         ComparisonCondition { condition: self.text.clone(), holds: !holding.is_empty(), detail }
     }
 
-    fn holds_for(&self, metric: &ComparedMetric) -> bool {
+    fn is_met_by(&self, metric: &ComparedMetric) -> bool {
         let right_side = match (self.change, metric.verdict) {
             (Change::Better | Change::Different, ComparisonVerdict::Better)
             | (Change::Worse | Change::Different, ComparisonVerdict::Worse) => true,
@@ -101,14 +101,17 @@ impl Condition {
         };
         // Without a ratio there is a change from or to zero, which exceeds any percentage.
         let (Some(low), Some(high)) = (metric.low, metric.high) else { return right_side };
-        low >= 1.0 + self.least && low > 1.0 || high <= 1.0 - self.least && high < 1.0
+        low >= 1.0 + self.min_change && low > 1.0 || high <= 1.0 - self.min_change && high < 1.0
     }
 
-    fn why_not(&self, metric: &ComparedMetric) -> String {
+    fn failure_reason(&self, metric: &ComparedMetric) -> String {
         let seen = change(metric);
-        let blind = metric.minimum_detectable.filter(|least| *least > self.least && self.least > 0.0);
+        let blind =
+            metric.minimum_detectable.filter(|min_change| *min_change > self.min_change && self.min_change > 0.0);
         match blind {
-            Some(least) => format!("{seen}; these runs show only changes of {:.1} % and more", least * 100.0),
+            Some(min_change) => {
+                format!("{seen}; these runs show only changes of {:.1} % and more", min_change * 100.0)
+            }
             None => seen,
         }
     }

@@ -15,7 +15,7 @@ use crate::noise::noise;
 use crate::verdict::compare;
 
 /// Maximum number of entries that a warning lists.
-const MOST_LISTED: usize = 6;
+const MAX_LISTED: usize = 6;
 
 /// Compares groups with the first one. The caller fills in `created` and `command`.
 pub fn document(
@@ -25,7 +25,7 @@ pub fn document(
     landspeed: BuildInfo,
 ) -> ComparisonDocument {
     for group in &mut groups {
-        group.leave_out();
+        group.exclude_unusable();
     }
     let (baseline, candidates) = groups.split_first().map_or((None, &[][..]), |(a, b)| (Some(a), b));
     let metrics = baseline.map_or_else(Vec::new, |baseline| compare(baseline, candidates, options));
@@ -34,8 +34,8 @@ pub fn document(
     let mut warnings = Vec::new();
     let mut warn = |code: &str, message: String| warnings.push(Warning { code: code.to_owned(), message });
     undeclared(&differences, &options.factors, &mut warn);
-    disturbed(&groups, &metrics, &mut warn);
-    noisy(&metrics, &noise, &mut warn);
+    warn_shared_results(&groups, &metrics, &mut warn);
+    warn_noise(&metrics, &noise, &mut warn);
     missing(&groups, &metrics, options, &mut warn);
     ComparisonDocument {
         schema: COMPARISON_SCHEMA.to_owned(),
@@ -56,7 +56,7 @@ pub fn document(
 
 impl Group {
     /// Moves results that must not be counted to [`Group::left_out`]: incomplete ones and duplicates.
-    fn leave_out(&mut self) {
+    fn exclude_unusable(&mut self) {
         let mut seen: Vec<Record> = Vec::new();
         for record in std::mem::take(&mut self.records) {
             let what = format!("{} of {}", record.title.as_deref().unwrap_or("a result"), record.started);
@@ -106,8 +106,8 @@ fn undeclared(differences: &[ComparedDifference], factors: &[String], warn: &mut
         .filter(|difference| !difference.declared)
         .partition(|difference| difference.values.values().all(|values| values.len() == 1));
     let list = |found: &[&ComparedDifference]| {
-        let names: Vec<&str> = found.iter().take(MOST_LISTED).map(|difference| difference.what.as_str()).collect();
-        let more = found.len().saturating_sub(MOST_LISTED);
+        let names: Vec<&str> = found.iter().take(MAX_LISTED).map(|difference| difference.what.as_str()).collect();
+        let more = found.len().saturating_sub(MAX_LISTED);
         names.join(", ") + &if more > 0 { format!(" and {more} more") } else { String::new() }
     };
     if !between.is_empty() {
@@ -123,7 +123,7 @@ fn undeclared(differences: &[ComparedDifference], factors: &[String], warn: &mut
 }
 
 /// Warns about results in two groups, and about groups that were not measured alternately.
-fn disturbed(groups: &[Group], metrics: &[ComparedMetric], warn: &mut impl FnMut(&str, String)) {
+fn warn_shared_results(groups: &[Group], metrics: &[ComparedMetric], warn: &mut impl FnMut(&str, String)) {
     let Some((baseline, candidates)) = groups.split_first() else { return };
     for candidate in candidates {
         let shared = candidate.records.iter().filter(|a| baseline.records.iter().any(|b| same(a, b))).count();
@@ -151,7 +151,7 @@ fn disturbed(groups: &[Group], metrics: &[ComparedMetric], warn: &mut impl FnMut
 }
 
 /// Warns about verdicts that the noise of the baseline could explain.
-fn noisy(metrics: &[ComparedMetric], noise: &[ComparedMetric], warn: &mut impl FnMut(&str, String)) {
+fn warn_noise(metrics: &[ComparedMetric], noise: &[ComparedMetric], warn: &mut impl FnMut(&str, String)) {
     let claimed = |verdict| matches!(verdict, ComparisonVerdict::Better | ComparisonVerdict::Worse);
     for floor in noise {
         let of = |metric: &&ComparedMetric| metric.name == floor.name && metric.flow == floor.flow;
@@ -202,7 +202,7 @@ fn missing(groups: &[Group], metrics: &[ComparedMetric], options: &Options, warn
             .map(|flow| flow.unwrap_or("(no flow)"))
             .collect();
         if !unmatched.is_empty() {
-            let names: Vec<&str> = unmatched.into_iter().take(MOST_LISTED).collect();
+            let names: Vec<&str> = unmatched.into_iter().take(MAX_LISTED).collect();
             warn("unmatched-flows", format!("not every group has the flows {}", names.join(", ")));
         }
     }

@@ -126,7 +126,7 @@ impl Values {
     }
 
     /// The values of baseline and candidate.
-    pub(crate) fn sides(&self) -> (Vec<f64>, Vec<f64>) {
+    pub(crate) fn baseline_and_candidate(&self) -> (Vec<f64>, Vec<f64>) {
         match self {
             Self::Paired(pairs) => pairs.iter().copied().unzip(),
             Self::Unpaired { a, b, .. } => (a.clone(), b.clone()),

@@ -6,10 +6,10 @@ use landspeed_model::ComparedMetric;
 use landspeed_results::{Record, RecordStatus};
 
 use crate::group::{Options, Values};
-use crate::verdict::{Question, answer};
+use crate::verdict::{MetricComparison, answer};
 
 /// Value of [`ComparedMetric::candidate`] for the second half of the group.
-pub const ITSELF: &str = "A/A control";
+pub const AA_CONTROL: &str = "A/A control";
 
 /// Compares a group with itself, so that any difference is noise: second runs of a cell with first runs by
 /// block if the experiment made them, otherwise runs next to each other in time.
@@ -26,10 +26,10 @@ pub fn noise(records: &[Record], options: &Options) -> Vec<ComparedMetric> {
             let (control, first): (Vec<&Record>, Vec<&Record>) = records.iter().partition(|record| record.control);
             let values = match Values::of(&first, &control, metric) {
                 values @ Values::Paired(_) => values,
-                Values::Unpaired { a, .. } => Values::Paired(neighbours(&a)),
+                Values::Unpaired { a, .. } => Values::Paired(pair_neighbours(&a)),
             };
             if !values.is_empty() {
-                questions.push(Question::new(ITSELF, flow, metric, values, options.seed));
+                questions.push(MetricComparison::new(AA_CONTROL, flow, metric, values, options.seed));
             }
         }
     }
@@ -38,7 +38,7 @@ pub fn noise(records: &[Record], options: &Options) -> Vec<ComparedMetric> {
 
 /// Pairs adjacent values in alternating order, so that drift cancels out: first and second, fourth and third,
 /// fifth and sixth.
-fn neighbours(values: &[f64]) -> Vec<(f64, f64)> {
+fn pair_neighbours(values: &[f64]) -> Vec<(f64, f64)> {
     let pairs = values.chunks_exact(2).enumerate();
     pairs.map(|(i, pair)| if i % 2 == 0 { (pair[0], pair[1]) } else { (pair[1], pair[0]) }).collect()
 }

@@ -9,7 +9,7 @@ use landspeed_stats::{BootstrapError, Contrast, HolmStep, autocorrelation, holm,
 use crate::group::{Group, Options, Values};
 
 /// One metric of one flow of one candidate, before the level of its interval is known.
-pub(crate) struct Question {
+pub(crate) struct MetricComparison {
     candidate: String,
     flow: Option<String>,
     metric: Metric,
@@ -41,7 +41,7 @@ pub fn compare(baseline: &Group, candidates: &[Group], options: &Options) -> Vec
             for metric in options.metrics() {
                 let values = Values::of(&a, &b, metric);
                 if !values.is_empty() {
-                    questions.push(Question::new(&candidate.name, *flow, metric, values, options.seed));
+                    questions.push(MetricComparison::new(&candidate.name, *flow, metric, values, options.seed));
                 }
             }
         }
@@ -49,10 +49,10 @@ pub fn compare(baseline: &Group, candidates: &[Group], options: &Options) -> Vec
     answer(questions, options.level)
 }
 
-impl Question {
+impl MetricComparison {
     /// Creates a question from values that are already paired or grouped.
     pub(crate) fn new(candidate: &str, flow: Option<&str>, metric: Metric, values: Values, seed: u64) -> Self {
-        let (a, b) = values.sides();
+        let (a, b) = values.baseline_and_candidate();
         let scale = if a.iter().chain(&b).all(|value| *value > 0.0) { Scale::Ratio } else { Scale::Greater };
         let mut correlated = None;
         let contrast = match &values {
@@ -76,7 +76,7 @@ impl Question {
     fn answer(self, p_value: Option<f64>, step: HolmStep) -> ComparedMetric {
         let level = 1.0 - step.tail;
         let metric = self.metric;
-        let (a, b) = self.values.sides();
+        let (a, b) = self.values.baseline_and_candidate();
         let interval = self.contrast.as_ref().map(|contrast| contrast.interval(level));
         let ends = interval.as_ref().and_then(|interval| interval.as_ref().ok());
         let verdict = match self.contrast.as_ref().map(|contrast| contrast.side(level)) {
@@ -133,7 +133,7 @@ impl Question {
 }
 
 /// Evaluates the questions, each at the level of its rank among all p-values (Holm).
-pub(crate) fn answer(questions: Vec<Question>, level: f64) -> Vec<ComparedMetric> {
+pub(crate) fn answer(questions: Vec<MetricComparison>, level: f64) -> Vec<ComparedMetric> {
     let p_values: Vec<Option<f64>> =
         questions.iter().map(|question| Some(question.contrast.as_ref()?.p_value())).collect();
     let known: Vec<f64> = p_values.iter().flatten().copied().collect();

@@ -4,7 +4,7 @@ use landspeed_model::{Cause, Confidence, Direction, Evidence, Status, Verdict};
 
 use crate::causes::{evaluate_all, explains};
 use crate::epochs::epochs;
-use crate::finding::{Bound, Finding, Scales, Standing, Strength};
+use crate::finding::{Bound, Finding, FindingBuilder, Standing, Strength};
 use crate::flow::Flow;
 use crate::refute::refute;
 use crate::text;
@@ -12,7 +12,7 @@ use crate::thresholds::MIN_JUDGED_NS;
 
 /// Evaluates every cause and names one, or explains why none can be named.
 pub(crate) fn decide(flow: &Flow) -> Verdict {
-    if let Some(verdict) = nothing_to_judge(flow) {
+    if let Some(verdict) = no_data_verdict(flow) {
         return verdict;
     }
     let mut findings = evaluate_all(flow);
@@ -34,7 +34,7 @@ pub(crate) fn decide(flow: &Flow) -> Verdict {
         return undetermined(flow, &findings, &rivals);
     }
     let mut strength = strength;
-    for weakens in [!rivals.is_empty(), !flow.complete(), !flow.is_rr() && !flow.sampled_well()] {
+    for weakens in [!rivals.is_empty(), !flow.complete(), !flow.is_rr() && !flow.has_enough_samples()] {
         if weakens {
             strength = strength.lowered();
         }
@@ -69,9 +69,9 @@ fn verdict(
     let summary = format!("{}: {}{yet}.", headline(flow), named.why);
     let mut evidence: Vec<Evidence> = named.readings.iter().filter(|reading| reading.met).cloned().collect();
     evidence.extend(rivals.iter().flat_map(|rival| rival.readings.iter().filter(|reading| reading.met).cloned()));
-    let mut missing = visibility(flow);
+    let mut missing = missing_readings(flow);
     missing.extend(named.missing.iter().cloned());
-    for finding in findings.iter().filter(|finding| finding.standing == Standing::Unseen) {
+    for finding in findings.iter().filter(|finding| finding.standing == Standing::NotVisible) {
         missing.extend(finding.missing.iter().cloned());
     }
     Verdict {
@@ -81,16 +81,16 @@ fn verdict(
         place: named.place.clone(),
         evidence,
         ruled_out: ruled_out(findings, Some(named.cause), rivals),
-        missing: unique(missing),
+        missing: deduplicated(missing),
         next_step: named.next_step.clone(),
         epochs: epochs(flow),
     }
 }
 
 fn undetermined(flow: &Flow, findings: &[Finding], rivals: &[&Finding]) -> Verdict {
-    let mut missing = visibility(flow);
+    let mut missing = missing_readings(flow);
     missing.extend(findings.iter().flat_map(|finding| finding.missing.iter().cloned()));
-    let missing = unique(missing);
+    let missing = deduplicated(missing);
     let contenders: Vec<&Finding> =
         if rivals.is_empty() { Vec::new() } else { findings.iter().filter(|f| f.strength().is_some()).collect() };
     let because = if !contenders.is_empty() {
@@ -99,13 +99,13 @@ fn undetermined(flow: &Flow, findings: &[Finding], rivals: &[&Finding]) -> Verdi
     } else if missing.is_empty() {
         "no reading reached its threshold".to_owned()
     } else {
-        format!("no visible reading reached its threshold; {} not visible", listed(&missing))
+        format!("no visible reading reached its threshold; {} not visible", join_list(&missing))
     };
     let next_step = if flow.observed {
         String::new()
     } else if !flow.receiver_seen() || !flow.sender_seen() {
         "Run again with landspeed on both ends, to its end.".to_owned()
-    } else if !flow.is_rr() && !flow.sampled_well() {
+    } else if !flow.is_rr() && !flow.has_enough_samples() {
         "Run again for at least 10 s with the default interval.".to_owned()
     } else {
         "Run again with --time 30 and nothing else on the hosts; if it stays undetermined, run UDP at the same rate to \
@@ -126,7 +126,7 @@ fn undetermined(flow: &Flow, findings: &[Finding], rivals: &[&Finding]) -> Verdi
 }
 
 /// Returns an undetermined verdict for a run without bytes.
-fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
+fn no_data_verdict(flow: &Flow) -> Option<Verdict> {
     let none = |summary: String, missing: Vec<String>, next_step: &str| Verdict {
         cause: Cause::Undetermined,
         confidence: Confidence::Low,
@@ -163,7 +163,7 @@ fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
             text::nanos(flow.seconds() * 1e9)
         );
         let next = "Run for at least 10 s (--time), or send a hundred times as much (--bytes).";
-        return Some(none(summary, visibility(flow), next));
+        return Some(none(summary, missing_readings(flow), next));
     }
     if flow.goodput_bps <= 0.0 {
         if let Some(verdict) = path_mtu(flow) {
@@ -171,7 +171,7 @@ fn nothing_to_judge(flow: &Flow) -> Option<Verdict> {
         }
         let next = "Check that data can pass the firewall between the hosts, and run longer.";
         let summary = if flow.observed { "No data moved." } else { "No data arrived in the steady phase." };
-        return Some(none(summary.to_owned(), visibility(flow), next));
+        return Some(none(summary.to_owned(), missing_readings(flow), next));
     }
     None
 }
@@ -185,18 +185,18 @@ fn path_mtu(flow: &Flow) -> Option<Verdict> {
     if flow.is_udp() || !stuck {
         return None;
     }
-    let mut scales = Scales::new(flow, Cause::PathMtu);
+    let mut builder = FindingBuilder::new(flow, Cause::PathMtu);
     let end = Some(flow.sender.end);
     let timeouts: f64 = last().map(|tcp| f64::from(tcp.backoff)).sum();
     let source = "streams[].sender.samples[].tcp.backoff";
-    scales.value("retransmission timeouts in a row", Some(timeouts), "timeouts", Bound::Above(0.0), end, source);
+    builder.value("retransmission timeouts in a row", Some(timeouts), "timeouts", Bound::Above(0.0), end, source);
     let mtu = last().map(|tcp| tcp.pmtu_bytes).max().unwrap_or(0);
     let narrow = flow.route.as_ref().and_then(|route| route.too_narrow_for(f64::from(mtu)));
     let (why, place) = if let Some(hop) = narrow {
         let source = format!("topology.links, {}", hop.link.name);
         let bound = Bound::Below(f64::from(mtu));
         let metric = format!("MTU of {}", hop.link.name);
-        scales.value(&metric, Some(f64::from(hop.mtu_bytes)), "bytes", bound, None, &source);
+        builder.value(&metric, Some(f64::from(hop.mtu_bytes)), "bytes", bound, None, &source);
         let why = format!("packets of {mtu} bytes do not pass {} (MTU {})", hop.link.name, hop.mtu_bytes);
         (why, Some(format!("network, {}", hop.link.name)))
     } else {
@@ -215,7 +215,7 @@ fn path_mtu(flow: &Flow) -> Option<Verdict> {
          find it: `sysctl -w net.ipv4.tcp_mtu_probing=1` on {}.",
         flow.label(&flow.sender)
     );
-    let finding = scales.holds(strength, why, next);
+    let finding = builder.holds(strength, why, next);
     Some(Verdict {
         cause: Cause::PathMtu,
         confidence: strength.confidence(),
@@ -223,7 +223,7 @@ fn path_mtu(flow: &Flow) -> Option<Verdict> {
         place,
         evidence: finding.readings,
         ruled_out: Vec::new(),
-        missing: visibility(flow),
+        missing: missing_readings(flow),
         next_step: finding.next_step,
         epochs: epochs(flow),
     })
@@ -249,7 +249,7 @@ pub(crate) fn headline(flow: &Flow) -> String {
 }
 
 /// Lists what was not visible in this run.
-fn visibility(flow: &Flow) -> Vec<String> {
+fn missing_readings(flow: &Flow) -> Vec<String> {
     let mut missing = Vec::new();
     for (seen, host) in [(flow.sender_seen(), &flow.sender), (flow.receiver_seen(), &flow.receiver)] {
         if !seen && !flow.is_rr() {
@@ -267,8 +267,8 @@ fn visibility(flow: &Flow) -> Vec<String> {
     if flow.document.status == Status::Partial {
         missing.push("the rest of the run, which was cut short".to_owned());
     }
-    if !flow.is_rr() && !flow.sampled_well() {
-        missing.push(format!("samples: {}", flow.too_little()));
+    if !flow.is_rr() && !flow.has_enough_samples() {
+        missing.push(format!("samples: {}", flow.describe_shortfall()));
     }
     missing
 }
@@ -282,14 +282,14 @@ fn ruled_out(findings: &[Finding], named: Option<Cause>, kept: &[&Finding]) -> V
         .collect()
 }
 
-fn listed(missing: &[String]) -> String {
+fn join_list(missing: &[String]) -> String {
     let shown = missing.len().min(3);
     let more = if missing.len() > shown { format!(" and {} more", missing.len() - shown) } else { String::new() };
     let verb = if missing.len() == 1 { "was" } else { "were" };
     format!("{}{more} {verb}", missing[..shown].join(", "))
 }
 
-fn unique(list: Vec<String>) -> Vec<String> {
+fn deduplicated(list: Vec<String>) -> Vec<String> {
     let mut kept = Vec::with_capacity(list.len());
     for item in list {
         if !kept.contains(&item) {

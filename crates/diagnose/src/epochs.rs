@@ -15,7 +15,7 @@ use crate::thresholds::{
 };
 
 /// Maximum number of spans listed per state.
-const MOST_SPANS: usize = 64;
+const MAX_SPANS: usize = 64;
 /// Time without an ACK that never counts as a stall, milliseconds: delayed ACKs and the minimum RTO take
 /// 200 ms.
 const NO_STALL_MS: f64 = 250.0;
@@ -41,9 +41,9 @@ pub(crate) fn epochs(flow: &Flow) -> Vec<Epoch> {
         .into_iter()
         .zip(times.into_iter().zip(shares))
         .map(|((state, mut spans_ns), (time_ns, share_permille))| {
-            if spans_ns.len() > MOST_SPANS {
+            if spans_ns.len() > MAX_SPANS {
                 spans_ns.sort_by_key(|(from, to)| std::cmp::Reverse(to - from));
-                spans_ns.truncate(MOST_SPANS);
+                spans_ns.truncate(MAX_SPANS);
                 spans_ns.sort_unstable();
             }
             Epoch { state, time_ns, share_permille, spans_ns }
@@ -104,7 +104,7 @@ fn states(flow: &Flow) -> Vec<(u64, u64, EpochState)> {
 fn state(before: &Sample, next: &Sample, model_based: bool, observed: bool) -> EpochState {
     let (Some(was), Some(tcp)) = (before.tcp.as_deref(), next.tcp.as_deref()) else { return EpochState::Unknown };
     let elapsed_us = next.t_ns.saturating_sub(before.t_ns) as f64 / 1e3;
-    let moved = |counter: &dyn Fn(&TcpInfo) -> Option<u64>| {
+    let increase = |counter: &dyn Fn(&TcpInfo) -> Option<u64>| {
         counter(tcp).zip(counter(was)).and_then(|(now, then)| now.checked_sub(then)).map_or(0.0, |us| us as f64)
     };
     let silent_ms = f64::from(tcp.last_ack_recv_ms);
@@ -114,10 +114,10 @@ fn state(before: &Sample, next: &Sample, model_based: bool, observed: bool) -> E
     if (2..=4).contains(&tcp.ca_state) {
         return EpochState::Recovery;
     }
-    if moved(&|tcp| tcp.rwnd_limited_us) >= elapsed_us * MOSTLY_WAITS {
+    if increase(&|tcp| tcp.rwnd_limited_us) >= elapsed_us * MOSTLY_WAITS {
         return EpochState::ReceiveWindowLimited;
     }
-    if moved(&|tcp| tcp.sndbuf_limited_us) >= elapsed_us * MOSTLY_WAITS {
+    if increase(&|tcp| tcp.sndbuf_limited_us) >= elapsed_us * MOSTLY_WAITS {
         return EpochState::SendBufferLimited;
     }
     let worked = |of: &dyn Fn(&Sample) -> Option<u64>| {

@@ -41,11 +41,11 @@ impl Strength {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// The cause is supported with this strength.
-    Holds(Strength),
+    Supported(Strength),
     /// A reading contradicts the cause.
     Refuted,
     /// The readings it needs are missing.
-    Unseen,
+    NotVisible,
     /// The cause does not apply to this kind of test.
     NotApplicable,
 }
@@ -76,7 +76,7 @@ impl Finding {
     /// The strength if the cause is supported, else `None`.
     pub(crate) fn strength(&self) -> Option<Strength> {
         match self.standing {
-            Standing::Holds(strength) => Some(strength),
+            Standing::Supported(strength) => Some(strength),
             _ => None,
         }
     }
@@ -119,7 +119,7 @@ impl Bound {
         }
     }
 
-    fn words(self, unit: &str) -> String {
+    fn condition_text(self, unit: &str) -> String {
         match self {
             Self::AtLeast(bound) => format!("≥ {}", text::in_unit(bound, unit)),
             Self::Below(bound) => format!("< {}", text::in_unit(bound, unit)),
@@ -138,14 +138,14 @@ impl Bound {
 }
 
 /// Collects the readings of one cause and turns them into a [`Finding`].
-pub(crate) struct Scales<'f, 'a> {
+pub(crate) struct FindingBuilder<'f, 'a> {
     flow: &'f Flow<'a>,
     cause: Cause,
     readings: Vec<Evidence>,
     missing: Vec<String>,
 }
 
-impl<'f, 'a> Scales<'f, 'a> {
+impl<'f, 'a> FindingBuilder<'f, 'a> {
     /// Creates an empty collection for `cause`.
     pub(crate) fn new(flow: &'f Flow<'a>, cause: Cause) -> Self {
         Self { flow, cause, readings: Vec::new(), missing: Vec::new() }
@@ -268,7 +268,7 @@ impl<'f, 'a> Scales<'f, 'a> {
             metric: metric.to_owned(),
             value,
             unit: unit.to_owned(),
-            threshold: bound.words(unit),
+            threshold: bound.condition_text(unit),
             met: bound.met(value),
             host: end.map(|end| self.flow.host(end).name().to_owned()),
             stream,
@@ -278,23 +278,23 @@ impl<'f, 'a> Scales<'f, 'a> {
     }
 
     /// Records a reading that was not visible.
-    pub(crate) fn lacks(&mut self, what: &str) {
+    pub(crate) fn record_missing(&mut self, what: &str) {
         self.missing.push(what.to_owned());
     }
 
     /// Returns a finding with this standing and no texts.
-    pub(crate) fn close(self, standing: Standing) -> Finding {
+    pub(crate) fn finish(self, standing: Standing) -> Finding {
         Finding { standing, readings: self.readings, missing: self.missing, ..Finding::not_applicable(self.cause) }
     }
 
     /// Returns a finding for a contradicted cause, or for one without any reading.
     pub(crate) fn refuted(self) -> Finding {
-        let standing = if self.readings.is_empty() { Standing::Unseen } else { Standing::Refuted };
-        self.close(standing)
+        let standing = if self.readings.is_empty() { Standing::NotVisible } else { Standing::Refuted };
+        self.finish(standing)
     }
 
     /// Returns a finding for a supported cause.
     pub(crate) fn holds(self, strength: Strength, why: String, next_step: String) -> Finding {
-        Finding { why, next_step, ..self.close(Standing::Holds(strength)) }
+        Finding { why, next_step, ..self.finish(Standing::Supported(strength)) }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Flow<'a> {
     /// Whether the flow belongs to other programs and was watched on this host.
     pub observed: bool,
     /// Watched flows: readings of this host besides the socket.
-    pub beside: Option<&'a WatchHost>,
+    pub host_readings: Option<&'a WatchHost>,
 }
 
 /// A per-stream figure aggregated over a direction.
@@ -86,17 +86,17 @@ impl<'a> Flow<'a> {
             udp: None,
             route: None,
             observed: false,
-            beside: None,
+            host_readings: None,
         };
         flow.udp = flow.is_udp().then(|| Udp::new(&flow));
         flow
     }
 
     /// As [`Self::new`], for a flow of other programs watched by this host, the client.
-    pub(crate) fn observed(document: &'a RunDocument, direction: Direction, beside: &'a WatchHost) -> Self {
+    pub(crate) fn observed(document: &'a RunDocument, direction: Direction, host_readings: &'a WatchHost) -> Self {
         let mut flow = Self::new(document, direction);
         flow.observed = true;
-        flow.beside = Some(beside);
+        flow.host_readings = Some(host_readings);
         for host in [&mut flow.sender, &mut flow.receiver] {
             host.name = if host.end == End::Client { "local host" } else { "remote host" };
         }
@@ -155,20 +155,20 @@ impl<'a> Flow<'a> {
     }
 
     /// Whether there are enough samples for a verdict with high confidence.
-    pub(crate) fn sampled_well(&self) -> bool {
-        self.steady && self.samples() >= MIN_SAMPLES && self.lasted()
+    pub(crate) fn has_enough_samples(&self) -> bool {
+        self.steady && self.samples() >= MIN_SAMPLES && self.is_long_enough()
     }
 
     /// Whether the span is long enough for a verdict with high confidence. The phase begins with the first
     /// byte, so it may be slightly shorter than the requested duration.
-    pub(crate) fn lasted(&self) -> bool {
+    pub(crate) fn is_long_enough(&self) -> bool {
         self.span_ns.1 - self.span_ns.0 >= MIN_STEADY_NS - MIN_STEADY_NS / 50
     }
 
     /// Formats what is missing for high confidence, such as `18 samples, 20 are needed`.
-    pub(crate) fn too_little(&self) -> String {
+    pub(crate) fn describe_shortfall(&self) -> String {
         let mut short = Vec::new();
-        if !self.lasted() {
+        if !self.is_long_enough() {
             let (is, least) = (text::nanos(self.seconds() * 1e9), text::nanos(MIN_STEADY_NS as f64));
             short.push(format!("a steady phase of {is}, {least} are needed"));
         }
@@ -241,18 +241,18 @@ impl<'a> Flow<'a> {
     }
 
     /// Ratio of the increases of two counters, each summed over streams before dividing.
-    pub(crate) fn moved_ratio(
+    pub(crate) fn increase_ratio(
         &self,
         part: impl Fn(&TcpInfo) -> Option<u64>,
         whole: impl Fn(&TcpInfo) -> Option<u64>,
     ) -> Option<Figure> {
         let each = |stream: &StreamView<'a>| {
-            let (part, whole) = (stream.moved(&part)?, stream.moved(&whole)?);
+            let (part, whole) = (stream.increase(&part)?, stream.increase(&whole)?);
             (whole > 0.0).then(|| part / whole)
         };
         let mut figure = self.figure(each)?;
         let sum = |counter: &dyn Fn(&TcpInfo) -> Option<u64>| -> f64 {
-            self.streams.iter().filter_map(|stream| stream.moved(counter)).sum()
+            self.streams.iter().filter_map(|stream| stream.increase(counter)).sum()
         };
         let whole = sum(&whole);
         if whole > 0.0 {
@@ -262,25 +262,25 @@ impl<'a> Flow<'a> {
     }
 
     /// Increase of a sender counter, summed over streams; `None` if no stream has it.
-    pub(crate) fn moved(&self, counter: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
-        let moved: Vec<f64> = self.streams.iter().filter_map(|stream| stream.moved(&counter)).collect();
-        (!moved.is_empty()).then(|| moved.iter().sum())
+    pub(crate) fn increase(&self, counter: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
+        let increase: Vec<f64> = self.streams.iter().filter_map(|stream| stream.increase(&counter)).collect();
+        (!increase.is_empty()).then(|| increase.iter().sum())
     }
 
-    /// As [`Self::moved`], for the receivers' counters.
+    /// As [`Self::increase`], for the receivers' counters.
     pub(crate) fn received(&self, counter: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
-        let moved: Vec<f64> = self.streams.iter().filter_map(|stream| stream.received(&counter)).collect();
-        (!moved.is_empty()).then(|| moved.iter().sum())
+        let increase: Vec<f64> = self.streams.iter().filter_map(|stream| stream.received(&counter)).collect();
+        (!increase.is_empty()).then(|| increase.iter().sum())
     }
 
     /// Time limited by the receive window over busy time.
     pub(crate) fn rwnd_limited(&self) -> Option<Figure> {
-        self.moved_ratio(|tcp| tcp.rwnd_limited_us, |tcp| tcp.busy_time_us)
+        self.increase_ratio(|tcp| tcp.rwnd_limited_us, |tcp| tcp.busy_time_us)
     }
 
     /// Time limited by the send buffer over busy time.
     pub(crate) fn sndbuf_limited(&self) -> Option<Figure> {
-        self.moved_ratio(|tcp| tcp.sndbuf_limited_us, |tcp| tcp.busy_time_us)
+        self.increase_ratio(|tcp| tcp.sndbuf_limited_us, |tcp| tcp.busy_time_us)
     }
 
     /// Mean smoothed RTT, microseconds.
@@ -307,7 +307,7 @@ impl<'a> Flow<'a> {
         let least = readings(&|tcp| tcp.min_rtt_us).first().copied()?;
         let smoothed = readings(&|tcp| Some(tcp.rtt_us));
         let low = smoothed.get(smoothed.len() / 20).copied().unwrap_or(least);
-        let reorders = self.moved(|tcp| tcp.reord_seen.map(u64::from)).is_some_and(|seen| seen > 0.0);
+        let reorders = self.increase(|tcp| tcp.reord_seen.map(u64::from)).is_some_and(|seen| seen > 0.0);
         // After a retransmission TCP measures the RTT with the timestamp option, in whole milliseconds, rounded
         // down.
         let coarse =
@@ -334,7 +334,7 @@ impl<'a> Flow<'a> {
 
     /// Largest send MSS of the run, smallest after it and last, bytes, if timeouts made TCP probe with a
     /// smaller MSS.
-    pub(crate) fn mss_fell(&self) -> Option<[f64; 3]> {
+    pub(crate) fn mss_reduction(&self) -> Option<[f64; 3]> {
         let of_stream = |stream: &StreamView<'_>| {
             let readings =
                 || stream.sender().into_iter().flat_map(|end| &end.samples).filter_map(|s| s.tcp.as_deref());
@@ -400,7 +400,7 @@ impl<'a> Flow<'a> {
     /// [`Self::window_growth`] if the window fills the path, still grows and nothing was lost: the run was too
     /// short.
     pub(crate) fn still_ramping(&self) -> Option<f64> {
-        let lost = self.moved(|tcp| Some(u64::from(tcp.total_retrans)))?;
+        let lost = self.increase(|tcp| Some(u64::from(tcp.total_retrans)))?;
         let filled = self.figure(StreamView::flight_over_cwnd)?.value;
         self.window_growth().filter(|&growth| growth >= RAMP_RATIO && lost == 0.0 && filled >= CWND_FULL)
     }

@@ -47,11 +47,11 @@ pub fn diagnose(document: &RunDocument, direction: Direction) -> Verdict {
 }
 
 /// As [`diagnose`], for a flow of other programs watched on this host: the document's client is this host,
-/// and the server reported nothing. `beside` has the readings of this host besides the flow's socket. The
+/// and the server reported nothing. `host_readings` has the readings of this host besides the flow's socket. The
 /// rules are the same; texts speak of the local and the remote host and do not suggest options of `run`.
-pub fn diagnose_watched(document: &RunDocument, direction: Direction, beside: &WatchHost) -> Verdict {
-    let flow = flow::Flow::observed(document, direction, beside);
-    watched::adapt(withdraw_contradicted(decide::decide(&flow), document, None), &flow)
+pub fn diagnose_watched(document: &RunDocument, direction: Direction, host_readings: &WatchHost) -> Verdict {
+    let flow = flow::Flow::observed(document, direction, host_readings);
+    watched::adapt_to_watched(withdraw_contradicted(decide::decide(&flow), document, None), &flow)
 }
 
 /// Returns the rate with which a verdict's summary begins, up to the colon.

@@ -39,7 +39,7 @@ pub(crate) enum Kind {
 
 /// The reading that decided, with its threshold.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Decisive {
+pub(crate) struct DecidingReading {
     pub metric: &'static str,
     pub value: f64,
     pub threshold: f64,
@@ -51,13 +51,13 @@ pub(crate) struct Load {
     /// Strength of the evidence that a core limits, from this side's readings; `None` if it does not.
     pub strength: Option<Strength>,
     /// The deciding reading, if it is neither the mean over threads nor a core's load.
-    pub decided: Option<Decisive>,
+    pub decided: Option<DecidingReading>,
     /// Kind of load.
     pub kind: Kind,
     /// The loaded core, if known.
     pub core: Option<CoreMean>,
     /// Whether the core is known from pinning or from its softirqs; else it is the busiest one.
-    pub core_certain: bool,
+    pub core_is_known: bool,
     /// Share of the phase in which the stream threads ran on a core.
     pub threads: Option<Figure>,
     /// Share of the phase in which they were runnable without a core.
@@ -70,7 +70,7 @@ pub(crate) struct Load {
 
 impl Load {
     /// Whether the threads waited for a core for a relevant time.
-    pub(crate) fn kept_waiting(&self) -> bool {
+    pub(crate) fn waited_for_core(&self) -> bool {
         self.waits.is_some_and(|figure| figure.value >= KEPT_WAITING)
     }
 }
@@ -85,7 +85,9 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     let mut work = shares(&|thread| Some(thread.work()));
     // With several threads, the one that serves the socket is unknown: assume the busiest.
     let guessed = threads.is_none() && host.end == End::Client;
-    if let Some(thread) = flow.beside.and_then(|beside| beside.busiest.as_ref()).filter(|_| guessed) {
+    if let Some(thread) =
+        flow.host_readings.and_then(|host_readings| host_readings.busiest.as_ref()).filter(|_| guessed)
+    {
         let figure = |value| Some(Figure { value, largest: (0, value), smallest: (0, value) });
         threads = figure(thread.cpu_share);
         waits = figure(thread.wait_share);
@@ -102,13 +104,13 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
         decided: None,
         kind: own_kind,
         core: pinned.or(host.busiest()).copied(),
-        core_certain: pinned.is_some(),
+        core_is_known: pinned.is_some(),
         threads,
         waits,
         work,
         system_share,
     };
-    if load.kept_waiting() {
+    if load.waited_for_core() {
         load.kind = Kind::Starved;
     }
     // Softirqs first: they can fill a core without any test thread. If both sides share the host, they run on
@@ -121,7 +123,7 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
             strength: Some(Strength::Strong),
             kind: Kind::Softirq,
             core: Some(*core),
-            core_certain: true,
+            core_is_known: true,
             ..load
         };
     }
@@ -130,7 +132,7 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     let cores = host.snapshot.map_or(0, |snapshot| snapshot.cores_online).max(host.cores.len() as u32);
     // Steal time is not available to the threads.
     let stolen = host.steal().unwrap_or(0.0).clamp(0.0, 0.5);
-    let decisive = |metric, value, threshold| Some(Decisive { metric, value, threshold });
+    let decisive = |metric, value, threshold| Some(DecidingReading { metric, value, threshold });
     if work.value >= THREAD_BUSY {
         load.strength = Some(if guessed { Strength::Moderate } else { Strength::Strong });
     } else if work.value >= THREAD_BUSY * (1.0 - stolen) {
@@ -144,7 +146,7 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
         load.strength = Some(Strength::Strong);
         load.kind = Kind::Crowded;
         load.decided = decisive("share of all cores used by the stream threads", all / f64::from(cores), THREAD_BUSY);
-    } else if let Some(turns) = slower_of_two_in_turns(flow)
+    } else if let Some(turns) = slower_of_alternating_ends(flow)
         && turns.slower == role
     {
         // With a small fixed buffer the threads wake each other every few segments: the buffer may be the actual
@@ -175,14 +177,14 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
 struct Turns {
     slower: Role,
     strength: Strength,
-    decided: Decisive,
+    decided: DecidingReading,
 }
 
 /// Finds the slower side for TCP bulk transfers between two processes on one machine with a minimal RTT: if
 /// the two threads together are busy or runnable all the time, each waits for the other. The slower one is
 /// the receiver if data queues there, else the one with more work. On loopback softirqs wait for a core too
 /// and are in no thread's account: there a thread that had to wait is a hint even if the sum is lower.
-fn slower_of_two_in_turns(flow: &Flow) -> Option<Turns> {
+fn slower_of_alternating_ends(flow: &Flow) -> Option<Turns> {
     let short = flow.same_host() && flow.min_rtt_us().is_some_and(|us| us <= SHORT_PATH_US);
     if !short || flow.is_rr() || flow.udp.is_some() {
         return None;
@@ -211,14 +213,14 @@ fn slower_of_two_in_turns(flow: &Flow) -> Option<Turns> {
     Some(Turns {
         slower: if behind || receiver > sender { Role::Receiver } else { Role::Sender },
         strength,
-        decided: Decisive { metric, value, threshold },
+        decided: DecidingReading { metric, value, threshold },
     })
 }
 
 /// Whether sender and receiver share the cores of one host and wait for each other: data then waits in buffers because a thread waits for
 /// its core.
-pub(crate) fn takes_turns(flow: &Flow) -> bool {
-    slower_of_two_in_turns(flow).is_some()
+pub(crate) fn ends_alternate(flow: &Flow) -> bool {
+    slower_of_alternating_ends(flow).is_some()
 }
 
 fn thread_of(stream: &StreamView, role: Role) -> Option<ThreadShare> {

@@ -4,7 +4,7 @@ use landspeed_calc::{cubic_window_segments, reno_window_segments, window_rate_bp
 
 use landspeed_model::{Sample, StreamEnd, TcpInfo};
 
-use crate::finding::{Bound, Scales, Strength};
+use crate::finding::{Bound, FindingBuilder, Strength};
 use crate::flow::Flow;
 use crate::pattern::Pattern;
 use crate::reader::{Limited, window_limited};
@@ -25,7 +25,7 @@ pub(crate) struct Symptoms {
     /// Strength of the evidence that congestion control limits: data waits while the receive window is open.
     pub limited: Option<Strength>,
     /// Segments retransmitted in the steady phase.
-    pub resent: Option<f64>,
+    pub retransmits: Option<f64>,
     /// Ratio of retransmitted to sent segments.
     pub loss: Option<f64>,
     /// Segments delivered with an ECN mark.
@@ -42,13 +42,13 @@ pub(crate) struct Symptoms {
     /// above 1 for a queue that never empties.
     pub lowest_inflation: Option<f64>,
     /// Ratio of the measured rate to the rate that the response function predicts for the measured loss.
-    pub fit: Option<f64>,
+    pub response_fit: Option<f64>,
     /// Packets dropped by the sender's qdiscs.
     pub qdisc_drops: f64,
     /// Segments retransmitted from the start of the run to the end of the phase.
-    pub resent_so_far: f64,
-    /// Part of `resent_so_far` before the phase and in its first quarter.
-    pub resent_early: f64,
+    pub retransmits_so_far: f64,
+    /// Part of `retransmits_so_far` before the phase and in its first quarter.
+    pub retransmits_early: f64,
     /// Reordering events detected by SACK in the phase.
     pub reordered: f64,
     /// Data segments sent by the sender's TCP and not received by the receiver's, over the whole run, from both
@@ -75,7 +75,7 @@ pub(crate) struct Symptoms {
     /// Segments retransmitted per interval with losses, relative to independent losses.
     pub burstiness: Option<f64>,
     /// Share of the intervals with losses.
-    pub losing_share: f64,
+    pub lossy_share: f64,
     /// Samples with new retransmissions in the last three quarters of the phase.
     pub late_losses: usize,
     /// Ratio of overlimit events to packets of the sender's shaping qdisc.
@@ -94,40 +94,43 @@ pub(crate) enum Queue {
     /// RTT near its minimum.
     None,
     /// The RTT was not read.
-    Unseen,
+    NotVisible,
 }
 
 /// Computes the symptoms of a flow.
 pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
     let pattern = Pattern::new(flow);
-    let resent = flow.moved(|tcp| Some(u64::from(tcp.total_retrans)));
-    let sent = flow.moved(|tcp| tcp.data_segs_out.map(u64::from));
-    let loss = resent.zip(sent).filter(|&(_, sent)| sent > 0.0).map(|(resent, sent)| resent / sent);
-    let duplicates = flow.moved(|tcp| tcp.dsack_dups.map(u64::from));
-    let marked = flow.moved(|tcp| tcp.delivered_ce.map(u64::from)).unwrap_or(0.0);
+    let retransmits = flow.increase(|tcp| Some(u64::from(tcp.total_retrans)));
+    let sent = flow.increase(|tcp| tcp.data_segs_out.map(u64::from));
+    let loss = retransmits.zip(sent).filter(|&(_, sent)| sent > 0.0).map(|(retransmits, sent)| retransmits / sent);
+    let duplicates = flow.increase(|tcp| tcp.dsack_dups.map(u64::from));
+    let marked = flow.increase(|tcp| tcp.delivered_ce.map(u64::from)).unwrap_or(0.0);
     let inflation = flow.srtt_us().zip(flow.min_rtt_us()).map(|(srtt, min)| srtt / min);
     Symptoms {
         model_based: flow.is_model_based(),
-        limited: limited(flow, resent.is_some_and(|resent| resent > 0.0) || marked > 0.0),
+        limited: limited(flow, retransmits.is_some_and(|retransmits| retransmits > 0.0) || marked > 0.0),
         marked,
-        resent,
+        retransmits,
         loss,
-        spurious: duplicates.zip(resent).filter(|&(_, resent)| resent > 0.0).map(|(dups, resent)| dups / resent),
-        timeouts: flow.moved(|tcp| tcp.total_rto.map(u64::from)).unwrap_or(0.0),
+        spurious: duplicates
+            .zip(retransmits)
+            .filter(|&(_, retransmits)| retransmits > 0.0)
+            .map(|(dups, retransmits)| dups / retransmits),
+        timeouts: flow.increase(|tcp| tcp.total_rto.map(u64::from)).unwrap_or(0.0),
         inflation,
         queue: queue(flow, inflation),
         lowest_inflation: rtt_quantile_us(flow, 0.1)
             .zip(flow.min_rtt_us())
             .filter(|(low, min)| low - min >= QUEUE_US)
             .map(|(low, min)| low / min),
-        fit: loss.and_then(|loss| fit(flow, loss)),
+        response_fit: loss.and_then(|loss| response_fit(flow, loss)),
         qdisc_drops: flow
             .sender
             .series
             .map_or(0.0, |series| series.qdiscs.iter().map(|qdisc| qdisc.drops as f64).sum()),
-        resent_so_far: resent_until(flow, flow.span_ns.1),
-        resent_early: resent_until(flow, flow.span_ns.0 + (flow.span_ns.1 - flow.span_ns.0) / 4),
-        reordered: flow.moved(|tcp| tcp.reord_seen.map(u64::from)).unwrap_or(0.0),
+        retransmits_so_far: retransmits_until(flow, flow.span_ns.1),
+        retransmits_early: retransmits_until(flow, flow.span_ns.0 + (flow.span_ns.1 - flow.span_ns.0) / 4),
+        reordered: flow.increase(|tcp| tcp.reord_seen.map(u64::from)).unwrap_or(0.0),
         never_arrived: missing(flow, |tcp| tcp.data_segs_out, |tcp| tcp.data_segs_in, true).map(|(lost, _)| lost),
         acks_lost: missing(flow, |tcp| tcp.segs_out, |tcp| tcp.segs_in, false)
             .filter(|&(_, sent)| sent > 0.0)
@@ -139,14 +142,14 @@ pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
         flight_rank: pattern.flight_rank,
         delivery_spread: pattern.delivery_spread,
         burstiness: pattern.burstiness,
-        losing_share: pattern.losing_share,
+        lossy_share: pattern.lossy_share,
         late_losses: pattern.late_losses,
         shaped: shaped(flow),
     }
 }
 
 /// Segments retransmitted up to `until_ns`, all streams.
-fn resent_until(flow: &Flow, until_ns: u64) -> f64 {
+fn retransmits_until(flow: &Flow, until_ns: u64) -> f64 {
     let last = |stream: &StreamView<'_>| {
         let samples = &stream.sender()?.samples;
         let before = samples.iter().rev().filter(|sample| sample.t_ns <= until_ns);
@@ -222,7 +225,7 @@ fn shaped(flow: &Flow) -> Option<f64> {
 }
 
 fn limited(flow: &Flow, lossy: bool) -> Option<Strength> {
-    if matches!(window_limited(flow), Some(Limited::Plainly | Limited::Partly)) {
+    if matches!(window_limited(flow), Some(Limited::Certain | Limited::Possible)) {
         return None;
     }
     let unsent = flow.figure(StreamView::notsent).map(|figure| figure.value)?;
@@ -243,7 +246,7 @@ fn limited(flow: &Flow, lossy: bool) -> Option<Strength> {
 }
 
 fn queue(flow: &Flow, inflation: Option<f64>) -> Queue {
-    let Some((inflation, min)) = inflation.zip(flow.min_rtt_us()) else { return Queue::Unseen };
+    let Some((inflation, min)) = inflation.zip(flow.min_rtt_us()) else { return Queue::NotVisible };
     let waiting_us = (inflation - 1.0) * min;
     if waiting_us < QUEUE_US {
         return Queue::None;
@@ -288,7 +291,7 @@ pub(crate) fn rtt_follows_flight(stream: &StreamView) -> Option<f64> {
 
 /// Ratio of a stream's measured rate to the rate its congestion control reaches at this loss (RFC 9438 §5
 /// for CUBIC, RFC 3649 for Reno). `None` for congestion controls without a response function.
-fn fit(flow: &Flow, loss: f64) -> Option<f64> {
+fn response_fit(flow: &Flow, loss: f64) -> Option<f64> {
     if loss <= 0.0 || flow.goodput_bps <= 0.0 {
         return None;
     }
@@ -303,28 +306,28 @@ fn fit(flow: &Flow, loss: f64) -> Option<f64> {
 }
 
 /// Records the readings common to the network causes.
-pub(crate) fn weigh(scales: &mut Scales, flow: &Flow) {
-    scales.flight_over_cwnd(Bound::AtLeast(CWND_FULL));
+pub(crate) fn record_readings(builder: &mut FindingBuilder, flow: &Flow) {
+    builder.flight_over_cwnd(Bound::AtLeast(CWND_FULL));
     let waiting = if flow.is_model_based() { Bound::AtLeast(NOTSENT_LITTLE) } else { Bound::Above(0.0) };
-    scales.unsent(waiting);
+    builder.unsent(waiting);
     if flow.figure(StreamView::waiting_share).is_some() {
-        scales.unsent_share(Bound::AtLeast(WAITING_SHARE));
+        builder.unsent_share(Bound::AtLeast(WAITING_SHARE));
     }
 }
 
 /// Records the loss in the phase; `expected`: losses support the cause, else their absence does.
-pub(crate) fn weigh_loss(scales: &mut Scales, flow: &Flow, seen: &Symptoms, expected: bool) {
+pub(crate) fn record_loss(builder: &mut FindingBuilder, flow: &Flow, seen: &Symptoms, expected: bool) {
     let bound = if expected { Bound::Above(0.0) } else { Bound::Below(1.0) };
     let end = Some(flow.sender.end);
     let source = "streams[].sender.samples[].tcp.total_retrans";
-    scales.value("segments retransmitted", seen.resent, "segments", bound, end, source);
+    builder.value("segments retransmitted", seen.retransmits, "segments", bound, end, source);
 }
 
 /// Records the RTT in the phase; `queue`: a standing queue supports the cause, else a flat RTT does.
-pub(crate) fn weigh_rtt(scales: &mut Scales, flow: &Flow, seen: &Symptoms, queue: bool) {
+pub(crate) fn record_rtt(builder: &mut FindingBuilder, flow: &Flow, seen: &Symptoms, queue: bool) {
     let bound = if queue { Bound::AtLeast(RTT_QUEUE) } else { Bound::Below(RTT_FLAT) };
     let end = Some(flow.sender.end);
-    scales.value(
+    builder.value(
         "smoothed over minimum RTT",
         seen.inflation,
         "ratio",
@@ -335,12 +338,12 @@ pub(crate) fn weigh_rtt(scales: &mut Scales, flow: &Flow, seen: &Symptoms, queue
 }
 
 /// Records the correlation and the response function, if they were computed.
-pub(crate) fn weigh_loss_pattern(scales: &mut Scales, flow: &Flow, seen: &Symptoms, queue: bool) {
+pub(crate) fn record_loss_pattern(builder: &mut FindingBuilder, flow: &Flow, seen: &Symptoms, queue: bool) {
     let end = Some(flow.sender.end);
     let bound = if queue { Bound::AtLeast(RTT_FOLLOWS) } else { Bound::Below(RTT_FOLLOWS) };
     let follows = flow.figure(rtt_follows_flight);
     if follows.is_some() {
-        scales.figure(
+        builder.figure(
             "correlation of RTT with data in flight",
             follows,
             "ratio",
@@ -350,13 +353,13 @@ pub(crate) fn weigh_loss_pattern(scales: &mut Scales, flow: &Flow, seen: &Sympto
     }
     let bound = Bound::Within(1.0 / RESPONSE_FIT, RESPONSE_FIT);
     let metric = "rate over the congestion control's response to this loss";
-    scales.optional(metric, seen.fit, "ratio", bound, end, "streams[].sender.samples[].tcp.total_retrans");
+    builder.optional(metric, seen.response_fit, "ratio", bound, end, "streams[].sender.samples[].tcp.total_retrans");
 }
 
 impl Symptoms {
     /// Whether the measured loss explains the rate; `None` without a response function.
     pub(crate) fn fits(&self) -> Option<bool> {
-        self.fit.map(|fit| (1.0 / RESPONSE_FIT..=RESPONSE_FIT).contains(&fit))
+        self.response_fit.map(|response_fit| (1.0 / RESPONSE_FIT..=RESPONSE_FIT).contains(&response_fit))
     }
 
     /// Whether data always waits in the path, so that the window does not limit.
@@ -366,20 +369,20 @@ impl Symptoms {
 
     /// Whether losses are random: single, at any window (true), or at a ceiling (false): in bursts, with most
     /// data in flight, at about the same window each time. `None` if neither is clear.
-    pub(crate) fn at_random(&self) -> Option<bool> {
+    pub(crate) fn is_random(&self) -> Option<bool> {
         if self.model_based {
             return self.delivery_spread.map(|spread| spread >= DELIVERY_VARIES_BBR);
         }
         if self.peaks_spread.is_some_and(|spread| spread < PEAKS_ALIKE) && self.ceiling >= Some(CEILING) {
             return Some(false);
         }
-        if self.losing_share == 0.0 {
+        if self.lossy_share == 0.0 {
             return None;
         }
         // With losses in every interval, bursts do not stand out.
         let singly = self.burstiness.is_none_or(|bursts| bursts < SINGLE_LOSSES);
         let varies = self.delivery_spread >= Some(DELIVERY_VARIES);
-        if singly && (self.losing_share < LOSES_SELDOM || varies) {
+        if singly && (self.lossy_share < LOSES_SELDOM || varies) {
             return Some(true);
         }
         let many = self.burstiness >= Some(LOST_IN_BURSTS);
@@ -387,17 +390,17 @@ impl Symptoms {
     }
 
     /// Strength of the evidence for random loss: strong far from any ceiling, weaker if losses are merely rare.
-    pub(crate) fn random_strength(&self) -> Strength {
+    pub(crate) fn random_loss_strength(&self) -> Strength {
         match () {
-            () if self.at_random() != Some(true) || self.delivers_evenly() => Strength::Weak,
+            () if self.is_random() != Some(true) || self.delivers_evenly() => Strength::Weak,
             () if self.delivery_spread >= Some(DELIVERY_VARIES_MUCH) => Strength::Strong,
-            () if self.losing_share < LOSES_RARELY => Strength::Moderate,
+            () if self.lossy_share < LOSES_RARELY => Strength::Moderate,
             () => Strength::Weak,
         }
     }
 
     /// Whether all data that waits may be in the sender's own qdisc, where BBR's pacing queues it.
-    pub(crate) fn own_bursts(&self, flow: &Flow) -> bool {
+    pub(crate) fn bursts_are_local(&self, flow: &Flow) -> bool {
         let waits_us = flow.srtt_us().zip(flow.min_rtt_us()).map_or(0.0, |(srtt, min)| srtt - min);
         self.model_based && (waits_us < OWN_BURSTS_US || waits_us * flow.goodput_bps / 8e6 < OWN_BURSTS)
     }
@@ -408,16 +411,16 @@ impl Symptoms {
     }
 
     /// `0.10 % of the segments (2600) were retransmitted`.
-    pub(crate) fn loss_words(&self) -> String {
-        let resent = text::number(self.resent.unwrap_or(0.0));
+    pub(crate) fn loss_text(&self) -> String {
+        let retransmits = text::number(self.retransmits.unwrap_or(0.0));
         match self.loss {
-            Some(loss) => format!("{} of the segments ({resent}) were retransmitted", text::percent(loss)),
-            None => format!("{resent} segments were retransmitted"),
+            Some(loss) => format!("{} of the segments ({retransmits}) were retransmitted", text::percent(loss)),
+            None => format!("{retransmits} segments were retransmitted"),
         }
     }
 
     /// `RTT 41.0 ms on average over a minimum of 20.1 ms`.
-    pub(crate) fn rtt_words(flow: &Flow) -> String {
+    pub(crate) fn rtt_text(flow: &Flow) -> String {
         match flow.srtt_us().zip(flow.min_rtt_us()) {
             Some((srtt, min)) => {
                 format!("RTT {} on average over a minimum of {}", text::micros(srtt), text::micros(min))

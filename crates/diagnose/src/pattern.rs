@@ -16,7 +16,7 @@ pub(crate) struct Pattern {
     pub flight_rank: Option<f64>,
     pub delivery_spread: Option<f64>,
     pub burstiness: Option<f64>,
-    pub losing_share: f64,
+    pub lossy_share: f64,
     pub late_losses: usize,
 }
 
@@ -31,8 +31,8 @@ impl Pattern {
             }
             sums
         };
-        let resent = total(&|tcp| f64::from(tcp.total_retrans));
-        let losses: Vec<usize> = (1..count).filter(|&at| resent[at] > resent[at - 1]).collect();
+        let retransmits = total(&|tcp| f64::from(tcp.total_retrans));
+        let losses: Vec<usize> = (1..count).filter(|&at| retransmits[at] > retransmits[at - 1]).collect();
         let late_losses = losses.iter().filter(|&&at| at >= count / 4).count();
         if count < MIN_SAMPLES {
             return Self { late_losses, ..Self::default() };
@@ -49,8 +49,8 @@ impl Pattern {
             peaks_spread: if peaks.len() >= FEW_PEAKS { spread(&peaks) } else { None },
             flight_rank: flight_rank(&total(&flight_segments), &losses),
             delivery_spread: delivery_spread(flow, count),
-            burstiness: burstiness(resent[count - 1] - resent[0], losses.len(), count - 1),
-            losing_share: losses.len() as f64 / (count - 1) as f64,
+            burstiness: burstiness(retransmits[count - 1] - retransmits[0], losses.len(), count - 1),
+            lossy_share: losses.len() as f64 / (count - 1) as f64,
             late_losses,
         }
     }
@@ -81,17 +81,17 @@ fn flight_rank(flights: &[f64], losses: &[usize]) -> Option<f64> {
 
 /// Segments retransmitted per interval with losses, divided by the mean for independent (Poisson) losses
 /// with the same number of such intervals.
-fn burstiness(resent: f64, with_losses: usize, intervals: usize) -> Option<f64> {
+fn burstiness(retransmits: f64, with_losses: usize, intervals: usize) -> Option<f64> {
     if with_losses == 0 || with_losses == intervals {
         return None;
     }
     let share = with_losses as f64 / intervals as f64;
     let expected = -(-share).ln_1p() / share;
-    Some(resent / with_losses as f64 / expected)
+    Some(retransmits / with_losses as f64 / expected)
 }
 
 /// Segments that left the sender's in-flight count (delivered). Kernels before 4.18 count only sent ones.
-fn arrived(tcp: &TcpInfo) -> Option<u32> {
+fn delivered_segments(tcp: &TcpInfo) -> Option<u32> {
     tcp.delivered.or(tcp.data_segs_out)
 }
 
@@ -102,7 +102,7 @@ fn delivery_spread(flow: &Flow, count: usize) -> Option<f64> {
         let mut sampled = stream.sent.iter().filter_map(|sample| Some((sample.t_ns, sample.tcp.as_deref()?)));
         let mut last = sampled.next()?;
         for (rate, now) in rates.iter_mut().zip(sampled) {
-            let moved = arrived(now.1)?.checked_sub(arrived(last.1)?)?;
+            let moved = delivered_segments(now.1)?.checked_sub(delivered_segments(last.1)?)?;
             *rate += f64::from(moved) / now.0.saturating_sub(last.0).max(1) as f64;
             last = now;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::finding::{Bound, Scales};
+use crate::finding::{Bound, FindingBuilder};
 use crate::flow::Flow;
 use crate::host::End;
 use crate::thresholds::SHARED_QUEUE;
@@ -17,7 +17,7 @@ pub(crate) struct SharedQueue {
 
 impl SharedQueue {
     /// Formats the streams, such as `streams 0, 2 and 3`.
-    pub fn words(&self) -> String {
+    pub fn streams_text(&self) -> String {
         let numbers: Vec<String> = self.streams.iter().map(ToString::to_string).collect();
         match numbers.split_last() {
             Some((last, rest)) if !rest.is_empty() => format!("streams {} and {last}", rest.join(", ")),
@@ -26,8 +26,8 @@ impl SharedQueue {
     }
 
     /// Records it among the readings of a cause.
-    pub fn weigh(&self, scales: &mut Scales, flow: &Flow) {
-        scales.value(
+    pub fn record_readings(&self, builder: &mut FindingBuilder, flow: &Flow) {
+        builder.value(
             &format!("streams whose receive queue core {} serves", self.cpu),
             Some(self.streams.len() as f64),
             "streams",
@@ -56,7 +56,7 @@ pub(crate) fn shared_queue(flow: &Flow) -> Option<SharedQueue> {
 }
 
 /// Advice for a stream's thread that is pinned to the CPU that serves its receive queue.
-pub(crate) fn beside_its_queue(flow: &Flow) -> Option<String> {
+pub(crate) fn queue_core_advice(flow: &Flow) -> Option<String> {
     let cores = flow.receiver.snapshot.map_or(0, |snapshot| snapshot.cores_online);
     if flow.same_host() || cores < 2 || flow.document.iperf3.is_some() {
         return None;
@@ -75,11 +75,11 @@ pub(crate) fn beside_its_queue(flow: &Flow) -> Option<String> {
 
 /// One sentence about streams that share a CPU.
 pub(crate) fn spread(flow: &Flow, shared: &SharedQueue) -> String {
-    let words = shared.words();
+    let streams_text = shared.streams_text();
     format!(
         "{}{} meet on core {} of the {}, which has {} cores.",
-        words[..1].to_uppercase(),
-        &words[1..],
+        streams_text[..1].to_uppercase(),
+        &streams_text[1..],
         shared.cpu,
         flow.receiver.name(),
         flow.receiver.snapshot.map_or(0, |snapshot| snapshot.cores_online)

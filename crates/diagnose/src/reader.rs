@@ -18,7 +18,7 @@ pub(crate) enum Reader {
     /// Queue not visible; the offered window is steady.
     SeemsToKeepUp,
     /// Neither the queue nor the window was visible.
-    Unseen,
+    NotVisible,
 }
 
 /// Classifies the receive queue, or estimates from the window offered to the sender.
@@ -40,7 +40,7 @@ pub(crate) fn reader(flow: &Flow) -> Reader {
     match steadiness {
         Some(figure) if figure.value < 0.5 => Reader::SeemsBehind,
         Some(_) => Reader::SeemsToKeepUp,
-        None => Reader::Unseen,
+        None => Reader::NotVisible,
     }
 }
 
@@ -50,8 +50,8 @@ pub(crate) fn window_limited(flow: &Flow) -> Option<Limited> {
     let fill = flow.figure(StreamView::flight_over_window).map(|figure| figure.value >= WINDOW_FULL);
     match (time, fill) {
         (None, None) => None,
-        (Some(true), Some(true)) => Some(Limited::Plainly),
-        (Some(true), _) | (_, Some(true)) => Some(Limited::Partly),
+        (Some(true), Some(true)) => Some(Limited::Certain),
+        (Some(true), _) | (_, Some(true)) => Some(Limited::Possible),
         _ => Some(Limited::No),
     }
 }
@@ -60,9 +60,9 @@ pub(crate) fn window_limited(flow: &Flow) -> Option<Limited> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Limited {
     /// Both indicators show it.
-    Plainly,
+    Certain,
     /// One of two indicators shows it.
-    Partly,
+    Possible,
     /// No indicator shows it.
     No,
 }

@@ -160,7 +160,7 @@ impl<'a> Hop<'a> {
         };
         let (queue, wire) = (named(false), named(true));
         let mtu_bytes =
-            lab.topology.links.iter().find(|link| joins(link, from, to)).map_or(u32::MAX, |l| l.mtu_bytes);
+            lab.topology.links.iter().find(|link| connects(link, from, to)).map_or(u32::MAX, |l| l.mtu_bytes);
         let (utilisation, backlog_bytes) = match queue {
             Some((_, queue)) => used(queue, link, span_ns).unwrap_or((link.utilisation, queue.mean_bytes)),
             None => (link.utilisation, 0.0),
@@ -201,7 +201,7 @@ impl<'a> Hop<'a> {
     }
 
     /// Whether the queue holds hardly more than one frame, as a policer does.
-    pub(crate) fn polices(&self) -> bool {
+    pub(crate) fn is_policer(&self) -> bool {
         self.limit_bytes().is_some_and(|limit| limit <= POLICER_FRAMES * (f64::from(self.mtu_bytes) + 14.0))
     }
 
@@ -218,7 +218,7 @@ impl<'a> Hop<'a> {
     }
 }
 
-fn joins(link: &TopologyLink, from: &str, to: &str) -> bool {
+fn connects(link: &TopologyLink, from: &str, to: &str) -> bool {
     let [a, b] = &link.between;
     (a == from && b == to) || (a == to && b == from)
 }

@@ -53,7 +53,7 @@ impl<'a> StreamView<'a> {
     }
 
     /// Increase of a cumulative counter of the sender's `tcp_info`.
-    pub(crate) fn moved(&self, counter: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
+    pub(crate) fn increase(&self, counter: impl Fn(&TcpInfo) -> Option<u64>) -> Option<f64> {
         let first = self.tcp().find_map(&counter)?;
         let last = self.tcp().rev().find_map(&counter)?;
         last.checked_sub(first).map(|delta| delta as f64)
@@ -147,9 +147,9 @@ impl<'a> StreamView<'a> {
 
     /// Time during which `end` transferred data, nanoseconds.
     pub(crate) fn lifetime_ns(end: &StreamEnd) -> Option<f64> {
-        let moved = end.last_byte_ns.zip(end.first_byte_ns).map(|(last, first)| last.saturating_sub(first));
+        let increase = end.last_byte_ns.zip(end.first_byte_ns).map(|(last, first)| last.saturating_sub(first));
         let sampled = || Some(end.samples.last()?.t_ns.saturating_sub(end.samples.first()?.t_ns));
-        moved.filter(|&ns| ns > 0).or_else(sampled).filter(|&ns| ns > 0).map(|ns| ns as f64)
+        increase.filter(|&ns| ns > 0).or_else(sampled).filter(|&ns| ns > 0).map(|ns| ns as f64)
     }
 
     /// CPU use of the thread behind `end` in the phase covered by `samples`; over its lifetime if samples lack
@@ -159,11 +159,11 @@ impl<'a> StreamView<'a> {
         let last = samples.iter().rev().find(|sample| sample.thread_cpu_ns.is_some());
         if let Some((first, last)) = first.zip(last).filter(|(first, last)| last.t_ns > first.t_ns) {
             let span = (last.t_ns - first.t_ns) as f64;
-            let moved = |of: &dyn Fn(&Sample) -> Option<u64>| {
+            let increase = |of: &dyn Fn(&Sample) -> Option<u64>| {
                 Some(of(last)?.checked_sub(of(first)?)? as f64 / span).filter(|share| share.is_finite())
             };
-            let wait = moved(&|sample| sample.thread_wait_ns);
-            return moved(&|sample| sample.thread_cpu_ns).map(|cpu| ThreadShare { cpu, wait });
+            let wait = increase(&|sample| sample.thread_wait_ns);
+            return increase(&|sample| sample.thread_cpu_ns).map(|cpu| ThreadShare { cpu, wait });
         }
         (end.thread_cpu_ns > 0).then_some(())?;
         let life = Self::lifetime_ns(end)?;
@@ -200,7 +200,7 @@ impl<'a> StreamView<'a> {
     pub(crate) fn busy_share(&self) -> Option<f64> {
         let (first, last) = (self.sent.first()?, self.sent.last()?);
         let elapsed_us = last.t_ns.checked_sub(first.t_ns).filter(|&ns| ns > 0)? as f64 / 1e3;
-        self.moved(|tcp| tcp.busy_time_us).map(|busy_us| busy_us / elapsed_us)
+        self.increase(|tcp| tcp.busy_time_us).map(|busy_us| busy_us / elapsed_us)
     }
 }
 

@@ -83,7 +83,7 @@ pub(crate) fn in_unit(value: f64, unit: &str) -> String {
 }
 
 /// Whether a kernel list such as `0-3,8` contains a number.
-pub(crate) fn lists(list: &str, number: u32) -> bool {
+pub(crate) fn list_contains(list: &str, number: u32) -> bool {
     list.split(',').any(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let bounds = first.trim().parse::<u32>().ok().zip(last.trim().parse::<u32>().ok());
@@ -115,8 +115,8 @@ mod tests {
 
     #[test]
     fn kernel_core_lists_are_parsed() {
-        assert!(lists("0-3,8", 2) && lists("0-3,8\n", 8));
-        assert!(!lists("0-3,8", 4) && !lists("", 0) && !lists("a-b", 1));
+        assert!(list_contains("0-3,8", 2) && list_contains("0-3,8\n", 8));
+        assert!(!list_contains("0-3,8", 4) && !list_contains("", 0) && !list_contains("a-b", 1));
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(crate) struct Udp {
     /// Payload rate of the senders in the steady phase, bits/s.
     pub offered_bps: Option<f64>,
     /// Requested payload rate, bits/s; `None` without `--rate`.
-    pub asked_bps: Option<f64>,
+    pub requested_bps: Option<f64>,
 }
 
 impl Udp {
@@ -54,7 +54,7 @@ impl Udp {
             loss: seen.then(|| lost / sent),
             at_socket: sum(&|udp| udp.socket_drops, false).min(lost),
             offered_bps: offered_bps(flow),
-            asked_bps: flow
+            requested_bps: flow
                 .parameters
                 .rate_bps
                 .map(|rate| rate as f64 * flow.streams.len() as f64)
@@ -88,7 +88,7 @@ impl Udp {
 
     /// Ratio of offered to requested rate.
     pub(crate) fn reached(&self) -> Option<f64> {
-        Some(self.offered_bps? / self.asked_bps?)
+        Some(self.offered_bps? / self.requested_bps?)
     }
 
     /// Whether loss limits the goodput.

@@ -102,10 +102,10 @@ fn direction(flow: &Flow, found: &mut Vec<Warning>) {
         };
         push(found, "one-ended", message);
     }
-    if !flow.is_rr() && (!flow.lasted() || flow.samples() < MIN_SAMPLES) {
+    if !flow.is_rr() && (!flow.is_long_enough() || flow.samples() < MIN_SAMPLES) {
         let message = format!(
             "The {way} is too short for a confident verdict: {}. Use a longer --time or a shorter --interval.",
-            flow.too_little()
+            flow.describe_shortfall()
         );
         push(found, "few-samples", message);
     }

@@ -15,10 +15,10 @@ const BOTH_ENDS: &str =
 
 /// Returns the verdict with advice for a running program, and with kernel names as sources, because there
 /// is no run document.
-pub(crate) fn adapt(mut verdict: Verdict, flow: &Flow) -> Verdict {
+pub(crate) fn adapt_to_watched(mut verdict: Verdict, flow: &Flow) -> Verdict {
     verdict.next_step = next_step(&verdict, flow);
     if matches!(verdict.cause, Cause::SenderCpu | Cause::ReceiverCpu) {
-        verdict.evidence.extend(far_core(flow).map(|far| far.evidence(verdict.cause, flow)));
+        verdict.evidence.extend(remote_numa_cores(flow).map(|far| far.evidence(verdict.cause, flow)));
     }
     for reading in verdict.evidence.iter_mut().chain(&mut verdict.ruled_out) {
         reading.source = source(reading);
@@ -71,7 +71,7 @@ fn next_step(verdict: &Verdict, flow: &Flow) -> String {
              `landspeed watch` on the sending host, which sees the congestion window, losses and its own queue."
                 .to_owned()
         }
-        Cause::Undetermined if !flow.sampled_well() => "Watch for at least 10 s.".to_owned(),
+        Cause::Undetermined if !flow.has_enough_samples() => "Watch for at least 10 s.".to_owned(),
         Cause::Undetermined if flow.loopback() => {
             "Both ends are on this host: compare with the other end of the connection in the same list.".to_owned()
         }
@@ -83,7 +83,7 @@ fn next_step(verdict: &Verdict, flow: &Flow) -> String {
 
 /// Advice for a thread that fills its core.
 fn busy_thread(flow: &Flow) -> String {
-    let thread = flow.beside.and_then(|beside| beside.busiest.as_ref());
+    let thread = flow.host_readings.and_then(|host_readings| host_readings.busiest.as_ref());
     let tid = thread.map_or_else(|| "TID".to_owned(), |thread| thread.tid.to_string());
     let profile = format!(
         "Profile the application's thread (`perf top -t {tid}`); spread its work over more threads or connections, or give it a \
@@ -104,7 +104,7 @@ fn receive_core(flow: &Flow) -> Option<String> {
              (`/proc/irq/N/smp_affinity_list`, RPS) to another core of the node."
         ));
     }
-    let far = far_core(flow)?;
+    let far = remote_numa_cores(flow)?;
     let other = far.receive.1;
     Some(format!(
         "It runs on node {}, and core {receive} of node {other} takes in its segments: run it on node {other} \
@@ -115,28 +115,28 @@ fn receive_core(flow: &Flow) -> Option<String> {
 
 /// Core of the process's busiest thread, and core that receives the flow's segments.
 fn cores(flow: &Flow) -> Option<(u32, u32)> {
-    Some((flow.beside?.busiest.as_ref()?.cpu?, flow.beside?.receive_cpu?))
+    Some((flow.host_readings?.busiest.as_ref()?.cpu?, flow.host_readings?.receive_cpu?))
 }
 
 /// Cores on different NUMA nodes, each as (core, node).
-struct FarCore {
+struct RemoteNumaCores {
     thread: (u32, u32),
     receive: (u32, u32),
 }
 
 /// Core of the thread and core of its receive queue, if they are on different NUMA nodes.
-fn far_core(flow: &Flow) -> Option<FarCore> {
+fn remote_numa_cores(flow: &Flow) -> Option<RemoteNumaCores> {
     let (thread, receive) = cores(flow)?;
     let numa = &flow.local().snapshot?.numa;
     let on_node = |core: u32| {
-        let node = numa.iter().find(|node| text::lists(&node.cpus, core))?;
+        let node = numa.iter().find(|node| text::list_contains(&node.cpus, core))?;
         Some((core, node.id))
     };
     let (thread, receive) = (on_node(thread)?, on_node(receive)?);
-    (thread.1 != receive.1).then_some(FarCore { thread, receive })
+    (thread.1 != receive.1).then_some(RemoteNumaCores { thread, receive })
 }
 
-impl FarCore {
+impl RemoteNumaCores {
     fn evidence(&self, about: Cause, flow: &Flow) -> Evidence {
         let ((thread, own), (receive, other)) = (self.thread, self.receive);
         Evidence {

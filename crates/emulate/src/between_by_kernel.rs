@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 
 use landspeed_netlink::configure::LinkSettings;
 use landspeed_netlink::{LinkId, Netlink};
-use landspeed_sys::bpf::steer::{Attachment, Hook, Mark, forward, guard};
+use landspeed_sys::bpf::steer::{Attachment, Hook, Mark, drop_unmarked, forward};
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
 use landspeed_sys::frames::{FrameRing, Promiscuous};
 use landspeed_sys::netns;
@@ -17,7 +17,7 @@ use crate::between::Between;
 use crate::carry::{Ends, is_probe, probe, send_probe};
 use crate::error::EmulateError;
 use crate::namespaces::on_new_thread;
-use crate::on::{enter_middle, is_up, make_links, new_mark, refused};
+use crate::on::{enter_path_namespace, is_up, make_links, new_mark, refused};
 
 /// Duration of the loop probe, nanoseconds.
 const PROBE_NS: u64 = 100_000_000;
@@ -44,7 +44,7 @@ pub struct BetweenByKernel {
 
 /// Arriving frames take the path until this is dropped.
 #[derive(Debug)]
-pub struct TakenBetween {
+pub struct BetweenDiversion {
     _taken: [Attachment; 2],
 }
 
@@ -64,7 +64,7 @@ impl BetweenByKernel {
         let outside = make_links(&links[0], &middle, mtu_bytes)?;
         let mark = new_mark();
         let attach = |side: usize| -> io::Result<[Attachment; 2]> {
-            Ok([guard(outside[side], mark)?, forward(outside[side], interfaces[side], Hook::Egress, mark)?])
+            Ok([drop_unmarked(outside[side], mark)?, forward(outside[side], interfaces[side], Hook::Egress, mark)?])
         };
         let mut returns = Vec::new();
         let mut promiscuous = Vec::new();
@@ -81,14 +81,14 @@ impl BetweenByKernel {
 
     /// Moves the calling thread into the path's namespace; returns the path's interfaces.
     pub fn enter_path(&self) -> Result<Ends, EmulateError> {
-        enter_middle(&self.middle, self.outside)
+        enter_path_namespace(&self.middle, self.outside)
     }
 
     /// Starts to redirect arriving frames into the path.
-    pub fn divert(&self) -> Result<TakenBetween, EmulateError> {
+    pub fn divert(&self) -> Result<BetweenDiversion, EmulateError> {
         let take = |side: usize| forward(self.interfaces[side], self.outside[side], Hook::Egress, self.mark);
         let taken = take(0).and_then(|first| Ok([first, take(1)?]));
-        Ok(TakenBetween { _taken: taken.map_err(|cause| refused("an interface", cause, ADVICE))? })
+        Ok(BetweenDiversion { _taken: taken.map_err(|cause| refused("an interface", cause, ADVICE))? })
     }
 
     /// Whether both interfaces exist and are up. Call it in their network namespace.

@@ -25,9 +25,9 @@ const RING_BYTES: usize = 32 << 20;
 /// Maximum number of frames read from one interface before the other is read.
 const READ_BATCH: usize = 256;
 /// Maximum sleep between checks of the stop flag, nanoseconds.
-pub(crate) const LOOK_UP_NS: u64 = 20_000_000;
+pub(crate) const STOP_CHECK_NS: u64 = 20_000_000;
 /// Minimum wait for which sleeping is worthwhile, nanoseconds; shorter waits spin.
-const SHORTEST_WAIT_NS: u64 = 10_000;
+const MIN_SLEEP_NS: u64 = 10_000;
 /// EtherType of the loop probe: IEEE 802 local experimental EtherType 1.
 const PROBE_TYPE: [u8; 2] = [0x88, 0xb5];
 /// Index of `tx_dropped` among a link's counters.
@@ -49,7 +49,7 @@ pub struct Ends {
 
 /// Outcome of an emulation.
 #[derive(Debug)]
-pub struct Carried {
+pub struct EmulationOutcome {
     pub(crate) datapath: EmulateDatapath,
     pub(crate) start_unix_ns: u64,
     pub(crate) duration_ns: u64,
@@ -61,22 +61,22 @@ pub struct Carried {
     pub(crate) work_share: f64,
     pub(crate) work_share_max: f64,
     /// Reason for an early end, if any.
-    pub(crate) broke: Option<Broke>,
+    pub(crate) early_end: Option<EarlyEnd>,
 }
 
 /// Reason why an emulation ended before it was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Broke {
+pub(crate) enum EarlyEnd {
     /// An interface disappeared or went down.
-    Gone,
+    InterfaceLost,
     /// The interfaces are connected to each other.
     Loop,
 }
 
-impl Carried {
+impl EmulationOutcome {
     /// Whether the emulation ended before it was stopped.
-    pub fn ended_by_itself(&self) -> bool {
-        self.broke.is_some()
+    pub fn ended_early(&self) -> bool {
+        self.early_end.is_some()
     }
 }
 
@@ -88,7 +88,7 @@ pub fn carry(
     stop: &AtomicBool,
     live: &Live,
     ready: impl FnOnce(),
-) -> Result<Carried, EmulateError> {
+) -> Result<EmulationOutcome, EmulateError> {
     let Ends { names, ignore_reports, probe, mut watched } = ends;
     let mut netlink = Netlink::open()?;
     let mut rings = Vec::new();
@@ -118,13 +118,13 @@ pub fn carry(
     let before = dropped(&mut watched);
     let delay_ns = path.forward.delay_ns().max(path.reverse.delay_ns());
     let drops = AtomicU64::new(0);
-    let mut carrier = Carrier {
+    let mut forwarder = Forwarder {
         rings,
         directions,
         seconds: Seconds::new(delay_ns, 0),
         errors: LatencyHistogram::new(),
         converter: Converter::new(),
-        waiter: Margin(50_000),
+        wake_margin: WakeMargin(50_000),
         start_ns: monotonic_ns(),
         probe,
         drops: &drops,
@@ -135,7 +135,7 @@ pub fn carry(
     live.begin(start_unix_ns);
     ready();
     let is_over = AtomicBool::new(false);
-    let broke = std::thread::scope(|scope| {
+    let early_end = std::thread::scope(|scope| {
         // In a separate thread, because a netlink request takes longer than a frame may be late.
         let watching = scope.spawn(|| {
             for look in 0_u64.. {
@@ -146,17 +146,17 @@ pub fn carry(
                 if ends {
                     break;
                 }
-                sleep_until(monotonic_ns() + LOOK_UP_NS);
+                sleep_until(monotonic_ns() + STOP_CHECK_NS);
             }
         });
         // Real-time priority for departures, where permitted: as root, in the initial user namespace.
         let _ = use_fifo_policy();
-        let broke = carrier.run(stop);
+        let early_end = forwarder.run(stop);
         is_over.store(true, Ordering::Relaxed);
         let _ = watching.join();
-        broke
+        early_end
     });
-    Ok(carrier.finish(start_unix_ns, broke))
+    Ok(forwarder.finish(start_unix_ns, early_end))
 }
 
 /// Sum of the interfaces' transmit drop counters.
@@ -191,13 +191,13 @@ pub(crate) fn send_probe(rings: &[FrameRing; 2], probe: &[u8]) {
     }
 }
 
-struct Carrier<'a> {
+struct Forwarder<'a> {
     rings: [FrameRing; 2],
     directions: [Direction; 2],
     seconds: Seconds,
     errors: LatencyHistogram,
     converter: Converter,
-    waiter: Margin,
+    wake_margin: WakeMargin,
     start_ns: u64,
     probe: Option<Vec<u8>>,
     drops: &'a AtomicU64,
@@ -205,14 +205,14 @@ struct Carrier<'a> {
     live: &'a Live,
 }
 
-impl Carrier<'_> {
+impl Forwarder<'_> {
     /// Forwards frames until `stop` is set; returns the reason if it ends earlier.
-    fn run(&mut self, stop: &AtomicBool) -> Option<Broke> {
+    fn run(&mut self, stop: &AtomicBool) -> Option<EarlyEnd> {
         while !stop.load(Ordering::Relaxed) {
             let begin_ns = monotonic_ns();
             let elapsed_ns = begin_ns - self.start_ns;
             self.converter.refresh(begin_ns);
-            match self.turn() {
+            match self.poll_once() {
                 Ok(0) => {
                     if let Some(why) = self.wait() {
                         return Some(why);
@@ -224,18 +224,18 @@ impl Carrier<'_> {
             if self.seconds.is_over(elapsed_ns) {
                 self.conclude(elapsed_ns);
             }
-            if let Some(question) = self.live.question() {
-                self.gather();
-                self.live.answer(question, self.seconds.present(), elapsed_ns);
+            if let Some(pending_request) = self.live.pending_request() {
+                self.read_drop_counters();
+                self.live.answer(pending_request, self.seconds.current_invalid(), elapsed_ns);
             }
         }
         None
     }
 
-    fn finish(mut self, start_unix_ns: u64, broke: Option<Broke>) -> Carried {
+    fn finish(mut self, start_unix_ns: u64, early_end: Option<EarlyEnd>) -> EmulationOutcome {
         let duration_ns = monotonic_ns() - self.start_ns;
         self.conclude(duration_ns);
-        Carried {
+        EmulationOutcome {
             datapath: EmulateDatapath::Userspace,
             start_unix_ns,
             duration_ns,
@@ -245,12 +245,12 @@ impl Carrier<'_> {
             seconds: self.live.take_seconds(),
             work_share: self.seconds.work_ns as f64 / duration_ns.max(1) as f64,
             work_share_max: self.seconds.work_share_max,
-            broke,
+            early_end,
         }
     }
 
     /// Receives frames and sends those that are due; returns the number of frames handled.
-    fn turn(&mut self) -> Result<usize, Broke> {
+    fn poll_once(&mut self) -> Result<usize, EarlyEnd> {
         let mut moved = 0;
         for (side, direction) in self.directions.iter_mut().enumerate() {
             let ring = &mut self.rings[side];
@@ -265,7 +265,7 @@ impl Carrier<'_> {
                     horizon_ns = horizon_ns.min(at_ns);
                 }
                 if direction.receive(&frame, at_ns, self.probe.as_deref(), &mut self.seconds) == Received::Probe {
-                    return Err(Broke::Loop);
+                    return Err(EarlyEnd::Loop);
                 }
                 ring.release();
                 moved += 1;
@@ -273,27 +273,27 @@ impl Carrier<'_> {
             direction.collect(horizon_ns);
             let out = &self.rings[1 - side];
             let sent = direction.send(out, self.start_ns, &mut self.seconds, &mut self.errors);
-            moved += sent.map_err(|_| Broke::Gone)?;
+            moved += sent.map_err(|_| EarlyEnd::InterfaceLost)?;
         }
         Ok(moved)
     }
 
     /// Waits for a frame or the next departure: sleeps while the margin allows, then spins.
-    fn wait(&mut self) -> Option<Broke> {
+    fn wait(&mut self) -> Option<EarlyEnd> {
         let next_ns = self.directions.iter().filter_map(Direction::next_departure).min();
         let now_ns = monotonic_ns();
         let due_ns = next_ns.map_or(u64::MAX, |next_ns| self.start_ns.saturating_add(next_ns));
-        let sleep_ns = due_ns.saturating_sub(now_ns).saturating_sub(self.waiter.0).min(LOOK_UP_NS);
-        if sleep_ns > SHORTEST_WAIT_NS {
+        let sleep_ns = due_ns.saturating_sub(now_ns).saturating_sub(self.wake_margin.0).min(STOP_CHECK_NS);
+        if sleep_ns > MIN_SLEEP_NS {
             wait_readable([self.rings[0].as_fd(), self.rings[1].as_fd()], sleep_ns);
             let woken_ns = monotonic_ns();
             let target_ns = now_ns + sleep_ns;
             if woken_ns >= target_ns {
-                self.waiter.learn(woken_ns - target_ns);
+                self.wake_margin.update(woken_ns - target_ns);
             } else if !self.rings.iter().any(FrameRing::has_frame) {
                 // Woken early without a frame: the interface may have failed.
                 let is_gone = self.rings.iter().any(|ring| ring.take_error().is_some());
-                return is_gone.then_some(Broke::Gone);
+                return is_gone.then_some(EarlyEnd::InterfaceLost);
             }
             return None;
         }
@@ -304,7 +304,7 @@ impl Carrier<'_> {
     }
 
     /// Counts frames that the kernel dropped on receive or on transmit.
-    fn gather(&mut self) {
+    fn read_drop_counters(&mut self) {
         for (ring, direction) in self.rings.iter().zip(&mut self.directions) {
             let missed = u64::from(ring.drops().unwrap_or(0));
             self.seconds.now().ring_full += missed;
@@ -317,7 +317,7 @@ impl Carrier<'_> {
 
     /// Ends the current second.
     fn conclude(&mut self, elapsed_ns: u64) {
-        self.gather();
+        self.read_drop_counters();
         let length_ns = self.seconds.length_ns(elapsed_ns);
         let directions = self.directions.each_mut().map(|direction| direction.conclude_second(length_ns));
         self.seconds.now().work_ns.get_or_insert(0);
@@ -327,12 +327,12 @@ impl Carrier<'_> {
 
 /// Time before a departure at which a sleep ends, nanoseconds. Tracks the 99th percentile of the lateness of
 /// sleeps: plus 99 steps when a sleep ends later, minus one step otherwise.
-struct Margin(u64);
+struct WakeMargin(u64);
 
-impl Margin {
+impl WakeMargin {
     const STEP_NS: u64 = 100;
 
-    fn learn(&mut self, late_ns: u64) {
+    fn update(&mut self, late_ns: u64) {
         let margin_ns =
             if late_ns > self.0 { self.0 + 99 * Self::STEP_NS } else { self.0.saturating_sub(Self::STEP_NS) };
         self.0 = margin_ns.clamp(3_000, 250_000);

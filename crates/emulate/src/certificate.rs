@@ -8,12 +8,12 @@ use landspeed_model::{
 };
 use landspeed_stats::LatencyHistogram;
 
-use crate::carry::{Broke, Carried};
+use crate::carry::{EarlyEnd, EmulationOutcome};
 use crate::direction::DirectionOutcome;
 
 /// Parts of the document that the caller supplies.
 #[derive(Debug, Clone)]
-pub struct About {
+pub struct CertificateInfo {
     /// Command line of landspeed.
     pub command: Vec<String>,
     /// Version of landspeed.
@@ -27,8 +27,8 @@ pub struct About {
 }
 
 /// Builds the document of an emulation.
-pub fn certificate(path: &LoadedPath, carried: Carried, about: About) -> EmulateDocument {
-    let Carried {
+pub fn certificate(path: &LoadedPath, carried: EmulationOutcome, about: CertificateInfo) -> EmulateDocument {
+    let EmulationOutcome {
         datapath,
         start_unix_ns,
         duration_ns,
@@ -38,11 +38,11 @@ pub fn certificate(path: &LoadedPath, carried: Carried, about: About) -> Emulate
         seconds,
         work_share,
         work_share_max,
-        broke,
+        early_end,
     } = carried;
-    let ended = match broke {
-        Some(Broke::Gone) => EmulateEnd::InterfaceGone,
-        Some(Broke::Loop) => EmulateEnd::Loop,
+    let ended = match early_end {
+        Some(EarlyEnd::InterfaceLost) => EmulateEnd::InterfaceGone,
+        Some(EarlyEnd::Loop) => EmulateEnd::Loop,
         None => about.ended,
     };
     let is_userspace = datapath == EmulateDatapath::Userspace;

@@ -3,11 +3,11 @@
 use landspeed_sys::clock::{monotonic_ns, realtime_ns};
 
 /// Validity of a measured clock offset, nanoseconds.
-const VALID_NS: u64 = 50_000_000;
+const OFFSET_VALIDITY_NS: u64 = 50_000_000;
 
 /// Plausible range of timestamps relative to the time of reading, nanoseconds.
-const AHEAD_NS: u64 = 20_000_000;
-const BEHIND_NS: u64 = 10_000_000_000;
+const MAX_AHEAD_NS: u64 = 20_000_000;
+const MAX_BEHIND_NS: u64 = 10_000_000_000;
 
 /// Converts times of `CLOCK_REALTIME`, which may be stepped or slewed, to `CLOCK_MONOTONIC`.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Converter {
 
     /// Measures the offset again if it is too old.
     pub(crate) fn refresh(&mut self, now_ns: u64) {
-        if now_ns.saturating_sub(self.measured_ns) > VALID_NS {
+        if now_ns.saturating_sub(self.measured_ns) > OFFSET_VALIDITY_NS {
             self.measure();
         }
     }
@@ -51,7 +51,7 @@ impl Converter {
     pub(crate) fn monotonic(&self, realtime_ns: u64, now_ns: u64) -> u64 {
         let at_ns = i128::from(realtime_ns) + self.offset_ns;
         match u64::try_from(at_ns) {
-            Ok(at_ns) if at_ns < now_ns + AHEAD_NS && now_ns < at_ns + BEHIND_NS => at_ns,
+            Ok(at_ns) if at_ns < now_ns + MAX_AHEAD_NS && now_ns < at_ns + MAX_BEHIND_NS => at_ns,
             _ => now_ns,
         }
     }

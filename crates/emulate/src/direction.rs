@@ -2,7 +2,7 @@
 
 use std::io;
 
-use landspeed_emulation::{DirectionPlan, Event, Frame, HopCounters, Line, LineCounters, frame};
+use landspeed_emulation::{DirectionCounters, DirectionModel, DirectionPlan, Event, Frame, HopCounters, frame};
 use landspeed_model::EmulateSecondDirection;
 use landspeed_stats::LatencyHistogram;
 use landspeed_sys::clock::monotonic_ns;
@@ -13,13 +13,13 @@ use crate::seconds::{SECOND_NS, Seconds};
 use crate::store::{Slot, Store};
 
 /// Time for which a send is retried while the interface is busy, nanoseconds.
-const PATIENCE_NS: u64 = 1_000_000;
+const SEND_RETRY_NS: u64 = 1_000_000;
 /// Destination MAC address of MLDv2 reports (all MLDv2-capable routers), which hosts send unsolicited.
 const MULTICAST_REPORTS: [u8; 6] = [0x33, 0x33, 0, 0, 0, 0x16];
 
 /// State of one direction: the model, the stored frames and the counters.
 pub(crate) struct Direction {
-    line: Line<Slot>,
+    line: DirectionModel<Slot>,
     store: Store,
     events: Vec<Event<Slot>>,
     /// Frames that are due, each with its scheduled departure.
@@ -45,7 +45,7 @@ struct Before {
 /// Counters of one direction at the end of an emulation.
 #[derive(Debug)]
 pub struct DirectionOutcome {
-    pub(crate) counters: LineCounters,
+    pub(crate) counters: DirectionCounters,
     /// Whether reordered frames are counted.
     pub(crate) counts_reordered: bool,
     pub(crate) hops: Vec<HopCounters>,
@@ -69,7 +69,7 @@ pub(crate) enum Received {
 impl Direction {
     pub(crate) fn new(plan: &DirectionPlan, seed: u64, store: Store, ignore_reports: bool) -> Self {
         Self {
-            line: Line::new(plan, seed),
+            line: DirectionModel::new(plan, seed),
             store,
             events: Vec::new(),
             due: Vec::new(),
@@ -126,17 +126,17 @@ impl Direction {
             ..Frame::new(slot, bytes.len() as u32)
         };
         self.line.offer(at_ns, frame, &mut self.events);
-        self.digest();
+        self.process_events();
         Received::Handled
     }
 
     /// Collects the frames that leave by `now_ns` after the start.
     pub(crate) fn collect(&mut self, now_ns: u64) {
         self.line.take(now_ns, &mut self.events);
-        self.digest();
+        self.process_events();
     }
 
-    fn digest(&mut self) {
+    fn process_events(&mut self) {
         for event in self.events.drain(..) {
             match event {
                 Event::Deliver { frame, due_ns } => self.due.push((frame, due_ns)),
@@ -182,7 +182,7 @@ impl Direction {
                 Ok(sent) => (sent, 0),
                 Err(error) if is_gone(&error) => return Err(error),
                 Err(error) if is_busy(&error) => {
-                    let until_ns = *patience_until_ns.get_or_insert(now_ns + PATIENCE_NS);
+                    let until_ns = *patience_until_ns.get_or_insert(now_ns + SEND_RETRY_NS);
                     (0, usize::from(now_ns >= until_ns))
                 }
                 Err(_) => (0, 1),

@@ -53,7 +53,7 @@ pub enum EmulateError {
     #[error(
         "the kernel datapath cannot emulate {key} ({direction}): {why}\n{advice}, or use the userspace datapath: leave out --datapath kernel."
     )]
-    Inexpressible {
+    NotExpressible {
         /// The key in the path file.
         key: String,
         /// `forward` or `reverse`.
@@ -67,7 +67,7 @@ pub enum EmulateError {
     #[error(
         "this kernel has no {part}: {cause}\nLoad it ({module}), or use the userspace datapath: leave out --datapath kernel."
     )]
-    KernelLacks {
+    MissingKernelFeature {
         /// Missing part, such as a queueing discipline.
         part: String,
         /// Command that loads it, and its kernel configuration option.

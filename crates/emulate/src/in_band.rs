@@ -31,7 +31,7 @@ const RING_BYTES: usize = 256 << 10;
 /// Maximum number of requests of one interface served before those of the other.
 const BATCH: usize = 16;
 /// Maximum number of invalid seconds in a reply; fewer fit if their messages are long.
-const MOST_SECONDS: usize = 20;
+const MAX_INVALID_SECONDS: usize = 20;
 /// TTL or hop limit of a reply: there may be routers between the path and the client.
 const TTL: u8 = 64;
 /// Destination port of requests: the discard service (RFC 863). Hosts without it reply with ICMP port unreachable.
@@ -134,7 +134,7 @@ fn reply_to(request: &Request, mut status: EmulationStatus) -> Option<Vec<u8>> {
         .invalid
         .retain(|invalid| invalid.second >= oldest && request.after.is_none_or(|last| invalid.second > last));
     let wanted = status.invalid.len();
-    status.invalid.truncate(MOST_SECONDS);
+    status.invalid.truncate(MAX_INVALID_SECONDS);
     loop {
         let more = status.invalid.len() < wanted;
         let reply = Reply { nonce: request.nonce, status: Some(status.clone()), more };

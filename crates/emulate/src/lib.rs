@@ -4,7 +4,7 @@
 //! [`Namespaces`] places a path around a command, [`Between`] between two interfaces of this host,
 //! [`OnInterface`] on one interface for given peers; all use [`carry`] or [`carry_by_kernel`]. The former is
 //! the userspace datapath: a thread reads frames with the kernel's timestamps from packet rings, gets each
-//! departure time from [`landspeed_emulation::Line`], and sends the frame then. The latter is the kernel
+//! departure time from [`landspeed_emulation::DirectionModel`], and sends the frame then. The latter is the kernel
 //! datapath: queueing disciplines forward the frames.
 #![forbid(unsafe_code)]
 
@@ -29,9 +29,9 @@ mod status;
 mod store;
 
 pub use between::Between;
-pub use between_by_kernel::{BetweenByKernel, TakenBetween};
-pub use carry::{Carried, Ends, carry};
-pub use certificate::{About, certificate};
+pub use between_by_kernel::{BetweenByKernel, BetweenDiversion};
+pub use carry::{EmulationOutcome, Ends, carry};
+pub use certificate::{CertificateInfo, certificate};
 pub use error::EmulateError;
 pub use in_band::request_in_band;
 pub use kernel::{carry_by_kernel, check_kernel};

@@ -8,28 +8,28 @@ use landspeed_model::{EmulateSecond, InvalidSecond};
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
 
 /// Maximum number of stored seconds (two hours); older ones are discarded.
-pub(crate) const MOST_SECONDS: usize = 7200;
+pub(crate) const MAX_STORED_SECONDS: usize = 7200;
 /// Timeout for the state of the current second, nanoseconds: several times the longest sleep of the forwarding
 /// thread.
-const PATIENCE_NS: u64 = 200_000_000;
+const SNAPSHOT_TIMEOUT_NS: u64 = 200_000_000;
 
 /// Data shared between the thread that forwards frames and those that report on it.
 #[derive(Debug, Default)]
 pub struct Live {
-    shown: Mutex<Shown>,
+    shown: Mutex<LiveState>,
     /// Number of snapshot requests made, and answered.
     asked: AtomicU64,
     answered: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Shown {
+struct LiveState {
     start_unix_ns: u64,
     elapsed_ns: u64,
     seconds: VecDeque<EmulateSecond>,
     invalid: Vec<InvalidSecond>,
     /// The current second, if it is already invalid.
-    present: Option<InvalidSecond>,
+    current_invalid: Option<InvalidSecond>,
 }
 
 /// State of an emulation at one time.
@@ -44,7 +44,7 @@ pub struct Snapshot {
 }
 
 impl Live {
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+    fn shown(&self) -> MutexGuard<'_, LiveState> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -55,28 +55,28 @@ impl Live {
     /// Adds a completed second.
     pub(crate) fn add(&self, second: EmulateSecond, invalid: Vec<InvalidSecond>, elapsed_ns: u64) {
         let mut shown = self.shown();
-        if shown.seconds.len() == MOST_SECONDS {
+        if shown.seconds.len() == MAX_STORED_SECONDS {
             shown.seconds.pop_front();
         }
         shown.seconds.push_back(second);
         shown.invalid.extend(invalid);
-        shown.present = None;
+        shown.current_invalid = None;
         shown.elapsed_ns = elapsed_ns;
     }
 
     /// Number of the pending snapshot request, if any.
-    pub(crate) fn question(&self) -> Option<u64> {
+    pub(crate) fn pending_request(&self) -> Option<u64> {
         let asked = self.asked.load(Ordering::Relaxed);
         (asked != self.answered.load(Ordering::Relaxed)).then_some(asked)
     }
 
-    /// Answers a snapshot request: `present` is the current second, if it is already invalid.
-    pub(crate) fn answer(&self, question: u64, present: Option<InvalidSecond>, elapsed_ns: u64) {
+    /// Answers a snapshot request: `current_invalid` is the current second, if it is already invalid.
+    pub(crate) fn answer(&self, pending_request: u64, current_invalid: Option<InvalidSecond>, elapsed_ns: u64) {
         let mut shown = self.shown();
-        shown.present = present;
+        shown.current_invalid = current_invalid;
         shown.elapsed_ns = elapsed_ns;
         drop(shown);
-        self.answered.store(question, Ordering::Release);
+        self.answered.store(pending_request, Ordering::Release);
     }
 
     /// The completed seconds with this number or a higher one.
@@ -88,16 +88,16 @@ impl Live {
 
     /// Returns the current state. The forwarding thread answers at its next wake-up.
     pub fn snapshot(&self) -> Snapshot {
-        let question = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
-        let until_ns = monotonic_ns() + PATIENCE_NS;
-        while self.answered.load(Ordering::Acquire) < question && monotonic_ns() < until_ns {
+        let pending_request = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let until_ns = monotonic_ns() + SNAPSHOT_TIMEOUT_NS;
+        while self.answered.load(Ordering::Acquire) < pending_request && monotonic_ns() < until_ns {
             sleep_until(monotonic_ns() + 1_000_000);
         }
         let shown = self.shown();
         Snapshot {
             start_unix_ns: shown.start_unix_ns,
             elapsed_ns: shown.elapsed_ns,
-            invalid: shown.invalid.iter().chain(&shown.present).cloned().collect(),
+            invalid: shown.invalid.iter().chain(&shown.current_invalid).cloned().collect(),
         }
     }
 
@@ -138,14 +138,14 @@ mod tests {
             let asking = scope.spawn(|| live.snapshot());
             let until_ns = monotonic_ns() + 10_000_000_000;
             while !asking.is_finished() && monotonic_ns() < until_ns {
-                if let Some(question) = live.question() {
-                    live.answer(question, Some(invalid(1)), 1_500);
+                if let Some(pending_request) = live.pending_request() {
+                    live.answer(pending_request, Some(invalid(1)), 1_500);
                 }
             }
             asking.join().expect("no panic")
         });
         assert_eq!((snapshot.start_unix_ns, snapshot.elapsed_ns), (7, 1_500));
         assert_eq!(snapshot.invalid, [invalid(0), invalid(1)]);
-        assert_eq!(live.question(), None);
+        assert_eq!(live.pending_request(), None);
     }
 }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use landspeed_netlink::configure::{LinkSettings, NewLink};
-use landspeed_netlink::ethtool::{Ethtool, MERGING, SEGMENTATION};
+use landspeed_netlink::ethtool::{Ethtool, RECEIVE_MERGING_OFFLOADS, SEGMENTATION_OFFLOADS};
 use landspeed_netlink::{LinkId, Netlink};
 use landspeed_sys::{contain, netns};
 
@@ -94,7 +94,7 @@ impl Namespaces {
             let settings = LinkSettings { address: Some(mac), ..settings };
             let side = NewLink { name: INTERFACE, namespace: Some(namespace.as_fd()), settings };
             netlink.add_veth(&own, &side)?;
-            Ethtool::new(name)?.set_features(MERGING, false)?;
+            Ethtool::new(name)?.set_features(RECEIVE_MERGING_OFFLOADS, false)?;
             netlink.set_link(LinkId::Name(name), &LinkSettings { up: Some(true), ..LinkSettings::default() })?;
         }
         Ok(())
@@ -116,7 +116,7 @@ impl Namespaces {
             in_namespace(namespace.as_fd(), || listen(Netlink::open()?.link(LinkId::Name(INTERFACE))?.index))
         };
         let listeners: Result<_, _> = [&self.local, &self.remote].into_iter().map(listen_in).collect();
-        Ok(StatusRequests::AtInterfaces(listeners?))
+        Ok(StatusRequests::AbstractSockets(listeners?))
     }
 
     /// Moves the calling thread into the path's namespace; returns the path's interfaces.
@@ -138,7 +138,7 @@ impl Namespaces {
 fn configure_side(own: [&str; 2], other: [&str; 2], other_mac: [u8; 6]) -> Result<(), EmulateError> {
     let mut netlink = Netlink::open()?;
     netlink.loopback_up()?;
-    refuse_super_packets(INTERFACE)?;
+    disable_super_packets(INTERFACE)?;
     netlink.set_link(LinkId::Name(INTERFACE), &LinkSettings { up: Some(true), ..LinkSettings::default() })?;
     let index = netlink.link(LinkId::Name(INTERFACE))?.index;
     // Without IPv6 in the kernel only the IPv4 address is added.
@@ -157,9 +157,9 @@ fn configure_side(own: [&str; 2], other: [&str; 2], other_mac: [u8; 6]) -> Resul
 
 /// Makes a veth interface pass single frames only, in both directions; by default it passes super-packets
 /// whole.
-pub(crate) fn refuse_super_packets(interface: &str) -> Result<(), EmulateError> {
+pub(crate) fn disable_super_packets(interface: &str) -> Result<(), EmulateError> {
     let mut tool = Ethtool::new(interface)?;
-    for features in [SEGMENTATION, TUNNEL_SEGMENTATION, MERGING] {
+    for features in [SEGMENTATION_OFFLOADS, TUNNEL_SEGMENTATION, RECEIVE_MERGING_OFFLOADS] {
         tool.set_features(features, false)?;
     }
     Ok(())

@@ -12,16 +12,16 @@ use std::os::unix::net::UnixListener;
 
 use ipnet::IpNet;
 use landspeed_netlink::configure::{LinkSettings, NewLink};
-use landspeed_netlink::ethtool::{Ethtool, MERGING};
+use landspeed_netlink::ethtool::{Ethtool, RECEIVE_MERGING_OFFLOADS};
 use landspeed_netlink::{Link, LinkId, Netlink};
-use landspeed_sys::bpf::steer::{Attachment, Hook, Mark, PEERS_MOST, Peer, divert, forward, guard};
+use landspeed_sys::bpf::steer::{Attachment, Hook, MAX_PEERS, Mark, Peer, divert, drop_unmarked, forward};
 use landspeed_sys::clock::realtime_ns;
 use landspeed_sys::netns;
 
 use crate::between::{IFF_UP, check_link, find, lock};
 use crate::carry::Ends;
 use crate::error::EmulateError;
-use crate::namespaces::{in_namespace, on_new_thread, refuse_super_packets, write_sysctls};
+use crate::namespaces::{disable_super_packets, in_namespace, on_new_thread, write_sysctls};
 use crate::peers::Management;
 use crate::status::{StatusRequests, listen};
 use landspeed_sys::process::{Capability, has_capability};
@@ -29,7 +29,7 @@ use landspeed_sys::process::{Capability, has_capability};
 /// The path's interfaces: towards this host, and towards the network.
 const PATH_INTERFACES: [&str; 2] = ["host", "network"];
 /// Advice for an alternative without BPF programs.
-const INSTEAD: &str = "Put the path between two interfaces instead: --between.";
+const BETWEEN_ADVICE: &str = "Put the path between two interfaces instead: --between.";
 /// Errors of attaching: `EPERM`, and `EINVAL` from a kernel without TCX.
 const EPERM: i32 = 1;
 const EINVAL: i32 = 22;
@@ -84,13 +84,13 @@ impl OnInterface {
         let [host, network] = outside;
         let attach = || -> io::Result<Vec<Attachment>> {
             Ok(vec![
-                guard(host, mark)?,
-                guard(network, mark)?,
+                drop_unmarked(host, mark)?,
+                drop_unmarked(network, mark)?,
                 forward(host, link.index, Hook::Ingress, mark)?,
                 forward(network, link.index, Hook::Egress, mark)?,
             ])
         };
-        let returns = attach().map_err(|cause| refused(name, cause, INSTEAD))?;
+        let returns = attach().map_err(|cause| refused(name, cause, BETWEEN_ADVICE))?;
         for index in outside {
             netlink.set_link(LinkId::Index(index), &LinkSettings { up: Some(true), ..LinkSettings::default() })?;
         }
@@ -108,7 +108,7 @@ impl OnInterface {
 
     /// Listens at the interface for status requests.
     pub fn listen(&self) -> Result<StatusRequests, EmulateError> {
-        Ok(StatusRequests::AtInterfaces(vec![listen(self.interface)?]))
+        Ok(StatusRequests::AbstractSockets(vec![listen(self.interface)?]))
     }
 
     /// Whether the interface exists and is up. Call it in its network namespace.
@@ -118,7 +118,7 @@ impl OnInterface {
 
     /// Moves the calling thread into the path's namespace; returns the path's interfaces.
     pub fn enter_path(&self) -> Result<Ends, EmulateError> {
-        enter_middle(&self.middle, self.outside)
+        enter_path_namespace(&self.middle, self.outside)
     }
 
     /// Starts to redirect the packets of the peers into the path.
@@ -126,7 +126,7 @@ impl OnInterface {
         let [host, network] = self.outside;
         let take = |hook, to| divert(self.interface, hook, &self.peers, to, self.mark);
         let taken = take(Hook::Egress, host).and_then(|out| Ok([out, take(Hook::Ingress, network)?]));
-        Ok(Diversion { _taken: taken.map_err(|cause| refused(&self.name, cause, INSTEAD))? })
+        Ok(Diversion { _taken: taken.map_err(|cause| refused(&self.name, cause, BETWEEN_ADVICE))? })
     }
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn new_mark() -> Mark {
 
 /// Moves the calling thread into the namespace `middle`; returns the path's interfaces there, whose veth peers
 /// are `outside`.
-pub(crate) fn enter_middle(middle: &OwnedFd, outside: [u32; 2]) -> Result<Ends, EmulateError> {
+pub(crate) fn enter_path_namespace(middle: &OwnedFd, outside: [u32; 2]) -> Result<Ends, EmulateError> {
     let mut watched = Vec::new();
     for index in outside {
         watched.push((Netlink::open()?, index));
@@ -173,13 +173,13 @@ fn judge(
     ssh_connection: Option<&str>,
 ) -> Result<(), EmulateError> {
     let name = &link.name[..];
-    if peers.len() > PEERS_MOST {
-        let why = format!("{} peers are more than {PEERS_MOST}", peers.len());
+    if peers.len() > MAX_PEERS {
+        let why = format!("{} peers are more than {MAX_PEERS}", peers.len());
         return Err(EmulateError::interface(name, why, "Name networks instead of hosts: --peer 10.0.0.0/24."));
     }
     let management = Management::read(ssh_connection);
     for peer in peers {
-        if let Some((why, advice)) = management.objection(peer) {
+        if let Some((why, advice)) = management.refusal_reason(peer) {
             return Err(EmulateError::interface(name, why, advice));
         }
         let host: IpAddr = peer.hosts().next().unwrap_or(peer.network());
@@ -215,7 +215,7 @@ pub(crate) fn make_links(link: &Link, middle: &OwnedFd, mtu_bytes: u32) -> Resul
             let local = NewLink { name: own, namespace: None, settings };
             let remote = NewLink { name, namespace: Some(here.as_fd()), settings };
             netlink.add_veth(&local, &remote)?;
-            Ethtool::new(own)?.set_features(MERGING, false)?;
+            Ethtool::new(own)?.set_features(RECEIVE_MERGING_OFFLOADS, false)?;
             netlink.set_link(LinkId::Name(own), &LinkSettings { up: Some(true), ..LinkSettings::default() })?;
         }
         Ok(())
@@ -226,7 +226,7 @@ pub(crate) fn make_links(link: &Link, middle: &OwnedFd, mtu_bytes: u32) -> Resul
         // The interface has no addresses and sends no unsolicited packets.
         write_sysctls(&[(&format!("net/ipv6/conf/{name}/disable_ipv6"), "1")]);
         // Makes the kernel split super-packets, sent or merged on receipt, before this interface.
-        refuse_super_packets(name)?;
+        disable_super_packets(name)?;
         *index = netlink.link(LinkId::Name(name))?.index;
     }
     Ok(indices)

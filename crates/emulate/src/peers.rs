@@ -7,7 +7,7 @@ use ipnet::IpNet;
 use crate::sockets::{ESTABLISHED, Socket, parse_address, sockets};
 
 /// Maximum number of parent processes searched for an SSH session.
-const MOST_PARENTS: usize = 64;
+const MAX_PARENTS: usize = 64;
 /// TCP port of sshd.
 const SSH_PORT: u16 = 22;
 /// Hosts that must stay directly reachable.
@@ -37,7 +37,7 @@ impl Management {
     }
 
     /// The reason why packets of `peer` must not take the path, and advice; `None` if they may.
-    pub(crate) fn objection(&self, peer: &IpNet) -> Option<(String, String)> {
+    pub(crate) fn refusal_reason(&self, peer: &IpNet) -> Option<(String, String)> {
         let covered = |list: &[IpAddr]| list.iter().find(|address| peer.contains(*address)).copied();
         let narrower = || "Name the hosts to emulate a path to: --peer ADDRESS,ADDRESS.".to_owned();
         if peer.prefix_len() == 0 {
@@ -68,7 +68,7 @@ fn client_of(text: &str) -> Option<IpAddr> {
 fn sessions_of_parents() -> Vec<IpAddr> {
     let mut found = Vec::new();
     let mut process = "self".to_owned();
-    for _ in 0..MOST_PARENTS {
+    for _ in 0..MAX_PARENTS {
         let environment = std::fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
         let variable = environment.split(|byte| *byte == 0).find_map(|entry| entry.strip_prefix(b"SSH_CONNECTION="));
         found.extend(variable.and_then(|value| client_of(&String::from_utf8_lossy(value))));
@@ -131,7 +131,7 @@ mod tests {
             sessions: vec![address("10.0.0.9")],
             gateways: vec![address("10.0.0.1"), address("fe80::1")],
         };
-        let why = |peer: &str| management.objection(&peer.parse().expect("a network")).map(|(why, _)| why);
+        let why = |peer: &str| management.refusal_reason(&peer.parse().expect("a network")).map(|(why, _)| why);
         assert_eq!(why("10.0.0.2/32"), None);
         assert_eq!(why("2001:db8::/32"), None);
         let session = why("10.0.0.8/29");

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use landspeed_sys::contain::{end_descendants_with, unshare_processes};
+use landspeed_sys::contain::{kill_descendants_with, unshare_pid_namespace};
 use landspeed_sys::netns;
 use landspeed_sys::process::{Identity, start_ticks};
 
@@ -39,8 +39,8 @@ impl Program {
         // The thread lives as long as the program, because the kernel kills the program when the thread ends.
         let work = move || {
             let child = netns::enter(namespace.as_fd())
-                .and_then(|()| unshare_processes())
-                .and_then(|()| end_descendants_with(&mut command)?.spawn());
+                .and_then(|()| unshare_pid_namespace())
+                .and_then(|()| kill_descendants_with(&mut command)?.spawn());
             drop(namespace);
             match child {
                 Err(error) => drop(started_sender.send(Err(error))),

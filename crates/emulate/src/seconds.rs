@@ -44,7 +44,7 @@ pub(crate) struct Second {
 
 /// A completed second.
 #[derive(Debug)]
-pub(crate) struct Concluded {
+pub(crate) struct CompletedSecond {
     /// Number of the second, from 0.
     pub number: u64,
     /// Length, nanoseconds.
@@ -130,11 +130,11 @@ impl Seconds {
 
     /// Ends the current second and starts the one that contains `elapsed_ns`. A pause longer than a second becomes
     /// one long second.
-    pub(crate) fn conclude(&mut self, elapsed_ns: u64) -> Concluded {
+    pub(crate) fn conclude(&mut self, elapsed_ns: u64) -> CompletedSecond {
         let number = self.number;
         let length_ns = self.length_ns(elapsed_ns).max(1);
         let next = (elapsed_ns / SECOND_NS).max(number);
-        let invalid: Vec<InvalidSecond> = match self.present() {
+        let invalid: Vec<InvalidSecond> = match self.current_invalid() {
             None => Vec::new(),
             Some(invalid) => (number..next.max(number + 1))
                 .take(MAX_KEPT.saturating_sub(self.invalid.len()))
@@ -150,11 +150,11 @@ impl Seconds {
             self.work_share_max = self.work_share_max.max(work_share.unwrap_or(0.0));
         }
         self.number = next;
-        Concluded { number, length_ns, counts, work_share, invalid }
+        CompletedSecond { number, length_ns, counts, work_share, invalid }
     }
 
     /// The current second, if it is already invalid.
-    pub(crate) fn present(&self) -> Option<InvalidSecond> {
+    pub(crate) fn current_invalid(&self) -> Option<InvalidSecond> {
         let (reasons, message) = judge(&self.now, self.tolerance_ns);
         (!reasons.is_empty()).then_some(InvalidSecond { second: self.number, reasons, message })
     }
@@ -233,9 +233,9 @@ mod tests {
     fn lateness_is_tolerated_up_to_the_datapath_resolution() {
         let mut seconds = Seconds::new(0, 1_000_000);
         seconds.sent(900_000);
-        assert_eq!(seconds.present(), None);
+        assert_eq!(seconds.current_invalid(), None);
         seconds.sent(1_100_000);
-        assert!(seconds.present().is_some());
+        assert!(seconds.current_invalid().is_some());
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         let mut seconds = Seconds::new(0, 0);
         seconds.conclude(2 * SECOND_NS);
         seconds.sent(3 * SECOND_NS);
-        assert_eq!(seconds.present().map(|invalid| invalid.second), Some(2));
+        assert_eq!(seconds.current_invalid().map(|invalid| invalid.second), Some(2));
         let concluded = seconds.conclude(5 * SECOND_NS + 7);
         let numbers: Vec<u64> = concluded.invalid.iter().map(|invalid| invalid.second).collect();
         assert_eq!((concluded.number, numbers), (2, vec![2, 3, 4]));

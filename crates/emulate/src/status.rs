@@ -19,11 +19,11 @@ use crate::in_band::InBand;
 use crate::live::Live;
 
 /// Read and write timeout of both sides.
-const PATIENCE: Duration = Duration::from_secs(1);
+const IO_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum size of a reply, bytes.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_REPLY_BYTES: u64 = 16 << 20;
 /// Maximum wait between checks of the stop flag, nanoseconds.
-const LOOK_UP_NS: u64 = 50_000_000;
+const STOP_CHECK_NS: u64 = 50_000_000;
 
 fn address(ifindex: u32) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("landspeed-emulate-status-{ifindex}"))
@@ -42,7 +42,7 @@ pub(crate) fn listen(ifindex: u32) -> Result<UnixListener, EmulateError> {
 /// Source of status requests.
 pub enum StatusRequests {
     /// Abstract sockets, one for each interface that leads into the path.
-    AtInterfaces(Vec<UnixListener>),
+    AbstractSockets(Vec<UnixListener>),
     /// UDP datagrams over the path.
     InBand(InBand),
 }
@@ -57,10 +57,10 @@ pub fn serve_status(
 ) {
     let status = || status(path, placement, live);
     match requests {
-        StatusRequests::AtInterfaces(listeners) => {
+        StatusRequests::AbstractSockets(listeners) => {
             let (Some(first), Some(last)) = (listeners.first(), listeners.last()) else { return };
             while !stop.load(Ordering::Relaxed) {
-                wait_readable([first.as_fd(), last.as_fd()], LOOK_UP_NS);
+                wait_readable([first.as_fd(), last.as_fd()], STOP_CHECK_NS);
                 for listener in &listeners {
                     if let Ok((stream, _)) = listener.accept() {
                         // A client that does not read gets no reply.
@@ -71,7 +71,7 @@ pub fn serve_status(
         }
         StatusRequests::InBand(mut in_band) => {
             while !stop.load(Ordering::Relaxed) {
-                wait_readable(in_band.fds(), LOOK_UP_NS);
+                wait_readable(in_band.fds(), STOP_CHECK_NS);
                 in_band.reply(status);
             }
         }
@@ -91,16 +91,16 @@ fn status(path: &LoadedPath, placement: &EmulatePlacement, live: &Live) -> Emula
 
 fn send_status(mut stream: &UnixStream, status: &EmulationStatus) -> io::Result<()> {
     stream.set_nonblocking(false)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(IO_TIMEOUT))?;
     stream.write_all(&serde_json::to_vec(status)?)
 }
 
 /// Requests the status of the emulation at an interface of the calling thread's network namespace; `None` if there is none.
 pub fn request_status(ifindex: u32) -> Option<EmulationStatus> {
     let stream = UnixStream::connect_addr(&address(ifindex).ok()?).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.set_read_timeout(Some(IO_TIMEOUT)).ok()?;
     let mut text = Vec::new();
-    stream.take(MOST_BYTES).read_to_end(&mut text).ok()?;
+    stream.take(MAX_REPLY_BYTES).read_to_end(&mut text).ok()?;
     serde_json::from_slice(&text).ok()
 }
 
@@ -119,7 +119,7 @@ mod tests {
         // No interface has this index; it differs between concurrent tests.
         let ifindex = u32::MAX - std::process::id();
         assert_eq!(request_status(ifindex), None);
-        let requests = StatusRequests::AtInterfaces(vec![listen(ifindex).expect("an abstract socket")]);
+        let requests = StatusRequests::AbstractSockets(vec![listen(ifindex).expect("an abstract socket")]);
         let (live, stop) = (Live::default(), AtomicBool::new(false));
         live.begin(5);
         let invalid = InvalidSecond { second: 0, reasons: vec![InvalidReason::Late], message: "late".to_owned() };

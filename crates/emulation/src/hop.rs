@@ -7,7 +7,7 @@ use crate::path::{Framing, HopPlan, QueueKind, QueuePlan};
 use crate::policer::TokenBucket;
 use crate::queue::{AnyQueue, Codel, Drops, Fifo, FqCodel, Pie, Red};
 use crate::serialiser::Serialiser;
-use crate::wire::{Fate, Wire};
+use crate::wire::{TransmitOutcome, Wire};
 
 /// Counters of a hop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,9 +46,9 @@ enum Sending<T> {
     /// Idle, because the queue is empty.
     Idle,
     /// Waiting for a delivery opportunity at this time.
-    Waits(u64),
+    Waiting(u64),
     /// Sending this frame, whose last bit leaves at this time.
-    Sends(Frame<T>, u64),
+    Transmitting(Frame<T>, u64),
 }
 
 /// A link with its policer and queue, in one direction.
@@ -141,7 +141,7 @@ impl<T: Copy> Hop<T> {
         }
         let start_ns = self.serialiser.start(now_ns);
         if start_ns > now_ns {
-            self.sending = Sending::Waits(start_ns);
+            self.sending = Sending::Waiting(start_ns);
             return;
         }
         self.account(now_ns);
@@ -151,7 +151,7 @@ impl<T: Copy> Hop<T> {
             let bits = self.link_bytes(&frame) * 8;
             let ip_bytes = frame.bytes.saturating_sub(crate::frame::ETHERNET_HEADER);
             let end_ns = self.serialiser.send(now_ns, bits, u64::from(ip_bytes));
-            self.sending = Sending::Sends(frame, end_ns);
+            self.sending = Sending::Transmitting(frame, end_ns);
         }
     }
 
@@ -159,31 +159,31 @@ impl<T: Copy> Hop<T> {
     pub(crate) fn next_action(&self) -> Option<u64> {
         match self.sending {
             Sending::Idle => None,
-            Sending::Waits(at_ns) | Sending::Sends(_, at_ns) => Some(at_ns),
+            Sending::Waiting(at_ns) | Sending::Transmitting(_, at_ns) => Some(at_ns),
         }
     }
 
     /// Performs the action that [`Hop::next_action`] announced for `now_ns`.
-    pub(crate) fn act(&mut self, now_ns: u64, events: &mut Vec<Event<T>>) {
-        if let Sending::Sends(frame, _) = std::mem::replace(&mut self.sending, Sending::Idle) {
+    pub(crate) fn perform_action(&mut self, now_ns: u64, events: &mut Vec<Event<T>>) {
+        if let Sending::Transmitting(frame, _) = std::mem::replace(&mut self.sending, Sending::Idle) {
             self.counters.sent += 1;
             self.counters.sent_bytes += self.link_bytes(&frame);
             self.counters.marked += u64::from(frame.marked);
-            match self.wire.draw(now_ns, &frame) {
-                Fate::Lost => {
+            match self.wire.draw_outcome(now_ns, &frame) {
+                TransmitOutcome::Lost => {
                     self.counters.lost += 1;
                     events.push(Event::Drop { item: frame.item, cause: DropCause::Lost });
                 }
-                Fate::Down => {
+                TransmitOutcome::Down => {
                     self.counters.down += 1;
                     events.push(Event::Drop { item: frame.item, cause: DropCause::LinkDown });
                 }
-                Fate::Passes { copies } => {
-                    self.wire.launch(now_ns, frame);
+                TransmitOutcome::Passes { copies } => {
+                    self.wire.put_in_flight(now_ns, frame);
                     for _ in 1..copies {
                         self.counters.duplicated += 1;
                         events.push(Event::Copy { item: frame.item });
-                        self.wire.launch(now_ns, frame);
+                        self.wire.put_in_flight(now_ns, frame);
                     }
                 }
             }
@@ -193,7 +193,7 @@ impl<T: Copy> Hop<T> {
 
     /// Number of frames in the hop: queued, being sent, in flight.
     pub(crate) fn in_flight(&self) -> u64 {
-        let sending = usize::from(matches!(self.sending, Sending::Sends(..)));
+        let sending = usize::from(matches!(self.sending, Sending::Transmitting(..)));
         (self.queue.packets() + sending + self.wire.in_flight()) as u64
     }
 }

@@ -1,9 +1,9 @@
 //! Model of the links and queues of a path, without I/O.
 //!
-//! [`load`] reads a path file. A [`Line`] is one direction of the path: [`Line::offer`] adds a frame,
-//! [`Line::next_departure`] is the next time to call [`Line::take`], which returns the frames that have left.
+//! [`load`] reads a path file. A [`DirectionModel`] is one direction of the path: [`DirectionModel::offer`] adds a frame,
+//! [`DirectionModel::next_departure`] is the next time to call [`DirectionModel::take`], which returns the frames that have left.
 //! Times are nanoseconds and passed as arguments. Results depend only on the path, the seed, and the times and
-//! lengths of the offered frames, not on how often or how late [`Line::take`] is called.
+//! lengths of the offered frames, not on how often or how late [`DirectionModel::take`] is called.
 #![forbid(unsafe_code)]
 
 mod event;
@@ -22,7 +22,7 @@ mod wire;
 
 pub use event::{DropCause, Event, Frame};
 pub use hop::HopCounters;
-pub use line::{Line, LineCounters};
+pub use line::{DirectionCounters, DirectionModel};
 pub use path::{
     DirectionPlan, Distribution, Framing, GilbertElliott, HopPlan, Jitter, Link, LinkDirection, LoadedPath, Loss,
     LossPattern, MAX_TEXT, Outage, Path, Policer, Queue, QueueKind, QueuePlan, QueueSettings, RateSource, TEMPLATE,

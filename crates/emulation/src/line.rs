@@ -8,7 +8,7 @@ use crate::path::DirectionPlan;
 
 /// Counters of a line. Invariant: `offered + duplicated = delivered + dropped + in_flight`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LineCounters {
+pub struct DirectionCounters {
     /// Frames offered.
     pub offered: u64,
     /// Bytes offered, from the Ethernet header on.
@@ -29,20 +29,20 @@ pub struct LineCounters {
 
 /// One direction of a path. `T` is the caller's handle of a frame.
 #[derive(Debug)]
-pub struct Line<T> {
+pub struct DirectionModel<T> {
     hops: Vec<Hop<T>>,
     now_ns: u64,
-    counters: LineCounters,
+    counters: DirectionCounters,
     /// Highest sequence number delivered, plus one.
     highest: u64,
 }
 
-impl<T: Copy> Line<T> {
+impl<T: Copy> DirectionModel<T> {
     /// Creates an empty line. Its random numbers depend on `seed` only.
     pub fn new(plan: &DirectionPlan, seed: u64) -> Self {
         let mut seeds = SplitMix64::new(seed);
         let hops = plan.hops.iter().map(|hop| Hop::new(hop, SplitMix64::new(seeds.bits()))).collect();
-        Self { hops, now_ns: 0, counters: LineCounters::default(), highest: 0 }
+        Self { hops, now_ns: 0, counters: DirectionCounters::default(), highest: 0 }
     }
 
     /// Adds a frame that arrives at `now_ns`; if that is before an earlier call's time, the earlier call's time is
@@ -65,7 +65,7 @@ impl<T: Copy> Line<T> {
         let mut next: Option<u64> = None;
         for hop in self.hops.iter().rev() {
             let arrival_ns = hop.wire.next_arrival().map(|at_ns| at_ns.saturating_add(least_ns));
-            least_ns = least_ns.saturating_add(hop.wire.least_delay_ns());
+            least_ns = least_ns.saturating_add(hop.wire.min_delay_ns());
             let action_ns = hop.next_action().map(|at_ns| at_ns.saturating_add(least_ns));
             next = [next, arrival_ns, action_ns].into_iter().flatten().min();
         }
@@ -86,7 +86,7 @@ impl<T: Copy> Line<T> {
         // Handle events by time; at the same time, those of later hops first.
         while let Some((at_ns, index, arrives)) = self.next_event().filter(|(at_ns, ..)| *at_ns <= self.now_ns) {
             if !arrives {
-                self.hops[index].act(at_ns, events);
+                self.hops[index].perform_action(at_ns, events);
             } else if let Some((at_ns, frame)) = self.hops[index].wire.arrive(at_ns) {
                 if index == last {
                     self.counters.reordered += u64::from(frame.number + 1 < self.highest);
@@ -128,8 +128,8 @@ impl<T: Copy> Line<T> {
     }
 
     /// Counters since the start.
-    pub fn counters(&self) -> LineCounters {
-        LineCounters { in_flight: self.hops.iter().map(Hop::in_flight).sum(), ..self.counters }
+    pub fn counters(&self) -> DirectionCounters {
+        DirectionCounters { in_flight: self.hops.iter().map(Hop::in_flight).sum(), ..self.counters }
     }
 
     /// Counters of each hop, in the order of the path.

@@ -1,7 +1,7 @@
 //! Serialisation of frames onto a link: exact to fractions of a nanosecond, also if the rate changes over time.
 
 /// Nanoseconds per second.
-const NS: u64 = 1_000_000_000;
+const NS_PER_S: u64 = 1_000_000_000;
 /// Capacity of a delivery opportunity in a mahimahi trace, bytes: a packet of 1500 bytes and the 4 bytes that
 /// its TUN device adds.
 const OPPORTUNITY_BYTES: u64 = 1504;
@@ -40,7 +40,7 @@ impl Schedule {
             Self::Fixed(bps) => *bps,
             Self::Steps { steps, .. } => steps.iter().map(|step| step.bps).max().unwrap_or(0),
             Self::Opportunities(times) => {
-                let period = *times.last().unwrap_or(&NS);
+                let period = *times.last().unwrap_or(&NS_PER_S);
                 // Whole periods, plus the maximum number of opportunities in the rest of the window, wherever it begins.
                 let rest_ns = window_ns % period;
                 let (mut most, mut end) = (0, 0);
@@ -53,7 +53,7 @@ impl Schedule {
                     most = most.max(end - start);
                 }
                 let packets = u128::from(window_ns / period) * times.len() as u128 + most as u128;
-                let bits = packets * u128::from(OPPORTUNITY_BYTES * 8) * u128::from(NS);
+                let bits = packets * u128::from(OPPORTUNITY_BYTES * 8) * u128::from(NS_PER_S);
                 u64::try_from(bits / u128::from(window_ns.max(1))).unwrap_or(u64::MAX)
             }
         }
@@ -69,7 +69,7 @@ impl Schedule {
                 (bits / ns.max(1)) as u64
             }
             Self::Opportunities(times) => {
-                let bits = times.len() as u128 * u128::from(OPPORTUNITY_BYTES * 8) * u128::from(NS);
+                let bits = times.len() as u128 * u128::from(OPPORTUNITY_BYTES * 8) * u128::from(NS_PER_S);
                 (bits / u128::from(times.last().copied().unwrap_or(1).max(1))) as u64
             }
         }
@@ -121,7 +121,7 @@ impl Serialiser {
         }
         match &self.schedule {
             Schedule::Fixed(bps) => {
-                let total = self.used + bits * NS;
+                let total = self.used + bits * NS_PER_S;
                 self.free_ns += total / bps;
                 self.used = total % bps;
             }
@@ -137,7 +137,7 @@ impl Serialiser {
             // After an idle time, skip whole periods at once.
             self.step_start_ns += (self.free_ns.saturating_sub(self.step_start_ns)) / self.steps_ns * self.steps_ns;
         }
-        let mut left = bits * NS;
+        let mut left = bits * NS_PER_S;
         loop {
             let step = steps[self.index];
             let last = self.index + 1 == steps.len();

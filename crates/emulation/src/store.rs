@@ -5,9 +5,9 @@ use crate::path::{DirectionPlan, QueuePlan};
 /// Header size of a stored frame with alignment, bytes; at most the size of preamble, FCS and gap.
 pub const SLOT_HEADER_BYTES: usize = 16;
 /// Minimum frame length without FCS, bytes.
-const LEAST_FRAME: u64 = 60;
+const MIN_FRAME_BYTES: u64 = 60;
 /// Margin for frames being received and sent, bytes.
-const SLACK: u64 = 1 << 20;
+const MARGIN_BYTES: u64 = 1 << 20;
 
 /// Memory that a direction needs, and its components.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,10 +42,10 @@ pub fn predict_store(plan: &DirectionPlan) -> StorePrediction {
         prediction.queue_bytes = prediction.queue_bytes.saturating_add(queue + frame);
     }
     // Minimum-size frames need the most: 60 bytes and a header of 16, rounded up.
-    let slot = (LEAST_FRAME + SLOT_HEADER_BYTES as u64).next_multiple_of(16);
-    let with_headers = |bytes: u64| (u128::from(bytes) * u128::from(slot) / u128::from(LEAST_FRAME)) as u64;
+    let slot = (MIN_FRAME_BYTES + SLOT_HEADER_BYTES as u64).next_multiple_of(16);
+    let with_headers = |bytes: u64| (u128::from(bytes) * u128::from(slot) / u128::from(MIN_FRAME_BYTES)) as u64;
     let framed = plan.hops.iter().all(|hop| hop.framing.bytes() > 0);
     let flight = if framed { prediction.flight_bytes } else { with_headers(prediction.flight_bytes) };
-    prediction.total_bytes = flight.saturating_add(with_headers(prediction.queue_bytes)).saturating_add(SLACK);
+    prediction.total_bytes = flight.saturating_add(with_headers(prediction.queue_bytes)).saturating_add(MARGIN_BYTES);
     prediction
 }

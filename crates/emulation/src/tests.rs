@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::{DirectionPlan, DropCause, Event, Frame, Line, LoadedPath, load, predict_store};
+use crate::{DirectionModel, DirectionPlan, DropCause, Event, Frame, LoadedPath, load, predict_store};
 
 const MS: u64 = 1_000_000;
 
@@ -15,31 +15,31 @@ fn link(settings: &str) -> DirectionPlan {
 }
 
 /// Offers frames (time, bytes); returns for each its departure time, or the reason of its drop.
-fn fates(plan: &DirectionPlan, seed: u64, frames: &[(u64, u32)]) -> Vec<Result<u64, DropCause>> {
-    let mut line = Line::new(plan, seed);
+fn outcomes(plan: &DirectionPlan, seed: u64, frames: &[(u64, u32)]) -> Vec<Result<u64, DropCause>> {
+    let mut line = DirectionModel::new(plan, seed);
     let mut events = Vec::new();
     for (number, (at_ns, bytes)) in frames.iter().enumerate() {
         line.offer(*at_ns, Frame::new(number, *bytes), &mut events);
     }
     line.take(u64::MAX, &mut events);
     assert_eq!(line.counters().in_flight, 0);
-    let mut fates = vec![None; frames.len()];
+    let mut outcomes = vec![None; frames.len()];
     for event in events {
         match event {
-            Event::Deliver { frame, due_ns } => fates[frame.item] = Some(Ok(due_ns)),
-            Event::Drop { item, cause } => fates[item] = Some(Err(cause)),
+            Event::Deliver { frame, due_ns } => outcomes[frame.item] = Some(Ok(due_ns)),
+            Event::Drop { item, cause } => outcomes[item] = Some(Err(cause)),
             Event::Copy { .. } => {}
         }
     }
-    fates.into_iter().map(|fate| fate.expect("every frame has a fate")).collect()
+    outcomes.into_iter().map(|fate| fate.expect("every frame has a fate")).collect()
 }
 
 #[test]
 fn departure_is_serialisation_plus_delay() {
     // 1476 bytes and 24 bytes of framing take 12 µs at 1 Gb/s.
     let plan = link("rate = \"1G\"\ndelay = \"25ms\"");
-    let fates = fates(&plan, 1, &[(0, 1476), (1_000, 1476), (100_000, 1476)]);
-    assert_eq!(fates, [Ok(25 * MS + 12_000), Ok(25 * MS + 24_000), Ok(25 * MS + 112_000)]);
+    let outcomes = outcomes(&plan, 1, &[(0, 1476), (1_000, 1476), (100_000, 1476)]);
+    assert_eq!(outcomes, [Ok(25 * MS + 12_000), Ok(25 * MS + 24_000), Ok(25 * MS + 112_000)]);
 }
 
 #[test]
@@ -48,10 +48,10 @@ fn byte_limited_queue_drops_exactly_what_exceeds_it() {
     let plan = link("rate = \"1M\"\nframing = \"none\"\nqueue = { kind = \"bfifo\", limit = \"10999B\" }");
     let mut frames = vec![(0, 1000); 20];
     frames[15].1 = 999;
-    let fates = fates(&plan, 1, &frames);
-    let dropped: Vec<usize> = (0..20).filter(|i| fates[*i] == Err(DropCause::QueueFull)).collect();
+    let outcomes = outcomes(&plan, 1, &frames);
+    let dropped: Vec<usize> = (0..20).filter(|i| outcomes[*i] == Err(DropCause::QueueFull)).collect();
     assert_eq!(dropped, [11, 12, 13, 14, 16, 17, 18, 19], "999 bytes still fit");
-    assert_eq!(fates[10], Ok(88 * MS), "eleven frames of 8 ms");
+    assert_eq!(outcomes[10], Ok(88 * MS), "eleven frames of 8 ms");
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn queue_length_matches_the_calculation() {
     // 2 Mb/s into 1 Mb/s: after 100 frames of 1000 bytes, one every 4 ms, half of them are queued, minus the one
     // being sent.
     let plan = link("rate = \"1M\"\nframing = \"none\"");
-    let mut line = Line::new(&plan, 1);
+    let mut line = DirectionModel::new(&plan, 1);
     let mut events = Vec::new();
     for i in 0..100 {
         line.offer(i * 4 * MS, Frame::new((), 1000), &mut events);
@@ -78,24 +78,24 @@ fn slowest_link_determines_the_rate() {
     let two =
         path("name = \"two\"\n[[link]]\nrate = \"10G\"\ndelay = \"1ms\"\n[[link]]\nrate = \"1G\"\ndelay = \"2ms\"\n");
     let frames = vec![(0, 1476); 100];
-    let fates = fates(&two.forward, 1, &frames);
+    let outcomes = outcomes(&two.forward, 1, &frames);
     // 1.2 µs for the first link, then 12 µs per frame for the second.
     let expected: Vec<_> = (1..=100_u64).map(|n| Ok(3 * MS + 1_200 + n * 12_000)).collect();
-    assert_eq!(fates, expected);
+    assert_eq!(outcomes, expected);
 }
 
 #[test]
 fn drop_patterns_count_frames_at_the_link() {
     let plan = link("rate = \"1G\"\nloss = { every = 5 }");
-    let fates = fates(&plan, 1, &[(0, 100); 20]);
-    let lost: Vec<usize> = (0..20).filter(|i| fates[*i] == Err(DropCause::Lost)).map(|i| i + 1).collect();
+    let outcomes = outcomes(&plan, 1, &[(0, 100); 20]);
+    let lost: Vec<usize> = (0..20).filter(|i| outcomes[*i] == Err(DropCause::Lost)).map(|i| i + 1).collect();
     assert_eq!(lost, [5, 10, 15, 20]);
 }
 
 #[test]
 fn reordered_frames_skip_the_delay_and_are_counted() {
     let plan = link("rate = \"1G\"\ndelay = \"1ms\"\nreorder = \"10%\"");
-    let mut line = Line::new(&plan, 3);
+    let mut line = DirectionModel::new(&plan, 3);
     let mut events = Vec::new();
     for i in 0..10_000_u64 {
         line.offer(i * 10_000, Frame::new((), 100), &mut events);
@@ -110,7 +110,7 @@ fn reordered_frames_skip_the_delay_and_are_counted() {
 #[test]
 fn duplicates_arrive_twice_and_are_counted() {
     let plan = link("rate = \"1G\"\ndelay = \"1ms\"\nduplicate = \"20%\"");
-    let mut line = Line::new(&plan, 3);
+    let mut line = DirectionModel::new(&plan, 3);
     let mut events = Vec::new();
     for i in 0..10_000_u64 {
         line.offer(i * 10_000, Frame::new(i, 100), &mut events);
@@ -126,8 +126,8 @@ fn duplicates_arrive_twice_and_are_counted() {
 fn frames_sent_during_an_outage_are_lost() {
     let plan = link("rate = \"1G\"\ndown = [{ at = \"10ms\", for = \"5ms\" }]");
     let frames: Vec<(u64, u32)> = (0..30).map(|ms| (ms * MS, 100)).collect();
-    let fates = fates(&plan, 1, &frames);
-    let down: Vec<usize> = (0..30).filter(|i| fates[*i] == Err(DropCause::LinkDown)).collect();
+    let outcomes = outcomes(&plan, 1, &frames);
+    let down: Vec<usize> = (0..30).filter(|i| outcomes[*i] == Err(DropCause::LinkDown)).collect();
     assert_eq!(down, [10, 11, 12, 13, 14]);
 }
 
@@ -149,8 +149,8 @@ fn rate_traces_are_read_from_their_files() {
     let loaded = load(text, &mut files).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!((loaded.forward.rate_bps(), loaded.reverse.rate_bps()), (12_032_000, 2_000_000));
     assert!(loaded.forward.rate_varies());
-    let fates = fates(&loaded.forward, 1, &[(0, 1514), (0, 1514)]);
-    assert_eq!(fates, [Ok(MS), Ok(2 * MS)]);
+    let outcomes = outcomes(&loaded.forward, 1, &[(0, 1514), (0, 1514)]);
+    assert_eq!(outcomes, [Ok(MS), Ok(2 * MS)]);
 }
 
 #[test]
@@ -264,7 +264,7 @@ proptest! {
 
     #[test]
     fn every_frame_is_accounted_for(plan in plans(false), traffic in traffic(), seed: u64) {
-        let mut line = Line::new(&plan, seed);
+        let mut line = DirectionModel::new(&plan, seed);
         let (mut events, mut now_ns, mut seen) = (Vec::new(), 0, 0_i64);
         for (gap_ns, bytes, looks) in &traffic {
             now_ns += gap_ns;
@@ -298,7 +298,7 @@ proptest! {
 
     #[test]
     fn frames_keep_their_order(plan in plans(true), traffic in traffic(), seed: u64) {
-        let mut line = Line::new(&plan, seed);
+        let mut line = DirectionModel::new(&plan, seed);
         let (mut events, mut now_ns) = (Vec::new(), 0);
         for (gap_ns, bytes, _) in &traffic {
             now_ns += gap_ns;
@@ -318,7 +318,7 @@ proptest! {
     #[test]
     fn results_do_not_depend_on_polling(plan in plans(false), traffic in traffic(), seed: u64) {
         let run = |always: Option<bool>| {
-            let mut line = Line::new(&plan, seed);
+            let mut line = DirectionModel::new(&plan, seed);
             let (mut events, mut now_ns) = (Vec::new(), 0);
             for (number, (gap_ns, bytes, looks)) in traffic.iter().enumerate() {
                 now_ns += gap_ns;

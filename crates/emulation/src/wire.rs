@@ -26,7 +26,7 @@ pub struct WirePlan {
 
 /// Result of sending a frame onto the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum TransmitOutcome {
     /// The frame passes, this many times.
     Passes { copies: u32 },
     /// The loss process drops the frame.
@@ -48,7 +48,7 @@ pub(crate) struct Wire<T> {
     /// Frames in flight with their arrival times, in order.
     flight: VecDeque<(u64, Frame<T>)>,
     /// The same for frames that skip the delay.
-    ahead: VecDeque<(u64, Frame<T>)>,
+    undelayed: VecDeque<(u64, Frame<T>)>,
 }
 
 impl<T: Copy> Wire<T> {
@@ -64,30 +64,30 @@ impl<T: Copy> Wire<T> {
             reorders,
             next_down: 0,
             flight: VecDeque::new(),
-            ahead: VecDeque::new(),
+            undelayed: VecDeque::new(),
         }
     }
 
     /// Determines the fate of a frame whose last bit is sent at `now_ns`.
-    pub(crate) fn draw(&mut self, now_ns: u64, frame: &Frame<T>) -> Fate {
-        let lost = self.loss.takes(frame.ip_bytes);
+    pub(crate) fn draw_outcome(&mut self, now_ns: u64, frame: &Frame<T>) -> TransmitOutcome {
+        let lost = self.loss.drops_next(frame.ip_bytes);
         while self.plan.down.get(self.next_down).is_some_and(|(_, to_ns)| *to_ns <= now_ns) {
             self.next_down += 1;
         }
         if self.plan.down.get(self.next_down).is_some_and(|(from_ns, _)| *from_ns <= now_ns) {
-            return Fate::Down;
+            return TransmitOutcome::Down;
         }
         if lost {
-            return Fate::Lost;
+            return TransmitOutcome::Lost;
         }
-        let duplicated = self.plan.duplicate > 0.0 && self.duplicates.happens(self.plan.duplicate);
-        Fate::Passes { copies: 1 + u32::from(duplicated) }
+        let duplicated = self.plan.duplicate > 0.0 && self.duplicates.random_bool(self.plan.duplicate);
+        TransmitOutcome::Passes { copies: 1 + u32::from(duplicated) }
     }
 
     /// Puts a frame in flight at `now_ns`.
-    pub(crate) fn launch(&mut self, now_ns: u64, frame: Frame<T>) {
-        if self.plan.reorder > 0.0 && self.reorders.happens(self.plan.reorder) {
-            self.ahead.push_back((now_ns, frame));
+    pub(crate) fn put_in_flight(&mut self, now_ns: u64, frame: Frame<T>) {
+        if self.plan.reorder > 0.0 && self.reorders.random_bool(self.plan.reorder) {
+            self.undelayed.push_back((now_ns, frame));
             return;
         }
         let mut arrival_ns = now_ns + self.plan.delay_ns;
@@ -107,7 +107,7 @@ impl<T: Copy> Wire<T> {
     /// Arrival time of the next frame at the end of the link.
     pub(crate) fn next_arrival(&self) -> Option<u64> {
         let front = |queue: &VecDeque<(u64, Frame<T>)>| queue.front().map(|(at_ns, _)| *at_ns);
-        match (front(&self.flight), front(&self.ahead)) {
+        match (front(&self.flight), front(&self.undelayed)) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         }
@@ -116,16 +116,16 @@ impl<T: Copy> Wire<T> {
     /// Removes the next frame that arrives by `now_ns`; returns it with its arrival time.
     pub(crate) fn arrive(&mut self, now_ns: u64) -> Option<(u64, Frame<T>)> {
         let at_ns = self.next_arrival().filter(|at_ns| *at_ns <= now_ns)?;
-        let ahead_is_first = self.ahead.front().is_some_and(|(first_ns, _)| *first_ns == at_ns);
+        let ahead_is_first = self.undelayed.front().is_some_and(|(first_ns, _)| *first_ns == at_ns);
         if ahead_is_first && self.flight.front().is_none_or(|(first_ns, _)| *first_ns > at_ns) {
-            self.ahead.pop_front()
+            self.undelayed.pop_front()
         } else {
             self.flight.pop_front()
         }
     }
 
     /// Minimum time of a frame in flight, nanoseconds.
-    pub(crate) fn least_delay_ns(&self) -> u64 {
+    pub(crate) fn min_delay_ns(&self) -> u64 {
         if self.plan.reorder > 0.0 {
             return 0;
         }
@@ -138,7 +138,7 @@ impl<T: Copy> Wire<T> {
 
     /// Number of frames in flight.
     pub(crate) fn in_flight(&self) -> usize {
-        self.flight.len() + self.ahead.len()
+        self.flight.len() + self.undelayed.len()
     }
 }
 
@@ -201,11 +201,11 @@ impl LossProcess {
         Self { kind, random, frames: 0 }
     }
 
-    fn takes(&mut self, ip_bytes: u32) -> bool {
+    fn drops_next(&mut self, ip_bytes: u32) -> bool {
         self.frames += 1;
         match &mut self.kind {
             Kind::Nothing => false,
-            Kind::Random(share) => self.random.happens(*share),
+            Kind::Random(share) => self.random.random_bool(*share),
             Kind::Every(n) => self.frames.is_multiple_of(*n),
             Kind::Packets(numbers, passed) => {
                 let hit = numbers.get(*passed) == Some(&self.frames);
@@ -214,10 +214,10 @@ impl LossProcess {
             }
             Kind::LongerThan(bytes) => ip_bytes > *bytes,
             Kind::GilbertElliott { p, r, bad, good, is_bad } => {
-                let turns = self.random.happens(if *is_bad { *r } else { *p });
+                let turns = self.random.random_bool(if *is_bad { *r } else { *p });
                 *is_bad ^= turns;
                 let share = if *is_bad { *bad } else { *good };
-                self.random.happens(share)
+                self.random.random_bool(share)
             }
         }
     }
@@ -234,22 +234,22 @@ mod tests {
         landspeed_problems::Written(Ratio::new(value).expect("a share"))
     }
 
-    fn taken(loss: &Loss, frames: usize) -> Vec<usize> {
+    fn dropped_frames(loss: &Loss, frames: usize) -> Vec<usize> {
         let mut process = LossProcess::new(Some(loss), SplitMix64::new(7));
-        (1..=frames).filter(|_| process.takes(1500)).collect()
+        (1..=frames).filter(|_| process.drops_next(1500)).collect()
     }
 
     #[test]
     fn loss_patterns_drop_the_named_frames() {
-        assert_eq!(taken(&Loss::Pattern(LossPattern::Every(7)), 30), [7, 14, 21, 28]);
-        assert_eq!(taken(&Loss::Pattern(LossPattern::Packets(vec![9, 2, 2, 100])), 30), [2, 9]);
-        assert_eq!(taken(&Loss::Pattern(LossPattern::LongerThan(1499)), 2), [1, 2]);
-        assert_eq!(taken(&Loss::Pattern(LossPattern::LongerThan(1500)), 2), [0; 0]);
+        assert_eq!(dropped_frames(&Loss::Pattern(LossPattern::Every(7)), 30), [7, 14, 21, 28]);
+        assert_eq!(dropped_frames(&Loss::Pattern(LossPattern::Packets(vec![9, 2, 2, 100])), 30), [2, 9]);
+        assert_eq!(dropped_frames(&Loss::Pattern(LossPattern::LongerThan(1499)), 2), [1, 2]);
+        assert_eq!(dropped_frames(&Loss::Pattern(LossPattern::LongerThan(1500)), 2), [0; 0]);
     }
 
     #[test]
     fn random_loss_has_the_configured_rate() {
-        let lost = taken(&Loss::Random(share(0.01)), 1_000_000).len() as f64;
+        let lost = dropped_frames(&Loss::Random(share(0.01)), 1_000_000).len() as f64;
         // Four standard deviations of the binomial distribution: sqrt(1e6 * 0.01 * 0.99) = 99.5.
         assert!((lost - 10_000.0).abs() < 400.0, "{lost}");
     }
@@ -259,7 +259,7 @@ mod tests {
         let parameters =
             GilbertElliott { p: share(0.01), r: share(0.2), bad: Some(share(0.5)), good: Some(share(0.001)) };
         let frames = 2_000_000;
-        let lost = taken(&Loss::Pattern(LossPattern::GilbertElliott(parameters)), frames);
+        let lost = dropped_frames(&Loss::Pattern(LossPattern::GilbertElliott(parameters)), frames);
         // Stationary share of the bad state: p / (p + r).
         let bad = 0.01 / 0.21;
         let expected = bad * 0.5 + (1.0 - bad) * 0.001;
@@ -286,7 +286,7 @@ mod tests {
         for number in 0..10_000_u64 {
             // Gaps are so large that keeping the order does not affect the delays.
             let now_ns = number * 3_000_000;
-            wire.launch(now_ns, Frame { number, ..Frame::new(number, 100) });
+            wire.put_in_flight(now_ns, Frame { number, ..Frame::new(number, 100) });
             let (at_ns, frame) = wire.arrive(u64::MAX).expect("launched");
             assert!(frame.item == number && at_ns >= last_ns);
             let delay_ns = at_ns - now_ns;
@@ -307,8 +307,9 @@ mod tests {
             down: vec![(10, 20), (30, 31)],
         };
         let mut wire: Wire<()> = Wire::new(plan, SplitMix64::new(1));
-        let down: Vec<u64> =
-            (0..40).filter(|now_ns| wire.draw(*now_ns, &Frame::new((), 100)) == Fate::Down).collect();
+        let down: Vec<u64> = (0..40)
+            .filter(|now_ns| wire.draw_outcome(*now_ns, &Frame::new((), 100)) == TransmitOutcome::Down)
+            .collect();
         assert_eq!(down, (10..20).chain(30..31).collect::<Vec<_>>());
     }
 }

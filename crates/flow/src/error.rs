@@ -84,7 +84,7 @@ pub enum FlowError {
     WrongKey,
     /// The test has a key, and the peer of a data socket did not prove that it has the stream's secret.
     #[error("cannot authenticate the data socket to {addr}: its other end does not have the key")]
-    UnprovedServer {
+    UnauthenticatedServer {
         /// Address of the peer.
         addr: SocketAddr,
     },
@@ -177,7 +177,7 @@ impl FlowError {
             Self::KeyRequired => "key-required",
             Self::KeyUnexpected => "key-unexpected",
             Self::WrongKey => "wrong-key",
-            Self::UnprovedServer { .. } => "unproved-server",
+            Self::UnauthenticatedServer { .. } => "unproved-server",
             Self::Refused { code, .. } => code,
             Self::UdpUnanswered { .. } | Self::Timeout { .. } => "timeout",
             Self::PeerLost { .. } => "peer-lost",
@@ -218,7 +218,7 @@ impl FlowError {
             Self::KeyRequired => "pass --key-file with the server's key",
             Self::KeyUnexpected => "drop --key-file, or start the server with it",
             Self::WrongKey => "use the same key file at both ends",
-            Self::UnprovedServer { .. } => {
+            Self::UnauthenticatedServer { .. } => {
                 "look for a proxy, a NAT rule or another host that answers on that address and port"
             }
             Self::UdpUnanswered { .. } => {

@@ -96,7 +96,7 @@ pub fn streams(parameters: &Parameters) -> Result<Vec<StreamSpec>, crate::rr::Pl
 }
 
 /// Assumed duration of a test without a time limit, nanoseconds.
-pub const UNFORESEEN_NS: u64 = 3_600_000_000_000;
+pub const ASSUMED_DURATION_NS: u64 = 3_600_000_000_000;
 
 /// Returns the duration of a test, including the omitted phase, in nanoseconds; `None` without a time limit.
 pub fn duration_ns(parameters: &Parameters) -> Option<u64> {

@@ -10,9 +10,9 @@ use std::num::{NonZeroU32, NonZeroU64};
 /// **After a stall** (the thread was preempted, the send buffer was full) a schedule that aims at the average
 /// rate would send the whole backlog at line rate. This one limits the catch-up:
 ///
-/// * the backlog is sent at 125 % of the rate, except that packets due within `at_once_ns` may be sent
-///   together. In any span of `w` ns at most `1 + (w + at_once_ns) / (0.8 × gap)` bursts are sent;
-/// * a backlog beyond [`Pacer::DEBT_LIMIT_NS`] is dropped: the schedule slips by that much, reported in
+/// * the backlog is sent at 125 % of the rate, except that packets due within `late_batch_ns` may be sent
+///   together. In any span of `w` ns at most `1 + (w + late_batch_ns) / (0.8 × gap)` bursts are sent;
+/// * a backlog beyond [`Pacer::BACKLOG_LIMIT_NS`] is dropped: the schedule slips by that much, reported in
 ///   [`Pacer::slipped_ns`]. Only then is the mean rate below the requested one.
 #[derive(Debug, Clone)]
 pub struct Pacer {
@@ -28,8 +28,8 @@ pub struct Pacer {
     burst_packets: u32,
     /// Packets of the current burst that are not sent yet.
     left_in_burst: u32,
-    at_once_ns: u64,
-    /// Time up to which the catch-up rate is used; at most `at_once_ns` before now.
+    late_batch_ns: u64,
+    /// Time up to which the catch-up rate is used; at most `late_batch_ns` before now.
     used_until_ns: u64,
     slipped_ns: u64,
 }
@@ -47,12 +47,12 @@ pub enum Departure {
 
 impl Pacer {
     /// Maximum backlog of a stream; a larger one is dropped.
-    pub const DEBT_LIMIT_NS: u64 = 10_000_000;
+    pub const BACKLOG_LIMIT_NS: u64 = 10_000_000;
 
     /// Creates a schedule from `start_ns` to before `end_ns`, for packets of `packet_bytes` at `rate_bps` payload
     /// bits per second.
     ///
-    /// Late packets within `at_once_ns` of schedule may be sent together; it should be at least the typical
+    /// Late packets within `late_batch_ns` of schedule may be sent together; it should be at least the typical
     /// overshoot of a sleep.
     pub fn new(
         start_ns: u64,
@@ -60,7 +60,7 @@ impl Pacer {
         rate_bps: NonZeroU64,
         packet_bytes: NonZeroU32,
         burst_packets: NonZeroU32,
-        at_once_ns: u64,
+        late_batch_ns: u64,
     ) -> Self {
         let rate_bps = u128::from(rate_bps.get());
         let burst_bits = u128::from(packet_bytes.get()) * 8 * u128::from(burst_packets.get());
@@ -74,7 +74,7 @@ impl Pacer {
             end_ns,
             burst_packets: burst_packets.get(),
             left_in_burst: burst_packets.get(),
-            at_once_ns,
+            late_batch_ns,
             used_until_ns: 0,
             slipped_ns: 0,
         }
@@ -84,9 +84,9 @@ impl Pacer {
     /// is called with the intended time and the number of packets of each burst (or part of one) among them.
     #[inline]
     pub fn poll(&mut self, now_ns: u64, limit: u32, mut departed: impl FnMut(u64, u32)) -> Departure {
-        self.forgive(now_ns);
+        self.drop_backlog(now_ns);
         let step_ns = self.catch_up_gap_ns();
-        let mut used_ns = self.used_until_ns.max(now_ns.saturating_sub(self.at_once_ns));
+        let mut used_ns = self.used_until_ns.max(now_ns.saturating_sub(self.late_batch_ns));
         let mut packets = 0;
         while self.due_ns <= now_ns && self.due_ns < self.end_ns && used_ns <= now_ns && packets < limit {
             let leaving = self.left_in_burst.min(limit - packets);
@@ -131,11 +131,11 @@ impl Pacer {
         self.gap_ns - self.gap_ns / 5
     }
 
-    fn forgive(&mut self, now_ns: u64) {
+    fn drop_backlog(&mut self, now_ns: u64) {
         let behind_ns = now_ns.saturating_sub(self.due_ns);
-        if behind_ns > Self::DEBT_LIMIT_NS {
-            self.due_ns += behind_ns - Self::DEBT_LIMIT_NS;
-            self.slipped_ns += behind_ns - Self::DEBT_LIMIT_NS;
+        if behind_ns > Self::BACKLOG_LIMIT_NS {
+            self.due_ns += behind_ns - Self::BACKLOG_LIMIT_NS;
+            self.slipped_ns += behind_ns - Self::BACKLOG_LIMIT_NS;
         }
     }
 
@@ -158,10 +158,10 @@ mod tests {
 
     const START_NS: u64 = 5_000_000_000;
 
-    fn pacer(rate_bps: u64, packet_bytes: u32, burst: u32, at_once_ns: u64) -> Pacer {
+    fn pacer(rate_bps: u64, packet_bytes: u32, burst: u32, late_batch_ns: u64) -> Pacer {
         let rate = NonZeroU64::new(rate_bps).unwrap();
         let (packet, burst) = (NonZeroU32::new(packet_bytes).unwrap(), NonZeroU32::new(burst).unwrap());
-        Pacer::new(START_NS, u64::MAX, rate, packet, burst, at_once_ns)
+        Pacer::new(START_NS, u64::MAX, rate, packet, burst, late_batch_ns)
     }
 
     /// Returns the intended times of the first `bursts` bursts when polls are never late.
@@ -228,9 +228,9 @@ mod tests {
         let mut pacer = pacer(1_000_000_000, 1250, 1, 0);
         pacer.poll(START_NS, 1, |_, _| {});
         pacer.poll(START_NS + 2_000_000_000, 1, |at, _| {
-            assert_eq!(at, START_NS + 2_000_000_000 - Pacer::DEBT_LIMIT_NS);
+            assert_eq!(at, START_NS + 2_000_000_000 - Pacer::BACKLOG_LIMIT_NS);
         });
-        assert_eq!(pacer.slipped_ns(), 2_000_000_000 - 10_000 - Pacer::DEBT_LIMIT_NS);
+        assert_eq!(pacer.slipped_ns(), 2_000_000_000 - 10_000 - Pacer::BACKLOG_LIMIT_NS);
     }
 
     #[test]
@@ -289,10 +289,10 @@ mod tests {
 
         #[test]
         fn no_span_exceeds_the_catch_up_rate(
-            rate in 10_000_000u64..5_000_000_000, burst in 1u32..8, at_once_ns in 0u64..200_000,
+            rate in 10_000_000u64..5_000_000_000, burst in 1u32..8, late_batch_ns in 0u64..200_000,
             stalls in prop::collection::vec(0u64..30_000_000, 1..20),
         ) {
-            let mut pacer = pacer(rate, 1448, burst, at_once_ns);
+            let mut pacer = pacer(rate, 1448, burst, late_batch_ns);
             let catch_up_gap_ns = pacer.catch_up_gap_ns();
             let mut now = START_NS;
             let mut bursts: Vec<u64> = Vec::new(); // when each burst left
@@ -308,7 +308,7 @@ mod tests {
             }
             for (i, &from) in bursts.iter().enumerate() {
                 for (count, &to) in (1u64..).zip(&bursts[i..]).take(200) {
-                    let most = 1 + (to - from + at_once_ns) / catch_up_gap_ns;
+                    let most = 1 + (to - from + late_batch_ns) / catch_up_gap_ns;
                     prop_assert!(count <= most, "{} bursts in {} ns, {} allowed", count, to - from, most);
                 }
             }

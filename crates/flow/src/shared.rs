@@ -222,7 +222,7 @@ impl Budget {
     }
 
     /// Returns claimed bytes that could not be sent.
-    pub fn give_back(&self, bytes: u64) {
+    pub fn release(&self, bytes: u64) {
         if let Some(left) = &self.left {
             left.fetch_add(bytes, Ordering::Relaxed);
         }

@@ -16,9 +16,9 @@ use crate::end::DataSocket;
 use crate::error::FlowError;
 
 /// Timeout for opening a connection.
-const CONNECT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-fn setup(what: impl Into<String>) -> impl FnOnce(io::Error) -> FlowError {
+fn setup_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> FlowError {
     let what = what.into();
     move |source| FlowError::Setup { what, source }
 }
@@ -34,9 +34,9 @@ pub fn connect_tcp(
 ) -> Result<TcpStream, FlowError> {
     let protocol = if p.mptcp { Protocol::MPTCP } else { Protocol::TCP };
     let socket = Socket::new(Domain::for_address(server), Type::STREAM, Some(protocol))
-        .map_err(setup(if p.mptcp { "open a multipath TCP socket" } else { "open a TCP socket" }))?;
+        .map_err(setup_error(if p.mptcp { "open a multipath TCP socket" } else { "open a TCP socket" }))?;
     if let Some(mss) = p.mss_bytes {
-        raw::set_mss(socket.as_fd(), mss).map_err(setup(format!("set the MSS to {mss}")))?;
+        raw::set_mss(socket.as_fd(), mss).map_err(setup_error(format!("set the MSS to {mss}")))?;
     }
     if sends {
         apply_common(socket.as_fd(), &socket, p, server.is_ipv6())?;
@@ -56,21 +56,21 @@ pub fn connect(
     stop: &AtomicBool,
 ) -> Result<(), FlowError> {
     if let Some(local) = bind {
-        socket.bind(&local.into()).map_err(setup(format!("bind {}", local.ip())))?;
+        socket.bind(&local.into()).map_err(setup_error(format!("bind {}", local.ip())))?;
     }
-    patient::connect(socket, server, &Deadline::after(CONNECT).or_stop(stop))
+    patient::connect(socket, server, &Deadline::after(CONNECT_TIMEOUT).with_stop(stop))
         .map_err(|source| FlowError::or_interrupted(stop, FlowError::Connect { addr: server, source }))
 }
 
 /// Opens a UDP socket of the client, connected to the server.
 pub fn connect_udp(server: SocketAddr, bind: Option<SocketAddr>, p: &Parameters) -> Result<UdpSocket, FlowError> {
     let socket = Socket::new(Domain::for_address(server), Type::DGRAM, Some(Protocol::UDP))
-        .map_err(setup("open a UDP socket"))?;
+        .map_err(setup_error("open a UDP socket"))?;
     apply_buffers(&socket, p)?;
     enlarge_datagram_buffers(&socket, p);
     apply_dscp(socket.as_fd(), p, server.is_ipv6())?;
     if let Some(local) = bind {
-        socket.bind(&local.into()).map_err(setup(format!("bind {}", local.ip())))?;
+        socket.bind(&local.into()).map_err(setup_error(format!("bind {}", local.ip())))?;
     }
     socket.connect(&server.into()).map_err(|source| FlowError::Connect { addr: server, source })?;
     Ok(socket.into())
@@ -106,14 +106,14 @@ fn apply_common(fd: BorrowedFd<'_>, socket: &Socket, p: &Parameters, v6: bool) -
     if let Some(name) = &p.congestion {
         raw::set_congestion(fd, name).map_err(|source| FlowError::Congestion { name: name.clone(), source })?;
     }
-    socket.set_tcp_nodelay(p.nodelay).map_err(setup("set TCP_NODELAY"))
+    socket.set_tcp_nodelay(p.nodelay).map_err(setup_error("set TCP_NODELAY"))
 }
 
 fn apply_buffers(socket: &Socket, p: &Parameters) -> Result<(), FlowError> {
     if let Some(window) = p.window_bytes {
         // The kernel caps these at net.core.{w,r}mem_max without an error; the report has the effective sizes.
-        socket.set_send_buffer_size(window as usize).map_err(setup("set the send buffer"))?;
-        socket.set_recv_buffer_size(window as usize).map_err(setup("set the receive buffer"))?;
+        socket.set_send_buffer_size(window as usize).map_err(setup_error("set the send buffer"))?;
+        socket.set_recv_buffer_size(window as usize).map_err(setup_error("set the receive buffer"))?;
     }
     Ok(())
 }
@@ -122,16 +122,16 @@ fn apply_buffers(socket: &Socket, p: &Parameters) -> Result<(), FlowError> {
 /// (`net.core.{r,w}mem_max`), because the default of 208 KiB overflows whenever the reader pauses, which would
 /// distort the measurement.
 fn enlarge_datagram_buffers(socket: &Socket, p: &Parameters) {
-    const WANTED: usize = 64 << 20;
+    const WANTED_BYTES: usize = 64 << 20;
     if p.window_bytes.is_none() {
-        let _ = socket.set_recv_buffer_size(WANTED);
-        let _ = socket.set_send_buffer_size(WANTED);
+        let _ = socket.set_recv_buffer_size(WANTED_BYTES);
+        let _ = socket.set_send_buffer_size(WANTED_BYTES);
     }
 }
 
 fn apply_dscp(fd: BorrowedFd<'_>, p: &Parameters, v6: bool) -> Result<(), FlowError> {
     match p.dscp {
-        Some(dscp) => raw::set_dscp(fd, dscp, v6).map_err(setup(format!("set DSCP {dscp}"))),
+        Some(dscp) => raw::set_dscp(fd, dscp, v6).map_err(setup_error(format!("set DSCP {dscp}"))),
         None => Ok(()),
     }
 }

@@ -29,13 +29,13 @@ pub const MAX_INTERVAL_NS: u64 = 10_000_000_000;
 #[error("{message}")]
 pub struct Invalid {
     /// Kind of parameter, for iperf3's error numbers.
-    pub about: About,
+    pub about: ParameterKind,
     message: String,
 }
 
 /// Kind of parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum About {
+pub enum ParameterKind {
     /// The congestion control.
     Congestion,
     /// The length of a write or datagram.
@@ -46,12 +46,12 @@ pub enum About {
 
 impl From<String> for Invalid {
     fn from(message: String) -> Self {
-        Self { about: About::Other, message }
+        Self { about: ParameterKind::Other, message }
     }
 }
 
 impl Invalid {
-    fn of(about: About) -> impl FnOnce(Self) -> Self {
+    fn of(about: ParameterKind) -> impl FnOnce(Self) -> Self {
         move |invalid| Self { about, ..invalid }
     }
 }
@@ -78,10 +78,10 @@ pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), Invalid> {
     within((MIN_INTERVAL_NS..=MAX_INTERVAL_NS).contains(&p.interval_ns), "--interval: 1ms to 10s")?;
     within(p.host_interval_ns >= MIN_INTERVAL_NS, "host sampling interval: at least 1ms")?;
     within((1..=MAX_WRITE).contains(&p.write_bytes), "--len: 1 byte to 64MiB for each write")
-        .map_err(Invalid::of(About::Size))?;
+        .map_err(Invalid::of(ParameterKind::Size))?;
     let buffers = p.write_bytes * u64::from(p.streams) * p.direction.parts().len() as u64;
     within(buffers <= MAX_BUFFERS, "--len times --parallel: at most 1GiB in all directions together")
-        .map_err(Invalid::of(About::Size))?;
+        .map_err(Invalid::of(ParameterKind::Size))?;
     within(p.window_bytes.is_none_or(|w| (1024..=i32::MAX as u64 / 2).contains(&w)), "--window: 1KiB to 1GiB")?;
     within(p.mss_bytes.is_none_or(|m| (88..=65_495).contains(&m)), "--mss: 88 to 65495 bytes")?;
     within(p.dscp.is_none_or(|d| d < 64), "--dscp: 0 to 63")?;
@@ -90,10 +90,10 @@ pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), Invalid> {
     within(p.read_rate_bps.is_none_or(|r| r >= 8), "--read-rate: at least 8 bits/s")?;
     within(p.probe_rate_per_s.is_none_or(|r| (0.1..=10_000.0).contains(&r)), "--probe: 0.1 to 10000 per second")?;
     within(
-        p.congestion.as_ref().is_none_or(|c| is_word(c, 15)),
+        p.congestion.as_ref().is_none_or(|c| is_identifier(c, 15)),
         "--congestion: a name of at most 15 letters, such as cubic or bbr",
     )
-    .map_err(Invalid::of(About::Congestion))?;
+    .map_err(Invalid::of(ParameterKind::Congestion))?;
     within(p.distance_m.is_none_or(|m| m.is_finite() && m > 0.0), "--distance: above 0")?;
     within(p.title.as_ref().is_none_or(|t| t.len() <= 1024), "--title: at most 1024 bytes")?;
     within(p.bind.as_ref().is_none_or(|b| b.len() <= 256), "--bind: an address of this host")?;
@@ -106,7 +106,7 @@ pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), Invalid> {
             if !(least..=MAX_UDP_PAYLOAD).contains(&udp.payload_bytes) {
                 let message =
                     format!("--len: a UDP payload of {least} (the header that losses are counted by) to 65507 bytes");
-                return Err(Invalid { about: About::Size, message });
+                return Err(Invalid { about: ParameterKind::Size, message });
             }
             within((1..=65_536).contains(&udp.burst_packets), "--burst: 1 to 65536 packets")?;
             within(p.send == SendMode::Copy, "UDP is sent by copy: drop --send")?;
@@ -196,7 +196,7 @@ pub fn granted(asked: &Parameters, granted: &Parameters) -> Result<(), String> {
     }
 }
 
-fn is_word(text: &str, longest: usize) -> bool {
+fn is_identifier(text: &str, longest: usize) -> bool {
     (1..=longest).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
 }
 

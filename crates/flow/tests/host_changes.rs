@@ -18,9 +18,9 @@ use landspeed_flow::server::{ChangeHook, HeldChanges, HostChanger, Limits, Serve
 use landspeed_model::{Change, ErrorEntry, Family};
 use landspeed_testkit::process::until;
 
-static NEVER: AtomicBool = AtomicBool::new(false);
+static NEVER_STOP: AtomicBool = AtomicBool::new(false);
 const LIMIT: Duration = Duration::from_mins(1);
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Changes applied to the host.
 #[derive(Debug, Clone, Default)]
@@ -41,14 +41,14 @@ impl HostChanger for Host {
 
 /// The same host with a heartbeat timeout of one second.
 #[derive(Debug, Clone, Default)]
-struct ImpatientHost(Host);
+struct ShortTimeoutHost(Host);
 
-impl HostChanger for ImpatientHost {
+impl HostChanger for ShortTimeoutHost {
     fn begin(&self, limit: Duration) -> Result<Box<dyn HeldChanges>, ErrorEntry> {
         self.0.begin(limit)
     }
 
-    fn longest_silence(&self) -> Duration {
+    fn silence_timeout(&self) -> Duration {
         Duration::from_secs(1)
     }
 }
@@ -100,7 +100,7 @@ impl HeldChanges for Host {
 }
 
 /// A server and its log; stopped when dropped.
-struct Running {
+struct TestServer {
     host: Host,
     address: SocketAddr,
     stop: Arc<AtomicBool>,
@@ -108,7 +108,7 @@ struct Running {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-impl Running {
+impl TestServer {
     fn start(permitted: bool, key: Option<Key>) -> Self {
         let host = Host::default();
         let hook = permitted.then(|| ChangeHook(Arc::new(host.clone())));
@@ -145,7 +145,7 @@ impl Running {
     }
 
     fn begin(&self) -> Result<RemoteChanges, FlowError> {
-        RemoteChanges::begin(&self.target(), Family::Any, None, LIMIT, &NEVER)
+        RemoteChanges::begin(&self.target(), Family::Any, None, LIMIT, &NEVER_STOP)
     }
 
     /// Waits until all changes are rolled back, and returns the last line of the log.
@@ -159,7 +159,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -174,7 +174,7 @@ fn change(value: &str) -> [Change; 1] {
 
 #[test]
 fn a_session_plans_applies_and_rolls_back() {
-    let server = Running::start(true, None);
+    let server = TestServer::start(true, None);
     let mut session = server.begin().expect("it begins");
     assert_eq!(session.place(), "in memory\\u{1b}[2J", "a server's words are shown as text");
     let planned = session.plan(&change("1 2 3")).expect("a plan");
@@ -193,7 +193,7 @@ fn a_session_plans_applies_and_rolls_back() {
 
 #[test]
 fn changes_are_rolled_back_when_the_client_leaves() {
-    let server = Running::start(true, None);
+    let server = TestServer::start(true, None);
     let mut session = server.begin().expect("it begins");
     session.apply(&change("1 2 3")).expect("it applies");
     drop(session);
@@ -202,7 +202,7 @@ fn changes_are_rolled_back_when_the_client_leaves() {
 
 #[test]
 fn a_second_client_is_refused_until_the_first_leaves() {
-    let server = Running::start(true, None);
+    let server = TestServer::start(true, None);
     let mut first = server.begin().expect("it begins");
     first.apply(&change("1 2 3")).expect("it applies");
     let error = server.begin().map(|_| ()).expect_err("taken");
@@ -215,7 +215,7 @@ fn a_second_client_is_refused_until_the_first_leaves() {
 
 #[test]
 fn a_server_without_permission_refuses_with_advice() {
-    let server = Running::start(false, None);
+    let server = TestServer::start(false, None);
     let error = server.begin().map(|_| ()).expect_err("not permitted");
     assert_eq!(error.code(), "not-permitted");
     assert!(error.advice().is_some_and(|advice| advice.contains("--allow-host-changes")), "{error}");
@@ -224,10 +224,10 @@ fn a_server_without_permission_refuses_with_advice() {
 #[test]
 fn only_holders_of_the_key_change_the_host() {
     let key = Key::generate().expect("random bytes");
-    let server = Running::start(true, Some(key.clone()));
+    let server = TestServer::start(true, Some(key.clone()));
     assert!(matches!(server.begin().map(|_| ()), Err(FlowError::KeyRequired)));
     let other = Key::generate().expect("random bytes");
-    let begin = |key: &Key| RemoteChanges::begin(&server.target(), Family::Any, Some(key), LIMIT, &NEVER);
+    let begin = |key: &Key| RemoteChanges::begin(&server.target(), Family::Any, Some(key), LIMIT, &NEVER_STOP);
     assert!(matches!(begin(&other).map(|_| ()), Err(FlowError::WrongKey)));
     begin(&key).expect("it begins").apply(&change("1 2 3")).expect("it applies");
     server.rolled_back();
@@ -235,7 +235,7 @@ fn only_holders_of_the_key_change_the_host() {
 
 #[test]
 fn a_stopping_server_rolls_back_and_logs_it() {
-    let server = Running::start(true, None);
+    let server = TestServer::start(true, None);
     let mut session = server.begin().expect("it begins");
     session.apply(&change("1 2 3")).expect("it applies");
     server.stop.store(true, Ordering::Relaxed);
@@ -248,7 +248,7 @@ fn a_stopping_server_rolls_back_and_logs_it() {
 #[test]
 fn an_interrupted_request_does_not_affect_the_next() {
     static STOP: AtomicBool = AtomicBool::new(false);
-    let server = Running::start(true, None);
+    let server = TestServer::start(true, None);
     let mut session = RemoteChanges::begin(&server.target(), Family::Any, None, LIMIT, &STOP).expect("it begins");
     let soon = std::thread::spawn(|| {
         std::thread::park_timeout(Duration::from_millis(200));
@@ -265,7 +265,7 @@ fn raw(server: SocketAddr) -> (channel::Sender, channel::Receiver) {
     let mut stream = TcpStream::connect(server).expect("it accepts");
     stream.write_all(&preface::encode(Purpose::Control { keyed: false })).expect("it reads");
     stream.read_exact(&mut [0; preface::ANSWER_LEN]).expect("an answer");
-    channel::open(stream, Role::Client, None, MAX_MESSAGE, PATIENCE, &NEVER).expect("without a key")
+    channel::open(stream, Role::Client, None, MAX_MESSAGE, TIMEOUT, &NEVER_STOP).expect("without a key")
 }
 
 /// Begins a session as soon as the server is free: it may not have noticed yet that the one before has ended.
@@ -275,7 +275,7 @@ fn begin_raw(server: SocketAddr) -> (channel::Sender, channel::Receiver) {
         let (mut tx, mut rx) = raw(server);
         let request = ChangeRequest::Begin { version: "0".into(), limit_s: LIMIT.as_secs() };
         tx.queue(&ToServer::Changes { n: 1, request }).expect("it sends");
-        match rx.wait::<ToClient>("the answer", PATIENCE, &NEVER) {
+        match rx.wait::<ToClient>("the answer", TIMEOUT, &NEVER_STOP) {
             Ok(ToClient::Changes { n: 1, .. }) => session = Some((tx, rx)),
             Ok(ToClient::Refused(entry)) if entry.code == "server-busy" => {}
             other => panic!("{other:?}"),
@@ -285,25 +285,25 @@ fn begin_raw(server: SocketAddr) -> (channel::Sender, channel::Receiver) {
     let (mut tx, mut rx) = session.expect("a session");
     let request = ChangeRequest::Apply { changes: change("1 2 3").to_vec() };
     tx.queue(&ToServer::Changes { n: 2, request }).expect("it sends");
-    let applied = rx.wait::<ToClient>("the answer", PATIENCE, &NEVER).expect("it answers");
+    let applied = rx.wait::<ToClient>("the answer", TIMEOUT, &NEVER_STOP).expect("it answers");
     assert!(matches!(applied, ToClient::Changes { n: 2, .. }), "{applied:?}");
     (tx, rx)
 }
 
 #[test]
 fn changes_are_rolled_back_without_heartbeats() {
-    let host = ImpatientHost::default();
-    assert_eq!(host.0.longest_silence(), Duration::from_secs(15), "seven heartbeats");
-    let server = Running::serving(host.0.clone(), Some(ChangeHook(Arc::new(host))), None);
+    let host = ShortTimeoutHost::default();
+    assert_eq!(host.0.silence_timeout(), Duration::from_secs(15), "seven heartbeats");
+    let server = TestServer::serving(host.0.clone(), Some(ChangeHook(Arc::new(host))), None);
     let (_tx, mut rx) = begin_raw(server.address);
-    let word = rx.wait::<ToClient>("the last word", PATIENCE, &NEVER).expect("it says why");
+    let word = rx.wait::<ToClient>("the last word", TIMEOUT, &NEVER_STOP).expect("it says why");
     assert!(matches!(&word, ToClient::Error(entry) if entry.code == "timeout"), "{word:?}");
     assert!(server.rolled_back().contains("heartbeat"));
 }
 
 #[test]
 fn unexpected_messages_end_the_session() {
-    let server = Running::start(true, None);
+    let server = TestServer::start(true, None);
     for junk in [
         serde_json::json!({"type": "changes", "n": 3, "request": {"do": "apply", "changes": [{"target": {"reboot": {}}, "desired": "1"}]}}),
         serde_json::json!({"type": "changes", "n": 3, "request": {"do": "reboot"}}),
@@ -317,12 +317,12 @@ fn unexpected_messages_end_the_session() {
     // A rollback request without a session is an error.
     let (mut tx, mut rx) = raw(server.address);
     tx.queue(&ToServer::Changes { n: 1, request: ChangeRequest::RollBack }).expect("it sends");
-    assert!(rx.wait::<ToClient>("nothing", PATIENCE, &NEVER).is_err());
+    assert!(rx.wait::<ToClient>("nothing", TIMEOUT, &NEVER_STOP).is_err());
 }
 
 #[test]
 fn too_many_changes_are_refused() {
-    let server = Running::start(true, None);
+    let server = TestServer::start(true, None);
     let mut session = server.begin().expect("it begins");
     let many = vec![change("1").to_vec(); MAX_CHANGES + 1].concat();
     let error = session.apply(&many).expect_err("too many").to_string();
@@ -346,8 +346,8 @@ fn an_older_server_is_reported_as_older() {
         let _ = served.send(());
     });
     let target: Target = address.to_string().parse().expect("a target");
-    let begun = RemoteChanges::begin(&target, Family::Any, None, LIMIT, &NEVER);
-    done.recv_timeout(PATIENCE).expect("it was asked");
+    let begun = RemoteChanges::begin(&target, Family::Any, None, LIMIT, &NEVER_STOP);
+    done.recv_timeout(TIMEOUT).expect("it was asked");
     let error = begun.map(|_| ()).expect_err("it does not know the request");
     assert_eq!(error.code(), "unsupported");
     assert!(error.to_string().contains("older") && error.advice().is_some_and(|advice| advice.contains("update")));

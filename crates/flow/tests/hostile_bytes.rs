@@ -10,7 +10,7 @@ use landspeed_flow::control::keyed_hello::{self, KeyedHello};
 use landspeed_flow::control::message::{SenderDone, ToServer};
 use landspeed_flow::control::preface::{self, Purpose, Token};
 use landspeed_flow::control::{hello, message};
-use landspeed_flow::end::{Cuts, EndReport};
+use landspeed_flow::end::{EndReport, PhaseEnds};
 use landspeed_flow::mtu;
 use landspeed_flow::udp::header::{self, Format, Stamp};
 use proptest::prelude::*;
@@ -53,7 +53,7 @@ proptest! {
 
     #[test]
     fn corrupt_reports_never_panic(startup: Option<u64>, end: Option<u64>, damage in damage()) {
-        let cuts = Cuts { startup_end_ns: startup, end_ns: end, ..Cuts::default() };
+        let cuts = PhaseEnds { startup_end_ns: startup, end_ns: end, ..PhaseEnds::default() };
         let report = EndReport { cuts, ..EndReport::default() };
         claims::server_report(&damaged(serde_json::to_vec(&report).unwrap(), &damage));
     }
@@ -107,7 +107,7 @@ proptest! {
 
 #[test]
 fn nested_and_oversized_json_is_refused() {
-    claims::control_message("[".repeat(message::MAX_GREETING).as_bytes());
+    claims::control_message("[".repeat(message::MAX_EARLY_MESSAGE).as_bytes());
     claims::control_message(format!("{{\"type\":{}", "{\"a\":".repeat(10_000)).as_bytes());
     claims::control_message(br#"{"type":"ping","n":1e400}"#);
 }

@@ -21,7 +21,7 @@ fn pair(host: &str) -> Option<(UdpSocket, UdpSocket)> {
     Some((client, server))
 }
 
-fn both_ways(host: &str) -> Option<Vec<MtuProbe>> {
+fn probe_both_directions(host: &str) -> Option<Vec<MtuProbe>> {
     let (client, server) = pair(host)?;
     let found = std::thread::scope(|scope| {
         scope.spawn(|| serve(&server, TAG, &AtomicBool::new(false)));
@@ -34,7 +34,7 @@ fn both_ways(host: &str) -> Option<Vec<MtuProbe>> {
 
 #[test]
 fn ipv4_loopback_carries_packets_of_65535_bytes() {
-    for found in both_ways("127.0.0.1").expect("loopback") {
+    for found in probe_both_directions("127.0.0.1").expect("loopback") {
         assert_eq!((found.path_mtu_bytes, found.smallest_failed_bytes), (Some(65_535), None), "{found:?}");
         assert_eq!((found.interface_mtu_bytes, found.silent), (Some(65_536), 0), "{found:?}");
     }
@@ -42,7 +42,7 @@ fn ipv4_loopback_carries_packets_of_65535_bytes() {
 
 #[test]
 fn ipv6_loopback_carries_exactly_its_mtu() {
-    let Some(both) = both_ways("::1") else { landspeed_testkit::skip!("no IPv6 loopback here") };
+    let Some(both) = probe_both_directions("::1") else { landspeed_testkit::skip!("no IPv6 loopback here") };
     for found in both {
         assert_eq!((found.path_mtu_bytes, found.smallest_failed_bytes), (Some(65_536), Some(65_537)), "{found:?}");
         assert_eq!((found.interface_mtu_bytes, found.silent), (Some(65_536), 0), "{found:?}");

@@ -13,38 +13,38 @@ const S: u64 = 1_000_000_000;
 const V4: (&str, &str) = ("10.97.1.1", "10.97.2.1");
 const V6: (&str, &str) = ("fd97:1::1", "fd97:2::1");
 
-struct Routed {
+struct RoutedPath {
     client: Namespace,
     router: Namespace,
     server: Namespace,
-    near: Veth,
-    far: Veth,
+    client_side: Veth,
+    server_side: Veth,
 }
 
-impl Routed {
+impl RoutedPath {
     fn new() -> Result<Self, String> {
         let (client, router, server) =
             (Namespace::new("client")?, Namespace::new("router")?, Namespace::new("server")?);
         router.forward();
-        let near = veth(&client, &router, "10.97.1.1/24", "10.97.1.254/24");
-        let far = veth(&server, &router, "10.97.2.1/24", "10.97.2.254/24");
-        for (end, inner, net) in [(&client, &near, "fd97:1::"), (&server, &far, "fd97:2::")] {
+        let client_side = veth(&client, &router, "10.97.1.1/24", "10.97.1.254/24");
+        let server_side = veth(&server, &router, "10.97.2.1/24", "10.97.2.254/24");
+        for (end, inner, net) in [(&client, &client_side, "fd97:1::"), (&server, &server_side, "fd97:2::")] {
             address(end, &inner.a, &format!("{net}1/64"));
             address(&router, &inner.b, &format!("{net}ff/64"));
             let gateway = if net == "fd97:1::" { "10.97.1.254" } else { "10.97.2.254" };
             end.exec(["ip", "route", "add", "default", "via", gateway]);
             end.exec(["ip", "-6", "route", "add", "default", "via", &format!("{net}ff")]);
         }
-        Ok(Self { client, router, server, near, far })
+        Ok(Self { client, router, server, client_side, server_side })
     }
 
     /// Sets the MTUs of the client's interface, the router's two, and the server's.
-    fn mtus(&self, client: u32, near: u32, far: u32, server: u32) {
+    fn mtus(&self, client: u32, client_side: u32, server_side: u32, server: u32) {
         let all = [
-            (&self.client, &self.near.a, client),
-            (&self.router, &self.near.b, near),
-            (&self.router, &self.far.b, far),
-            (&self.server, &self.far.a, server),
+            (&self.client, &self.client_side.a, client),
+            (&self.router, &self.client_side.b, client_side),
+            (&self.router, &self.server_side.b, server_side),
+            (&self.server, &self.server_side.a, server),
         ];
         for (namespace, interface, mtu) in all {
             namespace.exec(["ip", "link", "set", interface, "mtu", &mtu.to_string()]);
@@ -85,7 +85,7 @@ impl Routed {
 
 macro_rules! routed {
     () => {
-        landspeed_testkit::or_skip!(Routed::new())
+        landspeed_testkit::or_skip!(RoutedPath::new())
     };
 }
 
@@ -126,9 +126,9 @@ fn each_direction_has_its_own_mtu() {
     let path = routed!();
     path.mtus(9_000, 9_000, 9_000, 9_000);
     // Locked, because a forwarding kernel ignores a learned path MTU.
-    let (near, far) = (&path.near.b, &path.far.b);
+    let (client_side, server_side) = (&path.client_side.b, &path.server_side.b);
     for (interface, mtu, nets) in
-        [(near, 1400, ["10.97.1.0/24", "fd97:1::/64"]), (far, 4321, ["10.97.2.0/24", "fd97:2::/64"])]
+        [(client_side, 1400, ["10.97.1.0/24", "fd97:1::/64"]), (server_side, 4321, ["10.97.2.0/24", "fd97:2::/64"])]
     {
         for net in nets {
             // IPv4 routes here have no metric; the kernel's own IPv6 route has a larger one than 1.

@@ -17,7 +17,7 @@ const MS: u64 = 1_000_000;
 
 /// Properties of a relay, in each direction.
 #[derive(Clone, Copy)]
-struct Far {
+struct RelayPath {
     /// Largest UDP payload that it forwards, to the server and to the client.
     payload: (usize, usize),
     delay_ns: u64,
@@ -28,10 +28,11 @@ struct Far {
     dies_after: u64,
 }
 
-const FINE: Far = Far { payload: (65_507, 65_507), delay_ns: MS, lost: 0, seed: 7, dies_after: u64::MAX };
+const PERFECT_PATH: RelayPath =
+    RelayPath { payload: (65_507, 65_507), delay_ns: MS, lost: 0, seed: 7, dies_after: u64::MAX };
 
 /// Forwards one direction until stopped.
-fn forward(from: &UdpSocket, to: &UdpSocket, payload: usize, far: Far, stop: &AtomicBool) {
+fn forward(from: &UdpSocket, to: &UdpSocket, payload: usize, far: RelayPath, stop: &AtomicBool) {
     let mut random = SplitMix64::new(far.seed);
     let mut held: VecDeque<(u64, Vec<u8>)> = VecDeque::new();
     let mut buffer = vec![0; 65_536];
@@ -66,7 +67,7 @@ fn connect(a: &UdpSocket, b: &UdpSocket) {
 }
 
 /// Returns the results of both directions and the duration, nanoseconds.
-fn through(far: Far) -> (MtuProbe, MtuProbe, u64) {
+fn through(far: RelayPath) -> (MtuProbe, MtuProbe, u64) {
     println!("seed {}", far.seed);
     let (client, front, back, server) = (socket(), socket(), socket(), socket());
     connect(&client, &front);
@@ -76,7 +77,7 @@ fn through(far: Far) -> (MtuProbe, MtuProbe, u64) {
     let stop = AtomicBool::new(false);
     let (found, took_ns) = std::thread::scope(|scope| {
         scope.spawn(|| forward(&front, &back, far.payload.0, far, &stop));
-        scope.spawn(|| forward(&back, &front, far.payload.1, Far { seed: far.seed ^ 1, ..far }, &stop));
+        scope.spawn(|| forward(&back, &front, far.payload.1, RelayPath { seed: far.seed ^ 1, ..far }, &stop));
         let serving = scope.spawn(|| serve(&server, TAG, &AtomicBool::new(false)));
         let start_ns = monotonic_ns();
         let found = probe(&client, TAG, &AtomicBool::new(false));
@@ -101,7 +102,7 @@ fn assert_exact(found: &MtuProbe, payload: usize) {
 fn random_loss_does_not_change_either_result() {
     for seed in 0..12 {
         let payload = (1_372 + seed as usize * 333, 8_972 - seed as usize * 77);
-        let (up, down, _) = through(Far { payload, delay_ns: MS / 2, lost: 10, seed, ..FINE });
+        let (up, down, _) = through(RelayPath { payload, delay_ns: MS / 2, lost: 10, seed, ..PERFECT_PATH });
         assert_exact(&up, payload.0);
         assert_exact(&down, payload.1);
     }
@@ -109,7 +110,7 @@ fn random_loss_does_not_change_either_result() {
 
 #[test]
 fn a_path_with_300_ms_rtt_is_measured_exactly() {
-    let (up, down, took_ns) = through(Far { payload: (1_372, 8_972), delay_ns: 150 * MS, ..FINE });
+    let (up, down, took_ns) = through(RelayPath { payload: (1_372, 8_972), delay_ns: 150 * MS, ..PERFECT_PATH });
     assert_exact(&up, 1_372);
     assert_exact(&down, 8_972);
     assert!(took_ns > 600 * MS);
@@ -117,7 +118,8 @@ fn a_path_with_300_ms_rtt_is_measured_exactly() {
 
 #[test]
 fn a_lossy_satellite_path_ends_in_time_with_partial_results() {
-    let (up, down, _) = through(Far { payload: (1_333, 1_333), delay_ns: 350 * MS, lost: 10, seed: 8, ..FINE });
+    let (up, down, _) =
+        through(RelayPath { payload: (1_333, 1_333), delay_ns: 350 * MS, lost: 10, seed: 8, ..PERFECT_PATH });
     for found in [up, down] {
         let packet = 1_333 + 28;
         assert!(found.path_mtu_bytes.is_none_or(|passed| passed <= packet), "{found:?}");
@@ -128,7 +130,7 @@ fn a_lossy_satellite_path_ends_in_time_with_partial_results() {
 
 #[test]
 fn a_path_that_dies_midway_ends_with_a_note() {
-    let (up, down, took_ns) = through(Far { payload: (1_372, 1_372), dies_after: 10, ..FINE });
+    let (up, down, took_ns) = through(RelayPath { payload: (1_372, 1_372), dies_after: 10, ..PERFECT_PATH });
     assert!(took_ns < 12_000 * MS);
     for found in [up, down] {
         assert!(found.path_mtu_bytes.is_none_or(|passed| passed <= 1_400), "{found:?}");

@@ -1,10 +1,10 @@
 //! Phases and accounting of tests in virtual time: whenever the two sides sample, every byte is counted in
 //! exactly one phase, the one in which it was moved.
 
-use landspeed_flow::assemble::{self, Ingredients};
+use landspeed_flow::assemble::{self, CollectedRun};
 use landspeed_flow::client::Request;
-use landspeed_flow::end::phases::{Grid, Phase, Phases, Seen};
-use landspeed_flow::end::{Cuts, EndReport, StreamReport};
+use landspeed_flow::end::phases::{Grid, Phase, Phases, StreamsState};
+use landspeed_flow::end::{EndReport, PhaseEnds, StreamReport};
 use landspeed_model::{Direction, Parameters, RunDocument, Sample, StreamEnd};
 use proptest::prelude::*;
 
@@ -25,25 +25,25 @@ impl Flow {
     }
 }
 
-struct Watched {
-    cuts: Cuts,
+struct SampledFlow {
+    cuts: PhaseEnds,
     samples: Vec<Sample>,
     flow: Flow,
 }
 
 /// Samples one side like the sampler, with each check late by the next value of `late_ns`.
-fn watch(parameters: &Parameters, mut flow: Flow, is_sender: bool, late_ns: &[u64]) -> Watched {
+fn watch(parameters: &Parameters, mut flow: Flow, is_sender: bool, late_ns: &[u64]) -> SampledFlow {
     let (mut phases, mut grid) = (Phases::new(parameters, u64::MAX / 2), Grid::new(parameters.interval_ns));
     let mut samples = vec![Sample::default()];
     let (mut t_ns, mut before) = (0, Phase::Startup);
     for late_ns in late_ns.iter().cycle() {
         let over = flow.last_ns.is_some_and(|last_ns| t_ns >= last_ns);
-        let seen = Seen {
-            all_moved: flow.bytes(t_ns) > 0,
+        let seen = StreamsState {
+            all_started: flow.bytes(t_ns) > 0,
             senders_stopped: over,
             all_finished: over && phases.cuts().steady_end_ns.is_some_and(|end_ns| t_ns > end_ns),
         };
-        let actions = phases.look(t_ns, seen);
+        let actions = phases.update(t_ns, seen);
         if actions.stop_senders && is_sender {
             flow.last_ns = Some(t_ns);
         }
@@ -60,14 +60,14 @@ fn watch(parameters: &Parameters, mut flow: Flow, is_sender: bool, late_ns: &[u6
         if before == Phase::Finished {
             break;
         }
-        let next_ns = phases.next_look(t_ns).min(grid.next());
+        let next_ns = phases.next_check_ns(t_ns).min(grid.next());
         assert!(next_ns > t_ns, "no progress at {t_ns}");
         t_ns = next_ns + late_ns;
     }
-    Watched { cuts: phases.cuts(), samples, flow }
+    SampledFlow { cuts: phases.cuts(), samples, flow }
 }
 
-fn report(watched: &Watched, sends: bool) -> EndReport {
+fn report(watched: &SampledFlow, sends: bool) -> EndReport {
     let bytes = watched.samples.last().map_or(0, |sample| sample.bytes);
     let end = StreamEnd { bytes, samples: watched.samples.clone(), ..StreamEnd::default() };
     let (local_addr, peer_addr) = (String::new(), String::new());
@@ -85,7 +85,7 @@ fn document(parameters: Parameters, client: EndReport, server: EndReport) -> Run
         start_ns: None,
     };
     let (client, server) = (Some(client), Some(server));
-    assemble::document(Ingredients { client, server, ..Ingredients::new(&request) })
+    assemble::document(CollectedRun { client, server, ..CollectedRun::new(&request) })
 }
 
 proptest! {

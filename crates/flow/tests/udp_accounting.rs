@@ -12,7 +12,7 @@ use landspeed_flow::udp::{
 };
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
 use landspeed_sys::udp::set_receive_buffer;
-use landspeed_testkit::relay::{Mischief, UdpRelay};
+use landspeed_testkit::relay::{Impairments, UdpRelay};
 
 const TAG: u32 = 0x7e57_ab1e;
 const MS: u64 = 1_000_000;
@@ -74,52 +74,58 @@ fn run(sender: &UdpSocket, receiver: &UdpSocket, plan: &SendPlan, packets: u64) 
     (sending, receiving)
 }
 
-fn accounting_balances_under(mischief: Mischief, plan: &SendPlan) {
+fn accounting_balances_under(impairments: Impairments, plan: &SendPlan) {
     let (sender, receiver) = pair("127.0.0.1").expect("loopback exists");
-    let relay = UdpRelay::start(receiver.local_addr().unwrap(), mischief).unwrap();
+    let relay = UdpRelay::start(receiver.local_addr().unwrap(), impairments).unwrap();
     sender.connect(relay.front()).unwrap();
     receiver.connect(relay.back()).unwrap();
     let payload = u64::from(plan.payload.bytes());
     let (sending, receiving) = run(&sender, &receiver, plan, 10_000);
-    let deeds = relay.stop();
+    let relay_counts = relay.stop();
     let (sent, udp) = (sending.udp.sent_packets, &receiving.udp);
     assert_eq!((sent, sending.udp.send_errors), (10_000, 0));
     assert_eq!((udp.beyond_window_packets, udp.foreign_packets), (0, 0));
     assert_eq!(receiving.bytes, udp.delivered_packets * payload);
     assert_eq!(udp.delivered_packets.cast_signed() + receiving.missing_packets.unwrap(), sent.cast_signed());
-    assert_eq!(udp.delivered_packets + udp.duplicate_packets + udp.socket_drops, deeds.forwarded);
+    assert_eq!(udp.delivered_packets + udp.duplicate_packets + udp.socket_drops, relay_counts.forwarded);
     // If this host stalls, datagrams dropped by the socket may be originals or duplicates.
-    let lost = (sent - deeds.received) + deeds.dropped;
+    let lost = (sent - relay_counts.received) + relay_counts.dropped;
     let missing = receiving.missing_packets.expect("the sender's count is known").cast_unsigned();
-    assert!((lost..=lost + udp.socket_drops).contains(&missing), "{deeds:?} {receiving:?}");
-    assert!(deeds.duplicated.abs_diff(udp.duplicate_packets) <= udp.socket_drops, "{deeds:?} {receiving:?}");
+    assert!((lost..=lost + udp.socket_drops).contains(&missing), "{relay_counts:?} {receiving:?}");
+    assert!(
+        relay_counts.duplicated.abs_diff(udp.duplicate_packets) <= udp.socket_drops,
+        "{relay_counts:?} {receiving:?}"
+    );
     if udp.socket_drops == 0 {
-        assert_eq!(udp.reordered_packets, deeds.reordered);
+        assert_eq!(udp.reordered_packets, relay_counts.reordered);
     }
     assert_eq!(udp.timestamps.as_deref(), Some("kernel"));
 }
 
 #[test]
 fn every_packet_is_accounted_for_under_loss() {
-    accounting_balances_under(Mischief { seed: 1, drop: 0.1, ..Mischief::default() }, &paced(200, 50_000, 1, 0));
+    accounting_balances_under(
+        Impairments { seed: 1, drop: 0.1, ..Impairments::default() },
+        &paced(200, 50_000, 1, 0),
+    );
 }
 
 #[test]
 fn duplicates_do_not_erase_loss() {
-    let mischief = Mischief { seed: 2, drop: 0.1, duplicate: 0.1, ..Mischief::default() };
-    accounting_balances_under(mischief, &paced(24, 50_000, 10, 0));
+    let impairments = Impairments { seed: 2, drop: 0.1, duplicate: 0.1, ..Impairments::default() };
+    accounting_balances_under(impairments, &paced(24, 50_000, 10, 0));
 }
 
 #[test]
 fn every_packet_is_accounted_for_under_loss_duplication_and_reordering() {
-    let mischief = Mischief { seed: 3, drop: 0.05, duplicate: 0.05, reorder: 0.1, cut_after: None };
-    accounting_balances_under(mischief, &paced(1448, 50_000, 1, Pacing::ECONOMICAL_GRAIN_NS));
+    let impairments = Impairments { seed: 3, drop: 0.05, duplicate: 0.05, reorder: 0.1, drop_after: None };
+    accounting_balances_under(impairments, &paced(1448, 50_000, 1, Pacing::ECONOMICAL_GRAIN_NS));
 }
 
 #[test]
 fn tail_loss_is_counted() {
-    let mischief = Mischief { seed: 4, cut_after: Some(6_000), ..Mischief::default() };
-    accounting_balances_under(mischief, &paced(100, 50_000, 1, Pacing::ECONOMICAL_GRAIN_NS));
+    let impairments = Impairments { seed: 4, drop_after: Some(6_000), ..Impairments::default() };
+    accounting_balances_under(impairments, &paced(100, 50_000, 1, Pacing::ECONOMICAL_GRAIN_NS));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use landspeed_host::{HostSampler, snapshot, use_between};
+use landspeed_host::{HostSampler, cpu_use_between, snapshot};
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
 
 fn main() {
@@ -18,5 +18,5 @@ fn main() {
     }
     let series = sampler.finish(monotonic_ns(), t0_ns);
     println!("{}", serde_json::to_string_pretty(&series).expect("plain data"));
-    println!("{:?}", use_between(&series, 0, i64::MAX));
+    println!("{:?}", cpu_use_between(&series, 0, i64::MAX));
 }

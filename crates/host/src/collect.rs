@@ -3,7 +3,7 @@
 use landspeed_model::{FACTS_SCHEMA, Fact, Facts, NumaNode};
 use landspeed_sys::clock::monotonic_ns;
 
-use crate::host::{Host, Look, known};
+use crate::host::{FactReader, Host, known};
 use crate::parse::{Counters, field, named_values, paired_lines, softnet_rows};
 use crate::sysctls;
 
@@ -18,12 +18,12 @@ mod sysctl_files;
 
 #[cfg(test)]
 pub(crate) use cpu::list_text;
-pub(crate) use services::LOOKED_FOR;
+pub(crate) use services::SERVICE_NAMES;
 
 /// Collects the facts of `host`.
 pub(crate) fn collect(host: &dyn Host) -> Facts {
     let started_ns = monotonic_ns();
-    let look = Look(host);
+    let look = FactReader(host);
     let answers = host.kernel();
     let interfaces = interface::all(look, &answers);
     let drivers: Vec<_> = interfaces.iter().filter_map(|nic| nic.driver.known()).map(|d| d.name.clone()).collect();
@@ -62,10 +62,10 @@ pub(crate) fn collect(host: &dyn Host) -> Facts {
 
 /// Returns whether a driver's statistic is kept. A NIC with 128 queues has thousands; of those of single
 /// queues, only non-zero losses are.
-pub(crate) fn worth_keeping(name: &str, value: u64) -> bool {
-    const LOSSES: [&str; 10] =
+pub(crate) fn is_kept_statistic(name: &str, value: u64) -> bool {
+    const LOSS_WORDS: [&str; 10] =
         ["drop", "discard", "err", "timeout", "fail", "miss", "buff", "exceed", "busy", "full"];
-    !is_of_one_queue(name) || value > 0 && LOSSES.iter().any(|loss| name.contains(loss))
+    !is_of_one_queue(name) || value > 0 && LOSS_WORDS.iter().any(|loss| name.contains(loss))
 }
 
 /// Returns whether a name is that of one queue's counter: `rx3_packets`, `tx_queue_0_bytes`, `queue_7_tx_cnt`,
@@ -74,7 +74,7 @@ pub(crate) fn worth_keeping(name: &str, value: u64) -> bool {
 fn is_of_one_queue(name: &str) -> bool {
     const QUEUES: [&str; 6] = ["queue", "q", "ring", "channel", "txq", "rxq"];
     // After an underscore, numbers are packet sizes: `rx_64_bytes_phy`.
-    const SIDES: [&str; 5] = ["rx", "tx", "ch", "cpu", "xsk"];
+    const QUEUE_PREFIXES: [&str; 5] = ["rx", "tx", "ch", "cpu", "xsk"];
     let bytes = name.as_bytes();
     (0..bytes.len()).any(|at| {
         if !bytes[at].is_ascii_digit() || at > 0 && bytes[at - 1].is_ascii_digit() {
@@ -83,23 +83,23 @@ fn is_of_one_queue(name: &str) -> bool {
         let before = &name[..at];
         let bare = before.trim_end_matches(['_', '-']);
         let word = bare.rsplit(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
-        before.ends_with('[') || QUEUES.contains(&word) || SIDES.contains(&word) && !before.ends_with('_')
+        before.ends_with('[') || QUEUES.contains(&word) || QUEUE_PREFIXES.contains(&word) && !before.ends_with('_')
     })
 }
 
-fn uptime(look: Look<'_>) -> Fact<u64> {
+fn uptime(look: FactReader<'_>) -> Fact<u64> {
     const PATH: &str = "/proc/uptime";
     match look.fact(PATH) {
         Fact::Known(text) => {
             let seconds = text.split(['.', ' ']).next().and_then(|whole| whole.parse().ok());
-            seconds.map_or_else(|| crate::host::not_understood(PATH, &text), Fact::Known)
+            seconds.map_or_else(|| crate::host::unparsable(PATH, &text), Fact::Known)
         }
         Fact::Absent(why) => Fact::Absent(why),
         Fact::Unknown(why) => Fact::Unknown(why),
     }
 }
 
-fn memory(look: Look<'_>) -> Fact<u64> {
+fn memory(look: FactReader<'_>) -> Fact<u64> {
     match known(look.read("/proc/meminfo")) {
         Fact::Known(text) => field(&text, "MemTotal").map_or_else(
             || Fact::Unknown("/proc/meminfo has no MemTotal".into()),
@@ -110,7 +110,7 @@ fn memory(look: Look<'_>) -> Fact<u64> {
     }
 }
 
-fn numa(look: Look<'_>) -> Fact<Vec<NumaNode>> {
+fn numa(look: FactReader<'_>) -> Fact<Vec<NumaNode>> {
     const NODES: &str = "/sys/devices/system/node";
     let nodes = look.numbered(NODES, "node");
     if nodes.is_empty() {
@@ -120,7 +120,7 @@ fn numa(look: Look<'_>) -> Fact<Vec<NumaNode>> {
     Fact::Known(nodes.into_iter().filter_map(node).collect())
 }
 
-fn softnet(look: Look<'_>) -> Fact<landspeed_model::SoftnetFacts> {
+fn softnet(look: FactReader<'_>) -> Fact<landspeed_model::SoftnetFacts> {
     known(look.read("/proc/thread-self/net/softnet_stat")).map(|text| {
         let mut rows = Vec::new();
         softnet_rows(&text, &mut rows);
@@ -135,7 +135,7 @@ fn softnet(look: Look<'_>) -> Fact<landspeed_model::SoftnetFacts> {
     })
 }
 
-fn counters(look: Look<'_>) -> std::collections::BTreeMap<String, u64> {
+fn counters(look: FactReader<'_>) -> std::collections::BTreeMap<String, u64> {
     let mut counters = Counters::default();
     for name in ["snmp", "netstat"] {
         paired_lines(&look.read(&format!("/proc/thread-self/net/{name}")).unwrap_or_default(), &mut counters);
@@ -146,7 +146,7 @@ fn counters(look: Look<'_>) -> std::collections::BTreeMap<String, u64> {
 
 /// Returns whether this is the initial network namespace. The kernel registers `netdev_max_backlog` only there,
 /// and `somaxconn` in each (net/core/sysctl_net_core.c).
-fn first_network_namespace(look: Look<'_>) -> Fact<bool> {
+fn first_network_namespace(look: FactReader<'_>) -> Fact<bool> {
     if look.exists("/proc/sys/net/core/netdev_max_backlog") {
         Fact::Known(true)
     } else if look.exists("/proc/sys/net/core/somaxconn") {
@@ -177,7 +177,7 @@ mod tests {
         ];
         for name in of_a_queue {
             assert!(is_of_one_queue(name), "{name}");
-            assert!(!worth_keeping(name, 5), "{name}");
+            assert!(!is_kept_statistic(name, 5), "{name}");
         }
         let of_the_device = [
             "rx_packets",
@@ -193,8 +193,8 @@ mod tests {
             "vf_rx_packets",
         ];
         for name in of_the_device {
-            assert!(worth_keeping(name, 0), "{name}");
+            assert!(is_kept_statistic(name, 0), "{name}");
         }
-        assert!(worth_keeping("rx0_drops", 4) && !worth_keeping("rx0_drops", 0));
+        assert!(is_kept_statistic("rx0_drops", 4) && !is_kept_statistic("rx0_drops", 0));
     }
 }

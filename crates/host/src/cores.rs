@@ -5,7 +5,7 @@ use crate::parse::list_numbers;
 
 /// A logical CPU, its physical core and its NUMA node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CoreSite {
+pub struct CpuLocation {
     /// Number of the logical CPU.
     pub cpu: u32,
     /// First of the logical CPUs that share its physical core (SMT); its own number if the topology is unknown.
@@ -15,7 +15,7 @@ pub struct CoreSite {
 }
 
 /// Returns the location of each of `cpus`, from sysfs.
-pub fn core_sites(files: &Files, cpus: &[u32]) -> Vec<CoreSite> {
+pub fn cpu_locations(files: &Files, cpus: &[u32]) -> Vec<CpuLocation> {
     const NODES: &str = "/sys/devices/system/node";
     let list = |path: &str| files.read(path).ok().as_deref().and_then(list_numbers).unwrap_or_default();
     let nodes: Vec<(u32, Vec<u32>)> = list(&format!("{NODES}/online"))
@@ -25,7 +25,7 @@ pub fn core_sites(files: &Files, cpus: &[u32]) -> Vec<CoreSite> {
     let site = |&cpu: &u32| {
         let siblings = list(&format!("/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"));
         let node = nodes.iter().find(|(_, cpus)| cpus.contains(&cpu)).map_or(0, |(node, _)| *node);
-        CoreSite { cpu, physical: siblings.first().copied().unwrap_or(cpu), node }
+        CpuLocation { cpu, physical: siblings.first().copied().unwrap_or(cpu), node }
     };
     cpus.iter().map(site).collect()
 }
@@ -46,8 +46,8 @@ mod tests {
         write("sys/devices/system/node/node0/cpulist", "0-1\n");
         write("sys/devices/system/node/node2/cpulist", "2-3\n");
         write("sys/devices/system/cpu/cpu3/topology/thread_siblings_list", "2-3\n");
-        let sites = core_sites(&Files::recorded(root.path()), &[0, 3]);
-        let expected = [CoreSite { cpu: 0, physical: 0, node: 0 }, CoreSite { cpu: 3, physical: 2, node: 2 }];
+        let sites = cpu_locations(&Files::recorded(root.path()), &[0, 3]);
+        let expected = [CpuLocation { cpu: 0, physical: 0, node: 0 }, CpuLocation { cpu: 3, physical: 2, node: 2 }];
         assert_eq!(sites, expected);
     }
 }

@@ -6,9 +6,9 @@ use landspeed_model::{CounterDelta, HostSeries, PressureDeltas, QdiscDelta};
 use landspeed_netlink::ethtool::Ethtool;
 use landspeed_netlink::{LINK_STATS_NAMES, LinkId, Netlink, Qdisc};
 
-use crate::files::{Files, Kept};
+use crate::files::{Files, KeptFile};
 use crate::parse::{Counters, named_values, paired_lines, pressure_total_us, tcp_memory_pages};
-use crate::snapshot::{Unavailable, noted};
+use crate::snapshot::{Unavailable, ok_or_note};
 
 /// Parses a file's text into counters.
 type Parser = fn(&str, &mut Counters);
@@ -37,21 +37,21 @@ struct Interface {
 }
 
 /// Readings before the test, to be repeated after it.
-pub(crate) struct Before {
+pub(crate) struct InitialReadings {
     files: Files,
     /// Opened before the test, so that they remain those of its network namespace.
-    snmp: Vec<(&'static str, Kept, Parser, Counters)>,
+    snmp: Vec<(&'static str, KeptFile, Parser, Counters)>,
     interface: Option<Interface>,
     pressure: Option<PressureDeltas>,
 }
 
-impl Before {
+impl InitialReadings {
     pub(crate) fn read(files: &Files, nic: Option<&str>, missing: &mut Unavailable) -> Self {
         let mut buffer = Vec::new();
         let mut snmp = Vec::new();
         for (what, path, parse) in SNMP {
-            let Some(kept) = noted(missing, what, files.keep(path)) else { continue };
-            if let Some(counters) = noted(missing, what, read_counters(&kept, parse, &mut buffer)) {
+            let Some(kept) = ok_or_note(missing, what, files.open_kept(path)) else { continue };
+            if let Some(counters) = ok_or_note(missing, what, read_counters(&kept, parse, &mut buffer)) {
                 snmp.push((what, kept, parse, counters));
             }
         }
@@ -66,7 +66,7 @@ impl Before {
             }
             Some(nic) => Interface::open(nic, missing),
         };
-        let pressure = noted(missing, "pressure", pressure(files));
+        let pressure = ok_or_note(missing, "pressure", pressure(files));
         Self { files: files.clone(), snmp, interface, pressure }
     }
 
@@ -80,7 +80,7 @@ impl Before {
         let missing = &mut series.unavailable;
         let mut buffer = Vec::new();
         for (what, kept, parse, before) in &self.snmp {
-            if let Some(now) = noted(missing, what, read_counters(kept, *parse, &mut buffer)) {
+            if let Some(now) = ok_or_note(missing, what, read_counters(kept, *parse, &mut buffer)) {
                 series.snmp.extend(now.moved_since(before));
             }
         }
@@ -88,16 +88,16 @@ impl Before {
             (series.nic, series.qdiscs) = interface.finish(missing);
         }
         if let Some(before) = self.pressure {
-            series.pressure = noted(missing, "pressure", pressure(&self.files)).map(|now| PressureDeltas {
+            series.pressure = ok_or_note(missing, "pressure", pressure(&self.files)).map(|now| PressureDeltas {
                 cpu_some_us: now.cpu_some_us.saturating_sub(before.cpu_some_us),
                 memory_some_us: now.memory_some_us.saturating_sub(before.memory_some_us),
             });
         }
-        series.tcp_mem_used_ratio = noted(missing, "tcp_mem_used_ratio", tcp_memory_ratio(&self.files));
+        series.tcp_mem_used_ratio = ok_or_note(missing, "tcp_mem_used_ratio", tcp_memory_ratio(&self.files));
     }
 }
 
-fn read_counters(kept: &Kept, parse: Parser, buffer: &mut Vec<u8>) -> Result<Counters, crate::FileError> {
+fn read_counters(kept: &KeptFile, parse: Parser, buffer: &mut Vec<u8>) -> Result<Counters, crate::FileError> {
     kept.read_into(buffer)?;
     let mut counters = Counters::default();
     parse(&String::from_utf8_lossy(buffer), &mut counters);
@@ -128,14 +128,14 @@ fn tcp_memory_ratio(files: &Files) -> Result<f64, String> {
 
 impl Interface {
     fn open(nic: &str, missing: &mut Unavailable) -> Option<Self> {
-        let mut netlink = noted(missing, "nic", Netlink::open())?;
-        let link = noted(missing, "nic", netlink.link(LinkId::Name(nic)))?;
-        let qdiscs = noted(missing, "qdiscs", netlink.qdiscs(link.index));
+        let mut netlink = ok_or_note(missing, "nic", Netlink::open())?;
+        let link = ok_or_note(missing, "nic", netlink.link(LinkId::Name(nic)))?;
+        let qdiscs = ok_or_note(missing, "qdiscs", netlink.qdiscs(link.index));
         let mut interface = Self {
             index: link.index,
             address: link.address,
             netlink,
-            ethtool: noted(missing, "nic.statistics", Ethtool::new(nic)),
+            ethtool: ok_or_note(missing, "nic.statistics", Ethtool::new(nic)),
             names: Vec::new(),
             statistics: Vec::new(),
             standard: link.stats,
@@ -143,25 +143,25 @@ impl Interface {
         };
         if let Some(ethtool) = &mut interface.ethtool {
             let read = ethtool.statistics_names().and_then(|names| Ok((ethtool.statistics(names.len())?, names)));
-            (interface.statistics, interface.names) = noted(missing, "nic.statistics", read).unwrap_or_default();
+            (interface.statistics, interface.names) = ok_or_note(missing, "nic.statistics", read).unwrap_or_default();
         }
         Some(interface)
     }
 
     fn finish(mut self, missing: &mut Unavailable) -> (Vec<CounterDelta>, Vec<QdiscDelta>) {
         let mut moved = Vec::new();
-        if let Some(link) = noted(missing, "nic", self.netlink.link(LinkId::Index(self.index))) {
+        if let Some(link) = ok_or_note(missing, "nic", self.netlink.link(LinkId::Index(self.index))) {
             let names = LINK_STATS_NAMES.iter().map(|name| format!("rtnl.{name}"));
             moved.extend(deltas(names, &self.standard, &link.stats));
         }
         if let Some(ethtool) = self.ethtool.as_mut().filter(|_| !self.names.is_empty())
-            && let Some(now) = noted(missing, "nic.statistics", ethtool.statistics(self.names.len()))
+            && let Some(now) = ok_or_note(missing, "nic.statistics", ethtool.statistics(self.names.len()))
         {
             moved.extend(deltas(self.names.into_iter(), &self.statistics, &now));
         }
         let mut qdiscs = Vec::new();
         if let Some(before) = &self.qdiscs
-            && let Some(now) = noted(missing, "qdiscs", self.netlink.qdiscs(self.index))
+            && let Some(now) = ok_or_note(missing, "qdiscs", self.netlink.qdiscs(self.index))
         {
             qdiscs = qdisc_deltas(before, &now, missing);
         }

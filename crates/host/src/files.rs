@@ -109,7 +109,7 @@ impl Files {
     }
 
     /// Returns the names in a directory that begin with `prefix`, sorted.
-    pub(crate) fn names_like(&self, directory: &str, prefix: &str) -> io::Result<Vec<String>> {
+    pub(crate) fn names_with_prefix(&self, directory: &str, prefix: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(self.inside(directory)?)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
@@ -127,9 +127,9 @@ impl Files {
     }
 
     /// Opens a file to be read many times.
-    pub(crate) fn keep(&self, path: &str) -> Result<Kept, FileError> {
+    pub(crate) fn open_kept(&self, path: &str) -> Result<KeptFile, FileError> {
         match File::open(self.at(path)) {
-            Ok(file) => Ok(Kept { file, path: path.into() }),
+            Ok(file) => Ok(KeptFile { file, path: path.into() }),
             Err(cause) => Err(FileError { path: path.into(), cause }),
         }
     }
@@ -159,12 +159,12 @@ impl Files {
 /// A file that is kept open and read again from its start: `/proc` regenerates its text each time. A
 /// `/proc/thread-self/net` file remains that of the network namespace it was opened in.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptFile {
     file: File,
     path: String,
 }
 
-impl Kept {
+impl KeptFile {
     /// Reads the file into `buffer`, reusing its capacity.
     pub(crate) fn read_into(&self, buffer: &mut Vec<u8>) -> Result<(), FileError> {
         let fail = |cause| FileError { path: self.path.clone(), cause };
@@ -199,7 +199,7 @@ mod tests {
         let files = Files::recorded(dir.path());
         for (written, expected) in [(10_000, 10_000), (3, 3), (5000, 5000)] {
             fs::write(dir.path().join("f"), vec![b'x'; written]).expect("written");
-            let kept = files.keep("/f").expect("opened");
+            let kept = files.open_kept("/f").expect("opened");
             let mut buffer = vec![b'y'; 7];
             for _ in 0..2 {
                 kept.read_into(&mut buffer).expect("read");

@@ -63,7 +63,7 @@ impl Host for Files {
     }
 
     fn names(&self, directory: &str, prefix: &str) -> io::Result<Vec<String>> {
-        self.names_like(directory, prefix)
+        self.names_with_prefix(directory, prefix)
     }
 
     fn kernel(&self) -> KernelAnswers {
@@ -81,9 +81,9 @@ impl Host for Files {
 
 /// Helpers that read a host's files as facts.
 #[derive(Clone, Copy)]
-pub(crate) struct Look<'a>(pub &'a dyn Host);
+pub(crate) struct FactReader<'a>(pub &'a dyn Host);
 
-impl Look<'_> {
+impl FactReader<'_> {
     /// Reads a file's text.
     pub(crate) fn read(self, path: &str) -> Result<String, FileError> {
         self.0.read(path).map_err(|cause| FileError { path: path.into(), cause })
@@ -107,7 +107,7 @@ impl Look<'_> {
     /// Reads a file's text as a number, as a fact.
     pub(crate) fn number_fact<T: std::str::FromStr>(self, path: &str) -> Fact<T> {
         match self.fact(path) {
-            Fact::Known(word) => word.parse().map_or_else(|_| not_understood(path, &word), Fact::Known),
+            Fact::Known(word) => word.parse().map_or_else(|_| unparsable(path, &word), Fact::Known),
             Fact::Absent(why) => Fact::Absent(why),
             Fact::Unknown(why) => Fact::Unknown(why),
         }
@@ -146,7 +146,7 @@ pub(crate) fn known<T>(outcome: Result<T, FileError>) -> Fact<T> {
 }
 
 /// Returns an unknown fact for a file with unexpected content, quoted up to the length of a line.
-pub(crate) fn not_understood<T>(path: &str, text: &str) -> Fact<T> {
+pub(crate) fn unparsable<T>(path: &str, text: &str) -> Fact<T> {
     let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(60).collect();
     Fact::Unknown(format!("{path} says `{shown}`, which is not understood"))
 }

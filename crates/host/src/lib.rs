@@ -3,7 +3,7 @@
 //! [`collect`] reads all facts about a [`Host`] that a check may use; [`record`] stores them for another
 //! machine. [`snapshot`] describes the host once. [`HostSampler`] reads its counters a few times per second and
 //! returns a [`HostSeries`](landspeed_model::HostSeries). Neither needs privilege and neither fails: what
-//! cannot be read is listed, with the reason, in `unavailable`. [`use_between`] and [`cores_between`] sum up a
+//! cannot be read is listed, with the reason, in `unavailable`. [`cpu_use_between`] and [`cores_between`] sum up a
 //! series over a span.
 #![forbid(unsafe_code)]
 
@@ -23,16 +23,16 @@ mod sysctls;
 mod totals;
 mod usage;
 
-pub use cores::{CoreSite, core_sites};
+pub use cores::{CpuLocation, cpu_locations};
 pub use files::{FileError, Files};
 pub use host::{
     ClockAnswer, DriverAnswer, Host, InterfaceAnswers, KernelAnswers, LinkAnswer, LiveHost, OpenError, QdiscAnswer,
     RecordError, RecordedHost, collect, record,
 };
-pub use moment::{InterfaceMoment, StackMoment, moved_between};
+pub use moment::{InterfaceCounters, StackCounters, series_between};
 pub use sampler::{HostSampler, MIN_SPAN_NS};
 pub use snapshot::{snapshot, snapshot_from};
-pub use usage::{HostUse, cores_between, use_between};
+pub use usage::{HostUse, cores_between, cpu_use_between};
 
 /// Length of one tick of `/proc/stat`: `USER_HZ` is 100 on every architecture this program is built for
 /// (asm-generic/param.h), regardless of the kernel's timer frequency. It limits the resolution of CPU shares.

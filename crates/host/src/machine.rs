@@ -3,19 +3,19 @@
 use landspeed_model::{Governor, HostSnapshot, NumaNode};
 
 use crate::files::Files;
-use crate::host::Look;
+use crate::host::FactReader;
 use crate::parse::{CoreTicks, CpuInfo, core_ticks, cpu_list, field, quoted_value};
-use crate::snapshot::{Unavailable, noted};
+use crate::snapshot::{Unavailable, ok_or_note};
 
 const CPU: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";
 
 /// Reads everything of a snapshot except the network.
 pub(crate) fn read(files: &Files, missing: &mut Unavailable) -> HostSnapshot {
-    let cpuinfo = noted(missing, "cpu_model", files.read("/proc/cpuinfo")).map(|text| CpuInfo::parse(&text));
+    let cpuinfo = ok_or_note(missing, "cpu_model", files.read("/proc/cpuinfo")).map(|text| CpuInfo::parse(&text));
     let kernel = |name: &str, missing: &mut Unavailable| {
         let text = files.word(&format!("/proc/sys/kernel/{name}"));
-        noted(missing, &format!("kernel.{name}"), text).unwrap_or_default()
+        ok_or_note(missing, &format!("kernel.{name}"), text).unwrap_or_default()
     };
     let mut host = HostSnapshot {
         hostname: kernel("hostname", missing),
@@ -27,7 +27,7 @@ pub(crate) fn read(files: &Files, missing: &mut Unavailable) -> HostSnapshot {
         cores_online: cores_online(files, missing),
         numa: numa(files, missing),
         governor: governor(files, missing),
-        smt: noted(missing, "smt", files.word(&format!("{CPU}/smt/control"))),
+        smt: ok_or_note(missing, "smt", files.word(&format!("{CPU}/smt/control"))),
         virtualization: virtualization(files, cpuinfo.as_ref().is_some_and(|info| info.hypervisor)),
         memory_bytes: memory_bytes(files, missing),
         ..HostSnapshot::default()
@@ -45,13 +45,13 @@ fn machine(files: &Files, missing: &mut Unavailable) -> String {
     match files.word("/proc/sys/kernel/arch") {
         Ok(arch) => arch,
         Err(_) if files.is_live() => std::env::consts::ARCH.to_owned(),
-        Err(error) => noted(missing, "machine", Err::<String, _>(error)).unwrap_or_default(),
+        Err(error) => ok_or_note(missing, "machine", Err::<String, _>(error)).unwrap_or_default(),
     }
 }
 
 fn os(files: &Files, missing: &mut Unavailable) -> Option<String> {
     let text = files.read("/etc/os-release").or_else(|_| files.read("/usr/lib/os-release"));
-    let name = noted(missing, "os", text).map(|text| quoted_value(&text, "PRETTY_NAME"));
+    let name = ok_or_note(missing, "os", text).map(|text| quoted_value(&text, "PRETTY_NAME"));
     if name == Some(None) {
         missing.insert("os".into(), "/etc/os-release has no PRETTY_NAME".into());
     }
@@ -63,7 +63,7 @@ fn cores_online(files: &Files, missing: &mut Unavailable) -> u32 {
     {
         return cores;
     }
-    let stat = noted(missing, "cores_online", files.read("/proc/stat")).unwrap_or_default();
+    let stat = ok_or_note(missing, "cores_online", files.read("/proc/stat")).unwrap_or_default();
     let mut cores: Vec<Option<CoreTicks>> = Vec::new();
     core_ticks(&stat, &mut cores);
     cores.iter().flatten().count() as u32
@@ -92,7 +92,7 @@ fn governor(files: &Files, missing: &mut Unavailable) -> Option<Governor> {
     };
     let khz = |name: &str| files.number(&format!("{policy}/{name}")).ok();
     Some(Governor {
-        driver: noted(missing, "governor.driver", files.word(&format!("{policy}/scaling_driver")))
+        driver: ok_or_note(missing, "governor.driver", files.word(&format!("{policy}/scaling_driver")))
             .unwrap_or_default(),
         governor,
         min_khz: khz("scaling_min_freq").or_else(|| khz("cpuinfo_min_freq")),
@@ -101,7 +101,7 @@ fn governor(files: &Files, missing: &mut Unavailable) -> Option<Governor> {
 }
 
 fn memory_bytes(files: &Files, missing: &mut Unavailable) -> u64 {
-    let text = noted(missing, "memory_bytes", files.read("/proc/meminfo"));
+    let text = ok_or_note(missing, "memory_bytes", files.read("/proc/meminfo"));
     let kib = text.map(|text| field(&text, "MemTotal"));
     if kib == Some(None) {
         missing.insert("memory_bytes".into(), "/proc/meminfo has no MemTotal".into());
@@ -111,12 +111,12 @@ fn memory_bytes(files: &Files, missing: &mut Unavailable) -> u64 {
 
 /// Returns the possible paths of a kernel's configuration: the kernel's own (`CONFIG_IKCONFIG_PROC`), then
 /// those of its packages.
-pub(crate) fn configuration_places(release: &str) -> [String; 3] {
+pub(crate) fn configuration_paths(release: &str) -> [String; 3] {
     ["/proc/config.gz".into(), format!("/boot/config-{release}"), format!("/lib/modules/{release}/config")]
 }
 
 fn timer_hz(files: &Files, release: &str, missing: &mut Unavailable) -> Option<u32> {
-    let hz = configuration_places(release)
+    let hz = configuration_paths(release)
         .iter()
         .filter_map(|path| files.read(path).ok())
         .find_map(|text| quoted_value(&text, "CONFIG_HZ")?.parse().ok());
@@ -130,13 +130,13 @@ fn timer_hz(files: &Files, release: &str, missing: &mut Unavailable) -> Option<u
 /// Returns the container and the hypervisor, joined by `+` if there are both; `None` on bare metal, as far as
 /// is known.
 fn virtualization(files: &Files, hypervisor_bit: bool) -> Option<String> {
-    let look = Look(files);
+    let look = FactReader(files);
     let found: Vec<_> = [container(look), hypervisor(look, hypervisor_bit)].into_iter().flatten().collect();
     (!found.is_empty()).then(|| found.join("+"))
 }
 
 /// Detects a container by the marks in systemd's documentation (container interface) and those of the engines.
-pub(crate) fn container(files: Look<'_>) -> Option<String> {
+pub(crate) fn container(files: FactReader<'_>) -> Option<String> {
     // In the initial PID namespace (PROC_PID_INIT_INO, linux/proc_ns.h), marks are left-overs of an image that
     // was booted as a machine.
     if files.link_name("/proc/self/ns/pid").as_deref() == Some("pid:[4026531836]") {
@@ -150,7 +150,7 @@ pub(crate) fn container(files: Look<'_>) -> Option<String> {
 }
 
 /// Detects a hypervisor by the firmware's names and the CPU's hypervisor bit (x86: `bit`).
-pub(crate) fn hypervisor(files: Look<'_>, bit: bool) -> Option<String> {
+pub(crate) fn hypervisor(files: FactReader<'_>, bit: bool) -> Option<String> {
     if let Some(kind) = files.word("/sys/hypervisor/type").ok().filter(|kind| !kind.is_empty()) {
         return Some(kind);
     }

@@ -10,13 +10,13 @@ use crate::snapshot::Unavailable;
 
 /// Qdiscs and standard statistics of an interface.
 #[derive(Debug, Clone)]
-pub struct InterfaceMoment {
+pub struct InterfaceCounters {
     name: String,
     qdiscs: Vec<Qdisc>,
     standard: Vec<u64>,
 }
 
-impl InterfaceMoment {
+impl InterfaceCounters {
     /// Reads the current values, in the network namespace of `netlink`.
     pub fn read(netlink: &mut Netlink, ifindex: u32) -> Result<Self, NetlinkError> {
         let link = netlink.link(LinkId::Index(ifindex))?;
@@ -31,13 +31,13 @@ impl InterfaceMoment {
 
 /// Counters of the network stack of a namespace, over all interfaces.
 #[derive(Debug, Clone)]
-pub struct StackMoment {
+pub struct StackCounters {
     softnet: Vec<SoftnetRow>,
     snmp: Counters,
     conntrack: Option<u64>,
 }
 
-impl StackMoment {
+impl StackCounters {
     /// Reads the current values, in the calling thread's network namespace.
     pub fn read(files: &Files) -> Self {
         let text = |path: &str| files.read(path).unwrap_or_default();
@@ -45,19 +45,19 @@ impl StackMoment {
         softnet_rows(&text("/proc/thread-self/net/softnet_stat"), &mut softnet);
         let mut snmp = Counters::default();
         paired_lines(&text("/proc/thread-self/net/snmp"), &mut snmp);
-        Self { softnet, snmp, conntrack: untracked(&text("/proc/thread-self/net/stat/nf_conntrack")) }
+        Self { softnet, snmp, conntrack: parse_conntrack_drops(&text("/proc/thread-self/net/stat/nf_conntrack")) }
     }
 
     /// Returns the number of packets since `before` that conntrack dropped or could not assign to a connection.
-    pub fn conntrack_since(&self, before: &Self) -> Option<u64> {
+    pub fn conntrack_drops_since(&self, before: &Self) -> Option<u64> {
         Some(self.conntrack?.wrapping_sub(before.conntrack?))
     }
 }
 
 /// Returns the changes between two moments, as a series without samples over time.
-pub fn moved_between(
-    stack: Option<(&StackMoment, &StackMoment)>,
-    interface: Option<(&InterfaceMoment, &InterfaceMoment)>,
+pub fn series_between(
+    stack: Option<(&StackCounters, &StackCounters)>,
+    interface: Option<(&InterfaceCounters, &InterfaceCounters)>,
 ) -> HostSeries {
     let mut series = HostSeries::default();
     if let Some((before, now)) = stack {
@@ -87,7 +87,7 @@ fn add(sum: &mut SoftnetDelta, row: &SoftnetDelta) {
 
 /// Parses the sum of `drop`, `early_drop`, `insert_failed` and `invalid` over all cores: a header, then a row
 /// of hexadecimal numbers for each core.
-fn untracked(text: &str) -> Option<u64> {
+fn parse_conntrack_drops(text: &str) -> Option<u64> {
     const WANTED: [&str; 4] = ["drop", "early_drop", "insert_failed", "invalid"];
     let mut lines = text.lines();
     let header: Vec<&str> = lines.next()?.split_ascii_whitespace().collect();
@@ -110,8 +110,8 @@ mod tests {
         let text = "entries  clashres found new invalid ignore delete chainlength insert insert_failed drop early_drop\n\
                     00000003 00000000 00 00 00000010 0 0 0 0 00000001 00000002 00000004\n\
                     00000003 00000000 00 00 00000001 0 0 0 0 0 0 0\n";
-        assert_eq!(untracked(text), Some(0x10 + 1 + 2 + 4 + 1));
-        assert_eq!((untracked(""), untracked("a b\n1 2\n")), (None, None));
-        assert_eq!(untracked("drop\nzz\n\n"), Some(0));
+        assert_eq!(parse_conntrack_drops(text), Some(0x10 + 1 + 2 + 4 + 1));
+        assert_eq!((parse_conntrack_drops(""), parse_conntrack_drops("a b\n1 2\n")), (None, None));
+        assert_eq!(parse_conntrack_drops("drop\nzz\n\n"), Some(0));
     }
 }

@@ -9,7 +9,7 @@ use landspeed_netlink::{Link, LinkId, Netlink, NetlinkError, Qdisc};
 
 use crate::files::Files;
 use crate::parse::default_route_interface;
-use crate::snapshot::{Unavailable, noted};
+use crate::snapshot::{Unavailable, ok_or_note};
 
 /// Offloads that affect throughput. The kernel has some sixty; the others are protocol details.
 const OFFLOADS: &[&str] = &[
@@ -54,7 +54,7 @@ pub(crate) fn read(files: &Files, peer: Option<SocketAddr>, missing: &mut Unavai
             Ok((netlink, link))
         }) {
             Ok((mut netlink, link)) => {
-                take_link(&mut nic, &link, missing);
+                set_link_fields(&mut nic, &link, missing);
                 nic.qdiscs = match netlink.qdiscs(link.index) {
                     Ok(qdiscs) => kinds(&qdiscs),
                     Err(error) => {
@@ -63,7 +63,7 @@ pub(crate) fn read(files: &Files, peer: Option<SocketAddr>, missing: &mut Unavai
                     }
                 };
                 address = link.address;
-                ask_driver(&mut nic, missing);
+                set_driver_fields(&mut nic, missing);
             }
             Err(error) => {
                 missing.insert("nic.netlink".into(), error.to_string());
@@ -74,13 +74,13 @@ pub(crate) fn read(files: &Files, peer: Option<SocketAddr>, missing: &mut Unavai
     }
     if nic.name.is_empty() {
         let route = files.read("/proc/thread-self/net/route").or_else(|_| files.read("/proc/net/route"));
-        let name = noted(missing, "nic", route).map(|text| default_route_interface(&text));
+        let name = ok_or_note(missing, "nic", route).map(|text| default_route_interface(&text));
         if name == Some(None) {
             missing.insert("nic".into(), "no default route".into());
         }
         nic.name = name.flatten()?;
     }
-    take_files(&mut nic, files, &address, missing);
+    set_sysfs_fields(&mut nic, files, &address, missing);
     Some(nic)
 }
 
@@ -101,7 +101,7 @@ fn link_towards(netlink: &mut Netlink, peer: Option<SocketAddr>) -> Result<Link,
     }
 }
 
-fn take_link(nic: &mut NicSnapshot, link: &Link, missing: &mut Unavailable) {
+fn set_link_fields(nic: &mut NicSnapshot, link: &Link, missing: &mut Unavailable) {
     nic.name.clone_from(&link.name);
     nic.ifindex = link.index;
     nic.mtu_bytes = link.mtu_bytes;
@@ -126,8 +126,8 @@ fn kinds(qdiscs: &[Qdisc]) -> Vec<String> {
     kinds
 }
 
-fn ask_driver(nic: &mut NicSnapshot, missing: &mut Unavailable) {
-    let Some(mut ethtool) = noted(missing, "nic.ethtool", Ethtool::new(&nic.name)) else { return };
+fn set_driver_fields(nic: &mut NicSnapshot, missing: &mut Unavailable) {
+    let Some(mut ethtool) = ok_or_note(missing, "nic.ethtool", Ethtool::new(&nic.name)) else { return };
     let mut answer = |what: &str, why: &dyn std::fmt::Display| {
         missing.insert(format!("nic.{what}"), why.to_string());
     };
@@ -182,7 +182,7 @@ pub(crate) fn sysfs_directory(files: &Files, name: &str, index: u32, address: &[
 }
 
 /// Adds values that only sysfs has, and those that the kernel could not be queried for.
-fn take_files(nic: &mut NicSnapshot, files: &Files, address: &[u8], missing: &mut Unavailable) {
+fn set_sysfs_fields(nic: &mut NicSnapshot, files: &Files, address: &[u8], missing: &mut Unavailable) {
     let Some(directory) = sysfs_directory(files, &nic.name, nic.ifindex, address) else {
         let why = format!("/sys/class/net/{} is not this interface (another network namespace)", nic.name);
         missing.insert("nic.sysfs".into(), why);

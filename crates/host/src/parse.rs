@@ -16,12 +16,13 @@ mod text;
 pub(crate) use cores::{CoreTicks, core_ticks};
 pub(crate) use counters::{Counters, named_values, paired_lines, pressure_total_us, tcp_memory_pages};
 pub(crate) use interrupts::{InterruptRow, interrupt_rows};
-pub(crate) use pci::{DeviceControl, NoControl, device_control};
+pub(crate) use pci::{ControlError, DeviceControl, device_control};
 pub(crate) use per_core::{CoreRow, CoreTable, core_table};
 pub(crate) use softnet::{SoftnetRow, softnet_rows};
 pub(crate) use sysctl_file::sysctl_assignments;
 pub(crate) use text::{
-    CpuInfo, cpu_list, default_route_interface, field, field_of_words, list_numbers, quoted_value, squeeze,
+    CpuInfo, collapse_whitespace, cpu_list, default_route_interface, field, field_of_words, list_numbers,
+    quoted_value,
 };
 
 #[cfg(test)]

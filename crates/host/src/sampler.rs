@@ -3,10 +3,10 @@
 use landspeed_model::{HostSeries, SoftnetDelta};
 use landspeed_sys::clock::thread_cpu_ns;
 
-use crate::counters::Before;
-use crate::files::{Files, Kept};
+use crate::counters::InitialReadings;
+use crate::files::{Files, KeptFile};
 use crate::parse::{CoreTicks, CpuInfo, SoftnetRow, core_ticks, softnet_rows};
-use crate::snapshot::{Unavailable, noted};
+use crate::snapshot::{Unavailable, ok_or_note};
 use crate::spans::{Span, Spans, add};
 use crate::totals::{Nic, Totals};
 
@@ -24,16 +24,16 @@ const FREQUENCY_PERIOD_NS: u64 = 1_000_000_000;
 pub struct HostSampler {
     files: Files,
     missing: Unavailable,
-    before: Before,
+    before: InitialReadings,
     totals: Totals,
-    stat: Option<Kept>,
-    softnet: Option<Kept>,
+    stat: Option<KeptFile>,
+    softnet: Option<KeptFile>,
     buffer: Vec<u8>,
     /// Last readings, and spare buffers for the next ones.
     cores: Vec<Option<CoreTicks>>,
-    cores_spare: Vec<Option<CoreTicks>>,
+    cores_buffer: Vec<Option<CoreTicks>>,
     rows: Vec<SoftnetRow>,
-    rows_spare: Vec<SoftnetRow>,
+    rows_buffer: Vec<SoftnetRow>,
     /// Change of each row since the first reading.
     moved: Vec<SoftnetDelta>,
     last_ns: u64,
@@ -55,15 +55,16 @@ impl HostSampler {
     pub fn from_files(files: &Files, nic: Option<&str>, now_ns: u64) -> Self {
         let started_ns = thread_cpu_ns();
         let mut missing = Unavailable::new();
-        let before = Before::read(files, nic, &mut missing);
+        let before = InitialReadings::read(files, nic, &mut missing);
         // A recorded tree has the interface's files, but no kernel to get its index from.
         let known = before.interface().or_else(|| (!files.is_live()).then_some((0, &[])));
         let nic = nic.zip(known).map(|(name, (index, address))| Nic { name, index, address });
         let totals = Totals::read(files, nic.as_ref(), now_ns, &mut missing);
-        let stat = noted(&mut missing, "cores", files.keep("/proc/stat"));
-        let softnet =
-            files.keep("/proc/thread-self/net/softnet_stat").or_else(|_| files.keep("/proc/net/softnet_stat"));
-        let softnet = noted(&mut missing, "softnet", softnet);
+        let stat = ok_or_note(&mut missing, "cores", files.open_kept("/proc/stat"));
+        let softnet = files
+            .open_kept("/proc/thread-self/net/softnet_stat")
+            .or_else(|_| files.open_kept("/proc/net/softnet_stat"));
+        let softnet = ok_or_note(&mut missing, "softnet", softnet);
         let mut sampler = Self {
             files: files.clone(),
             missing,
@@ -73,9 +74,9 @@ impl HostSampler {
             softnet,
             buffer: Vec::new(),
             cores: Vec::new(),
-            cores_spare: Vec::new(),
+            cores_buffer: Vec::new(),
             rows: Vec::new(),
-            rows_spare: Vec::new(),
+            rows_buffer: Vec::new(),
             moved: Vec::new(),
             last_ns: now_ns,
             frequency_ns: None,
@@ -157,7 +158,7 @@ impl HostSampler {
             self.missing.insert("cores".into(), error.to_string());
             return Vec::new();
         }
-        core_ticks(&String::from_utf8_lossy(&self.buffer), &mut self.cores_spare);
+        core_ticks(&String::from_utf8_lossy(&self.buffer), &mut self.cores_buffer);
         let mut back = 0;
         let passed = |(core, now): (usize, &Option<CoreTicks>)| {
             let before = self.cores.get(core).copied().flatten()?;
@@ -165,9 +166,9 @@ impl HostSampler {
             back += u64::from(went_back);
             Some(passed)
         };
-        let passed = self.cores_spare.iter().enumerate().map(passed).collect();
+        let passed = self.cores_buffer.iter().enumerate().map(passed).collect();
         self.went_back += back;
-        std::mem::swap(&mut self.cores, &mut self.cores_spare);
+        std::mem::swap(&mut self.cores, &mut self.cores_buffer);
         passed
     }
 
@@ -181,8 +182,8 @@ impl HostSampler {
             self.missing.insert("softnet".into(), error.to_string());
             return sum;
         }
-        softnet_rows(&String::from_utf8_lossy(&self.buffer), &mut self.rows_spare);
-        for row in &self.rows_spare {
+        softnet_rows(&String::from_utf8_lossy(&self.buffer), &mut self.rows_buffer);
+        for row in &self.rows_buffer {
             let Some(at) = self.rows.iter().position(|before| before.core == row.core) else {
                 self.rows.push(*row);
                 self.moved.push(SoftnetDelta::default());

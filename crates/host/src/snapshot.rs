@@ -12,7 +12,7 @@ use crate::{machine, nic, sysctls};
 pub(crate) type Unavailable = BTreeMap<String, String>;
 
 /// Returns the value, or notes why it is unavailable.
-pub(crate) fn noted<T, E: std::fmt::Display>(
+pub(crate) fn ok_or_note<T, E: std::fmt::Display>(
     missing: &mut Unavailable,
     what: &str,
     outcome: Result<T, E>,

@@ -22,14 +22,14 @@ pub(crate) struct Span {
 
 impl Span {
     /// Merges the `next` span into this one: ticks and packets are added, so that only time resolution is lost.
-    fn absorb(&mut self, next: Self) {
+    fn merge(&mut self, next: Self) {
         self.end_ns = next.end_ns;
         if self.cores.len() < next.cores.len() {
             self.cores.resize(next.cores.len(), None);
         }
         for (mine, theirs) in self.cores.iter_mut().zip(next.cores) {
             *mine = match (*mine, theirs) {
-                (Some(a), Some(b)) => Some(a.plus(b)),
+                (Some(a), Some(b)) => Some(a.sum_with(b)),
                 (one, other) => one.or(other),
             };
         }
@@ -56,24 +56,24 @@ impl Span {
 pub(crate) struct Spans {
     spans: Vec<Span>,
     /// Readings per span: 1, 2, 4 …
-    grain: u32,
+    readings_per_span: u32,
     /// Readings in the last span so far.
     filled: u32,
 }
 
 impl Spans {
     pub(crate) fn push(&mut self, span: Span) {
-        let grain = self.grain.max(1);
+        let readings_per_span = self.readings_per_span.max(1);
         match self.spans.last_mut() {
-            Some(last) if self.filled < grain => {
-                last.absorb(span);
+            Some(last) if self.filled < readings_per_span => {
+                last.merge(span);
                 self.filled += 1;
             }
             _ => {
                 let limit = (MAX_CELLS / span.cores.len().max(1)).clamp(MIN_SPANS, MAX_SPANS);
                 if self.spans.len() >= limit {
                     self.halve();
-                    self.grain = grain.saturating_mul(2);
+                    self.readings_per_span = readings_per_span.saturating_mul(2);
                 }
                 self.spans.push(span);
                 self.filled = 1;
@@ -84,7 +84,7 @@ impl Spans {
     /// Adds a span that is too short on its own to the last one.
     pub(crate) fn extend_last(&mut self, span: Span) {
         match self.spans.last_mut() {
-            Some(last) => last.absorb(span),
+            Some(last) => last.merge(span),
             None => self.spans.push(span),
         }
     }
@@ -97,7 +97,7 @@ impl Spans {
         let mut joined: Vec<Span> = Vec::with_capacity(self.spans.len());
         for (number, span) in self.spans.drain(..).enumerate() {
             match joined.last_mut() {
-                Some(last) if number % 2 == 1 => last.absorb(span),
+                Some(last) if number % 2 == 1 => last.merge(span),
                 _ => joined.push(span),
             }
         }
@@ -120,26 +120,26 @@ mod tests {
 
     #[test]
     fn a_day_of_readings_stays_small_and_loses_no_tick() {
-        const READINGS: u64 = 864_000;
+        const READING_COUNT: u64 = 864_000;
         let mut spans = Spans::default();
-        for n in 0..READINGS {
+        for n in 0..READING_COUNT {
             let cores = vec![Some(CoreTicks { user: 3, idle: 7, ..CoreTicks::default() }); 2];
             let softnet = SoftnetDelta { processed: 5, ..SoftnetDelta::default() };
             spans.push(Span { start_ns: n, end_ns: n + 1, cores, mhz: Vec::new(), softnet });
         }
         assert!(spans.spans.len() <= MAX_SPANS && spans.spans.len() >= MAX_SPANS / 2, "{}", spans.spans.len());
         let users: u64 = spans.spans.iter().filter_map(|s| s.cores[1]).map(|ticks| ticks.user).sum();
-        assert_eq!(users, 3 * READINGS);
-        assert_eq!(spans.spans.iter().map(|s| s.softnet.processed).sum::<u64>(), 5 * READINGS);
+        assert_eq!(users, 3 * READING_COUNT);
+        assert_eq!(spans.spans.iter().map(|s| s.softnet.processed).sum::<u64>(), 5 * READING_COUNT);
         assert!(spans.spans.windows(2).all(|pair| pair[0].end_ns == pair[1].start_ns), "no gap, no overlap");
-        assert_eq!((spans.spans[0].start_ns, spans.spans.last().map(|s| s.end_ns)), (0, Some(READINGS)));
+        assert_eq!((spans.spans[0].start_ns, spans.spans.last().map(|s| s.end_ns)), (0, Some(READING_COUNT)));
     }
 
     #[test]
     fn a_core_offline_for_part_of_a_span_counts_partly() {
         let ticks = Some(CoreTicks { user: 1, ..CoreTicks::default() });
         let mut span = Span { cores: vec![None, ticks], ..Span::default() };
-        span.absorb(Span { cores: vec![ticks, ticks, ticks], ..Span::default() });
-        assert_eq!(span.cores, [ticks, ticks.map(|t| t.plus(t)), ticks]);
+        span.merge(Span { cores: vec![ticks, ticks, ticks], ..Span::default() });
+        assert_eq!(span.cores, [ticks, ticks.map(|t| t.sum_with(t)), ticks]);
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use landspeed_model::Fact;
 
 use crate::files::Files;
-use crate::host::Look;
-use crate::parse::squeeze;
+use crate::host::FactReader;
+use crate::parse::collapse_whitespace;
 
 /// Names below `net.`; those that a kernel or a namespace does not have are omitted.
 const NAMES: &[&str] = &[
@@ -83,13 +83,13 @@ const NAMES: &[&str] = &[
 pub(crate) fn read(files: &Files) -> BTreeMap<String, String> {
     let one = |name: &&str| {
         let text = files.read(&format!("/proc/sys/net/{}", name.replace('.', "/"))).ok()?;
-        Some((format!("net.{name}"), squeeze(&text)))
+        Some((format!("net.{name}"), collapse_whitespace(&text)))
     };
     NAMES.iter().filter_map(one).collect()
 }
 
 /// Further sysctls that checks use, with their full names.
-const MORE: &[&str] = &[
+const ADDITIONAL_NAMES: &[&str] = &[
     "kernel.numa_balancing",
     "kernel.timer_migration",
     "net.bridge.bridge-nf-call-iptables",
@@ -164,18 +164,19 @@ const PER_INTERFACE: &[&str] = &["arp_announce", "arp_filter", "arp_ignore", "rp
 
 /// Reads all of them as facts, by full name. Those of the scheduler (`kernel.sched_*`) are included only if
 /// they exist: most moved to debugfs in 5.13.
-pub(crate) fn facts(look: Look<'_>, interfaces: &[&str]) -> BTreeMap<String, Fact<String>> {
+pub(crate) fn facts(look: FactReader<'_>, interfaces: &[&str]) -> BTreeMap<String, Fact<String>> {
     let first = look.exists("/proc/sys/net/core/netdev_max_backlog");
     let one = |name: String, path: String| {
         let fact = match look.fact(&format!("/proc/sys/{path}")) {
-            Fact::Known(text) => Fact::Known(squeeze(&text)),
+            Fact::Known(text) => Fact::Known(collapse_whitespace(&text)),
             Fact::Absent(_) if first => Fact::Absent(format!("this kernel has no {name}")),
             Fact::Absent(_) => Fact::Absent(format!("this kernel or this network namespace has no {name}")),
             Fact::Unknown(why) => Fact::Unknown(why),
         };
         (name, fact)
     };
-    let fixed = NAMES.iter().map(|name| format!("net.{name}")).chain(MORE.iter().map(|name| (*name).to_owned()));
+    let fixed =
+        NAMES.iter().map(|name| format!("net.{name}")).chain(ADDITIONAL_NAMES.iter().map(|name| (*name).to_owned()));
     let mut facts: BTreeMap<_, _> = fixed.map(|name| one(name.clone(), name.replace('.', "/"))).collect();
     for interface in ["all", "default"].iter().chain(interfaces) {
         for name in PER_INTERFACE {

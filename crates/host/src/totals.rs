@@ -11,7 +11,7 @@ use landspeed_model::{CoreTotals, HostSeries, IdleStateDelta, InterruptDelta, Nu
 use crate::files::{FileError, Files};
 use crate::nic::sysfs_directory;
 use crate::parse::{CoreRow, CoreTable, Counters, core_table, named_values};
-use crate::snapshot::{Unavailable, noted};
+use crate::snapshot::{Unavailable, ok_or_note};
 
 const CPU: &str = "/sys/devices/system/cpu";
 const NODE: &str = "/sys/devices/system/node";
@@ -32,8 +32,8 @@ pub(crate) struct Totals {
     files: Files,
     start_ns: u64,
     read_ns: u64,
-    interrupts: Option<Counted>,
-    softirqs: Option<Counted>,
+    interrupts: Option<PerCoreFile>,
+    softirqs: Option<PerCoreFile>,
     idle: Vec<IdleReading>,
     numa: BTreeMap<u32, Counters>,
     lines: NicLines,
@@ -44,11 +44,11 @@ pub(crate) struct Totals {
 
 /// The last reading of a file with a column for each core.
 #[derive(Debug)]
-struct Counted {
+struct PerCoreFile {
     path: &'static str,
     last: CoreTable,
     /// Cores in every reading: for these, no change means zero.
-    always: Vec<u32>,
+    always_online: Vec<u32>,
 }
 
 /// Counters of one idle state of one core since boot.
@@ -86,8 +86,8 @@ impl Totals {
             files: files.clone(),
             start_ns: now_ns,
             read_ns: now_ns,
-            interrupts: noted(missing, "interrupts", Counted::open(files, "/proc/interrupts")),
-            softirqs: noted(missing, "softirqs", Counted::open(files, "/proc/softirqs")),
+            interrupts: ok_or_note(missing, "interrupts", PerCoreFile::open(files, "/proc/interrupts")),
+            softirqs: ok_or_note(missing, "softirqs", PerCoreFile::open(files, "/proc/softirqs")),
             idle,
             numa,
             lines,
@@ -110,10 +110,10 @@ impl Totals {
     /// which are read elsewhere.
     pub(crate) fn finish(mut self, now_ns: u64, softnet: &[(u32, SoftnetDelta)], series: &mut HostSeries) {
         let missing = &mut series.unavailable;
-        if noted(missing, "interrupts", self.count_interrupts()).is_none() {
+        if ok_or_note(missing, "interrupts", self.count_interrupts()).is_none() {
             (self.interrupts, self.nic) = (None, BTreeMap::new());
         }
-        if noted(missing, "softirqs", self.count_softirqs()).is_none() {
+        if ok_or_note(missing, "softirqs", self.count_softirqs()).is_none() {
             self.softirqs = None;
         }
         if self.reset > 0 {
@@ -126,8 +126,8 @@ impl Totals {
             }
         }
         self.count_idle(now_ns.saturating_sub(self.start_ns));
-        let counted = |file: &Option<Counted>, core: u32, moved: Option<u64>| {
-            file.as_ref().filter(|file| file.always.contains(&core)).map(|_| moved.unwrap_or(0))
+        let counted = |file: &Option<PerCoreFile>, core: u32, moved: Option<u64>| {
+            file.as_ref().filter(|file| file.always_online.contains(&core)).map(|_| moved.unwrap_or(0))
         };
         for (core, totals) in &mut self.cores {
             totals.interrupts = counted(&self.interrupts, *core, totals.interrupts);
@@ -227,16 +227,16 @@ fn core_of(cores: &mut BTreeMap<u32, CoreTotals>, core: u32) -> &mut CoreTotals 
     cores.entry(core).or_insert_with(|| CoreTotals { core, ..CoreTotals::default() })
 }
 
-impl Counted {
+impl PerCoreFile {
     fn open(files: &Files, path: &'static str) -> Result<Self, FileError> {
         let last = table(files, path)?;
-        Ok(Self { path, always: last.cores.clone(), last })
+        Ok(Self { path, always_online: last.cores.clone(), last })
     }
 
     /// Reads the file again. Returns how many counters were reset.
     fn advance(&mut self, files: &Files, add: impl FnMut(&CoreRow, u32, u64)) -> Result<u64, FileError> {
         let now = table(files, self.path)?;
-        self.always.retain(|core| now.cores.contains(core));
+        self.always_online.retain(|core| now.cores.contains(core));
         let reset = now.since(&self.last, add);
         self.last = now;
         Ok(reset)
@@ -258,7 +258,7 @@ fn idle_directory(core: u32, state: u32) -> String {
 
 /// Returns the numbers N of the directory's names `prefixN`, in order.
 fn numbered(files: &Files, directory: &str, prefix: &str) -> Vec<u32> {
-    let names = files.names_like(directory, prefix).unwrap_or_default();
+    let names = files.names_with_prefix(directory, prefix).unwrap_or_default();
     let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.strip_prefix(prefix)?.parse().ok()).collect();
     numbers.sort_unstable();
     numbers
@@ -300,7 +300,7 @@ impl NicLines {
         let directory = sysfs_directory(files, nic.name, nic.index, nic.address);
         // A virtio device's lines are those of the PCI device it sits on.
         let numbers = directory.into_iter().flat_map(|directory| {
-            let of = |device: &str| files.names_like(&format!("{directory}/{device}/msi_irqs"), "");
+            let of = |device: &str| files.names_with_prefix(&format!("{directory}/{device}/msi_irqs"), "");
             of("device").or_else(|_| of("device/..")).unwrap_or_default()
         });
         Self { name: nic.name.to_owned(), numbers: numbers.collect() }

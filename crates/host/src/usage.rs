@@ -45,7 +45,7 @@ pub fn cores_between(series: &HostSeries, start_ns: i64, end_ns: i64) -> Vec<Opt
 }
 
 /// Returns the CPU time between two times of the series' timeline; `None` if no sample overlaps them.
-pub fn use_between(series: &HostSeries, start_ns: i64, end_ns: i64) -> Option<HostUse> {
+pub fn cpu_use_between(series: &HostSeries, start_ns: i64, end_ns: i64) -> Option<HostUse> {
     let mut spent = HostUse::default();
     let mut core_s = 0.0;
     for (sample, inside_ns) in overlapping(series, start_ns, end_ns) {
@@ -102,7 +102,7 @@ mod tests {
 
     const S: i64 = 1_000_000_000;
 
-    fn use_of(user: f32, softirq: f32, steal: f32) -> CoreUse {
+    fn core_use(user: f32, softirq: f32, steal: f32) -> CoreUse {
         let idle = 1.0 - user - softirq - steal;
         CoreUse { user, softirq, steal, idle, ..CoreUse::default() }
     }
@@ -115,12 +115,12 @@ mod tests {
     fn partial_samples_count_in_proportion_and_steal_is_not_work() {
         let series = HostSeries {
             samples: vec![
-                sample(-S, S, &[Some(use_of(1.0, 0.0, 0.0)), None]),
-                sample(S, 2 * S, &[Some(use_of(0.0, 0.5, 0.0)), Some(use_of(0.0, 0.0, 1.0))]),
+                sample(-S, S, &[Some(core_use(1.0, 0.0, 0.0)), None]),
+                sample(S, 2 * S, &[Some(core_use(0.0, 0.5, 0.0)), Some(core_use(0.0, 0.0, 1.0))]),
             ],
             ..HostSeries::default()
         };
-        let spent = use_between(&series, 0, 2 * S).expect("covered");
+        let spent = cpu_use_between(&series, 0, 2 * S).expect("covered");
         assert!((spent.cpu_s - 1.5).abs() < 1e-6, "{spent:?}");
         assert!((spent.softirq_s - 0.5).abs() < 1e-6 && (spent.steal_s - 1.0).abs() < 1e-6);
         assert!((spent.steal - 1.0 / 3.0).abs() < 1e-6);
@@ -135,9 +135,9 @@ mod tests {
     fn spans_without_samples_or_ticks_have_no_result() {
         let series =
             HostSeries { samples: vec![sample(0, S, &[Some(CoreUse::default()), None])], ..HostSeries::default() };
-        assert_eq!(use_between(&series, 0, S), None);
-        assert_eq!(use_between(&series, 5 * S, 6 * S), None);
-        assert_eq!(use_between(&series, S, 0), None);
+        assert_eq!(cpu_use_between(&series, 0, S), None);
+        assert_eq!(cpu_use_between(&series, 5 * S, 6 * S), None);
+        assert_eq!(cpu_use_between(&series, S, 0), None);
         assert_eq!(cores_between(&series, 0, S), [None, None]);
     }
 }

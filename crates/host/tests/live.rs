@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::process::Command;
 
-use landspeed_host::{HostSampler, LiveHost, MIN_SPAN_NS, collect, cores_between, snapshot, use_between};
+use landspeed_host::{HostSampler, LiveHost, MIN_SPAN_NS, collect, cores_between, cpu_use_between, snapshot};
 use landspeed_model::Fact;
 use landspeed_sys::clock::{monotonic_ns, sleep_until, thread_cpu_ns};
 use landspeed_sys::netns;
@@ -42,7 +42,7 @@ fn work_of_this_thread_is_attributed_to_a_core() {
     }
     let now_ns = monotonic_ns();
     let series = sampler.finish(now_ns, t0_ns);
-    let spent = use_between(&series, 0, (now_ns - t0_ns) as i64).expect("covered");
+    let spent = cpu_use_between(&series, 0, (now_ns - t0_ns) as i64).expect("covered");
     // CPU time is charged per tick: of 300 ms a few ticks may be missed.
     assert!(spent.cpu_s > 0.2, "{spent:?}");
     assert_eq!(spent.covered_ns, now_ns - t0_ns, "spans have no gaps");
@@ -55,7 +55,7 @@ fn work_of_this_thread_is_attributed_to_a_core() {
 
 #[test]
 fn only_qdisc_drops_during_a_test_are_reported() {
-    let outcome = netns::in_new(|| {
+    let outcome = netns::run_in_new_namespace(|| {
         run("ip link add a0 type veth peer name b0")?;
         run("ip link set a0 addrgenmode none")?;
         run("ip link set a0 up")?;
@@ -103,7 +103,7 @@ fn only_qdisc_drops_during_a_test_are_reported() {
 #[test]
 fn same_named_interfaces_of_other_namespaces_are_distinct() {
     let Some(outer) = snapshot(None).nic else { skip!("no default route on this host") };
-    let outcome = netns::in_new(|| {
+    let outcome = netns::run_in_new_namespace(|| {
         run(&format!("ip link add {} index {} type veth peer name b0", outer.name, outer.ifindex))?;
         run(&format!("ip link set {} up", outer.name))?;
         run("ip link set b0 up")?;
@@ -121,7 +121,7 @@ fn same_named_interfaces_of_other_namespaces_are_distinct() {
 
 #[test]
 fn interfaces_of_a_namespace_have_queues_ports_and_addresses() {
-    let outcome = netns::in_new(|| {
+    let outcome = netns::run_in_new_namespace(|| {
         run("ip link add a0 numtxqueues 4 numrxqueues 4 type veth peer name b0 numtxqueues 4 numrxqueues 4")?;
         run("ip link set a0 addrgenmode none")?;
         run("ip link set a0 mtu 9000 up")?;

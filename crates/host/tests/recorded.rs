@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use landspeed_host::{Files, HostSampler, TICK_NS, snapshot_from, use_between};
+use landspeed_host::{Files, HostSampler, TICK_NS, cpu_use_between, snapshot_from};
 use landspeed_model::HostSeries;
 
 /// Damages the content of a file.
@@ -284,7 +284,7 @@ fn differences_and_core_numbers_are_correct_with_one_offline() {
     assert_eq!(moved, [("Tcp.CurrEstab", -2), ("Tcp.RetransSegs", 2), ("TcpExt.TCPMemoryPressures", 3)]);
     let ratio = series.tcp_mem_used_ratio.expect("sockstat and tcp_mem");
     assert!((ratio - 600_000.0 / 4_108_637.0).abs() < 1e-9);
-    let spent = use_between(&series, 0, STEP_NS as i64).expect("covered");
+    let spent = cpu_use_between(&series, 0, STEP_NS as i64).expect("covered");
     assert_eq!(spent.busiest_core.map(|(core, _)| core), Some(8));
     assert!((spent.cpu_s - 0.08).abs() < 1e-6, "{spent:?}");
 }

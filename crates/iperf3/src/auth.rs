@@ -47,12 +47,12 @@ mod rsa {
 pub const DEFAULT_SKEW_S: u64 = 10;
 /// Maximum number of stored tokens; only an attack produces more in one window, and then the oldest are
 /// discarded.
-const MOST_SEEN: usize = 65_536;
+const MAX_TOKENS: usize = 65_536;
 /// Maximum length of a token in Base64, bytes: enough for a key of 16,384 bits.
-const MOST_TOKEN: usize = 4096;
+const MAX_TOKEN_BYTES: usize = 4096;
 const SECOND_NS: u64 = 1_000_000_000;
 /// Maximum size of the user file, bytes.
-const MOST_USERS: u64 = 16 << 20;
+const MAX_USER_FILE_BYTES: u64 = 16 << 20;
 
 /// Reason why a key cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -157,11 +157,11 @@ impl Users {
     /// # Errors
     /// The reason, for the server's log only.
     pub fn check(&self, token: &str) -> Result<String, String> {
-        let hidden = (token.len() <= MOST_TOKEN).then(|| STANDARD.decode(token.trim()).ok()).flatten();
+        let hidden = (token.len() <= MAX_TOKEN_BYTES).then(|| STANDARD.decode(token.trim()).ok()).flatten();
         let hidden = hidden.ok_or("the token is malformed")?;
         let plain = self.0.key.decrypt(&hidden, self.0.pkcs1).ok_or("the token is not for this server's key")?;
         let plain = String::from_utf8(plain).map_err(|_| "the token is not text")?;
-        let said = Said::read(&plain).ok_or("the token does not say who, with what password, when")?;
+        let said = TokenContents::read(&plain).ok_or("the token does not say who, with what password, when")?;
         if said.time_s <= self.0.opened_s {
             return Err(format!("the token is {} s older than this server", self.0.opened_s + 1 - said.time_s));
         }
@@ -180,7 +180,7 @@ impl Users {
         if !bool::from(digest.as_slice().ct_eq(&expected)) {
             return Err(format!("{} may not test", landspeed_flow::control::printable(said.user, 40)));
         }
-        if !self.first_time(said.time_s, Sha256::digest(&hidden).into(), now_s) {
+        if !self.insert_token(said.time_s, Sha256::digest(&hidden).into(), now_s) {
             return Err("the token has been used already".to_owned());
         }
         Ok(landspeed_flow::control::printable(said.user, 40))
@@ -188,13 +188,13 @@ impl Users {
 
     /// Stores the encrypted token; returns whether it is new. Two tokens of the same user and second differ in
     /// their padding; an eavesdropper cannot pad one again.
-    fn first_time(&self, time_s: u64, digest: [u8; 32], now_s: u64) -> bool {
+    fn insert_token(&self, time_s: u64, digest: [u8; 32], now_s: u64) -> bool {
         let mut seen = self.0.seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.retain(|(time, _)| time + 2 * self.0.skew_s + 1 >= now_s);
         if seen.iter().any(|entry| *entry == (time_s, digest)) {
             return false;
         }
-        if seen.len() >= MOST_SEEN {
+        if seen.len() >= MAX_TOKENS {
             seen.pop_front();
         }
         seen.push_back((time_s, digest));
@@ -207,7 +207,7 @@ fn read_users(path: &Path, policy: Policy) -> Result<String, TrustError> {
     const WHAT: &str = "user file";
     let mut text = String::new();
     let file = trust::open(path, WHAT, Content::Public, &[], policy)?;
-    file.take(MOST_USERS).read_to_string(&mut text).map_err(|cause| TrustError::Io {
+    file.take(MAX_USER_FILE_BYTES).read_to_string(&mut text).map_err(|cause| TrustError::Io {
         operation: "read",
         what: WHAT,
         path: path.to_owned(),
@@ -217,13 +217,13 @@ fn read_users(path: &Path, policy: Policy) -> Result<String, TrustError> {
 }
 
 /// Contents of a decrypted token.
-struct Said<'a> {
+struct TokenContents<'a> {
     user: &'a str,
     password: &'a str,
     time_s: u64,
 }
 
-impl<'a> Said<'a> {
+impl<'a> TokenContents<'a> {
     fn read(text: &'a str) -> Option<Self> {
         let (user, rest) = text.strip_prefix("user: ")?.split_once('\n')?;
         let (password, rest) = rest.strip_prefix("pwd:  ")?.split_once('\n')?;

@@ -11,7 +11,7 @@ use landspeed_model::{
     Direction, Parameters, PhaseName, Protocol, RunDocument, Sample, Status, Stream, StreamEnd, TcpInfo,
 };
 
-use crate::Moments;
+use crate::ReportTimes;
 use crate::document::{
     Connected, Cpu, Document, End, EndStream, HostPort, Interval, Row, Start, TestStart, Timestamp,
 };
@@ -34,11 +34,11 @@ pub const RELEASE: &str = "3.22";
 
 /// Converts a whole run.
 pub fn document(run: &RunDocument, options: &ReportOptions) -> Document {
-    remainder(run, options, &Reported::default())
+    remaining_document(run, options, &Reported::default())
 }
 
 /// Converts a run without the intervals that were already reported.
-pub fn remainder(run: &RunDocument, options: &ReportOptions, reported: &Reported) -> Document {
+pub fn remaining_document(run: &RunDocument, options: &ReportOptions, reported: &Reported) -> Document {
     let p = run.effective.as_ref().unwrap_or(&run.requested);
     let test = Test::new(run, p, options, reported);
     let (output_json, output_text) = match run.iperf3.as_ref().and_then(|end| end.output.clone()) {
@@ -62,7 +62,7 @@ pub fn remainder(run: &RunDocument, options: &ReportOptions, reported: &Reported
 pub fn interval(opened: &RunDocument, reported: &mut Reported, due_ns: u64, streams: &[(u32, Sample)]) -> Interval {
     let p = opened.effective.as_ref().unwrap_or(&opened.requested);
     let mut test = Test::of_streams(opened, p);
-    test.grid = vec![reported.due_ns, due_ns];
+    test.report_times = vec![reported.due_ns, due_ns];
     for numbered in &mut test.streams {
         let Some((_, now)) = streams.iter().find(|(id, _)| *id == numbered.stream.id) else { continue };
         numbered.at = vec![
@@ -174,7 +174,7 @@ struct Test<'a> {
     omit_ns: u64,
     stop_ns: u64,
     /// Report times, nanoseconds after the start.
-    grid: Vec<u64>,
+    report_times: Vec<u64>,
 }
 
 /// A stream with its number in iperf3's output.
@@ -234,7 +234,14 @@ impl<'a> Test<'a> {
         let numbered =
             |(index, stream)| NumberedStream { number: 5 + 2 * index as u32, stream, at: Vec::new(), cut: None };
         let streams = streams.into_iter().enumerate().map(numbered).collect();
-        Self { run, udp: p.protocol == Protocol::Udp, streams, omit_ns: p.omit_ns, stop_ns: 0, grid: Vec::new() }
+        Self {
+            run,
+            udp: p.protocol == Protocol::Udp,
+            streams,
+            omit_ns: p.omit_ns,
+            stop_ns: 0,
+            report_times: Vec::new(),
+        }
     }
 
     fn new(run: &'a RunDocument, p: &Parameters, options: &ReportOptions, reported: &Reported) -> Self {
@@ -245,23 +252,23 @@ impl<'a> Test<'a> {
         };
         let stop_ns = steady.map(|phase| phase.end_ns).max().unwrap_or_else(last_reading);
         let omit_ns = p.omit_ns.min(stop_ns);
-        let grid = match reported.due_ns {
-            0 => grid(omit_ns, stop_ns, options.interval_ns),
+        let report_times = match reported.due_ns {
+            0 => report_times(omit_ns, stop_ns, options.interval_ns),
             due_ns => [due_ns].into_iter().chain((stop_ns > due_ns).then_some(stop_ns)).collect(),
         };
         let mut test = Self { omit_ns, stop_ns, ..Self::of_streams(run, p) };
-        let cut = grid.iter().position(|moment| *moment == omit_ns).filter(|_| omit_ns > 0);
+        let cut = report_times.iter().position(|moment| *moment == omit_ns).filter(|_| omit_ns > 0);
         for numbered in &mut test.streams {
             let id = numbered.stream.id;
-            numbered.at = readings(numbered.stream, numbered.sends(), &grid, reported.last(id));
+            numbered.at = readings(numbered.stream, numbered.sends(), &report_times, reported.last(id));
             numbered.cut = reported.cut.get(&id).or_else(|| numbered.at.get(cut?)).cloned();
         }
-        test.grid = grid;
+        test.report_times = report_times;
         test
     }
 
     fn intervals(&self) -> Vec<Interval> {
-        (1..self.grid.len()).map(|index| self.interval(index)).collect()
+        (1..self.report_times.len()).map(|index| self.interval(index)).collect()
     }
 
     fn interval(&self, index: usize) -> Interval {
@@ -280,7 +287,7 @@ impl<'a> Test<'a> {
     /// Row of a stream since the previous report. Times restart after the omitted part.
     fn during(&self, numbered: &NumberedStream<'_>, index: usize) -> Option<Row> {
         let (from, to) = (numbered.at.get(index.checked_sub(1)?)?, numbered.at.get(index)?);
-        let omitted = self.grid[index] <= self.omit_ns;
+        let omitted = self.report_times[index] <= self.omit_ns;
         let zero_ns = if omitted { 0 } else { self.omit_ns.min(from.t_ns) };
         let span = (from.t_ns - zero_ns, to.t_ns.saturating_sub(zero_ns));
         let mut row = row(span, to.bytes.saturating_sub(from.bytes), numbered.sends());
@@ -411,25 +418,25 @@ impl<'a> Test<'a> {
 }
 
 /// Report times from the start to the end.
-fn grid(omit_ns: u64, stop_ns: u64, interval_ns: u64) -> Vec<u64> {
-    let moments = Moments::new(omit_ns, Some(stop_ns), interval_ns);
-    let mut grid: Vec<u64> = std::iter::successors(Some(0), |at| moments.after(*at)).collect();
-    if grid.last() < Some(&stop_ns) {
-        grid.push(stop_ns);
+fn report_times(omit_ns: u64, stop_ns: u64, interval_ns: u64) -> Vec<u64> {
+    let moments = ReportTimes::new(omit_ns, Some(stop_ns), interval_ns);
+    let mut report_times: Vec<u64> = std::iter::successors(Some(0), |at| moments.after(*at)).collect();
+    if report_times.last() < Some(&stop_ns) {
+        report_times.push(stop_ns);
     }
-    grid
+    report_times
 }
 
 /// Local counters at each report time, from the nearest sample; `first` at the first one, the totals at the
 /// end.
-fn readings(stream: &Stream, sends: bool, grid: &[u64], first: StreamReading) -> Vec<StreamReading> {
+fn readings(stream: &Stream, sends: bool, report_times: &[u64], first: StreamReading) -> Vec<StreamReading> {
     let Some(end) = (if sends { stream.sender.as_ref() } else { stream.receiver.as_ref() }) else {
         return Vec::new();
     };
     let mut last = first.clone();
     let mut at = vec![first];
     let mut samples = end.samples.iter().peekable();
-    for (index, &moment) in grid.iter().enumerate().skip(1) {
+    for (index, &moment) in report_times.iter().enumerate().skip(1) {
         while let Some(sample) = samples.peek() {
             // Stop at the first sample that is farther from this time than the previous one.
             if sample.t_ns.saturating_sub(moment) > moment.saturating_sub(last.t_ns) {
@@ -438,7 +445,7 @@ fn readings(stream: &Stream, sends: bool, grid: &[u64], first: StreamReading) ->
             last = StreamReading::of(sample, last.packets);
             samples.next();
         }
-        if index + 1 == grid.len() {
+        if index + 1 == report_times.len() {
             let udp = end.udp.as_ref();
             let packets = udp.map_or(0, |udp| if sends { udp.sent_packets } else { udp.delivered_packets });
             let tcp = end.samples.iter().rev().find_map(|sample| sample.tcp.clone());
@@ -511,9 +518,9 @@ mod tests {
     #[test]
     fn report_times_cover_the_whole_test() {
         let s = SECOND_NS;
-        assert_eq!(grid(0, 2 * s + 5, s), [0, s, 2 * s + 5]);
-        assert_eq!(grid(s + s / 2, 3 * s + s / 2, s), [0, s, s + s / 2, 2 * s + s / 2, 3 * s + s / 2]);
-        assert_eq!(grid(0, s / 2, s), [0, s / 2]);
+        assert_eq!(report_times(0, 2 * s + 5, s), [0, s, 2 * s + 5]);
+        assert_eq!(report_times(s + s / 2, 3 * s + s / 2, s), [0, s, s + s / 2, 2 * s + s / 2, 3 * s + s / 2]);
+        assert_eq!(report_times(0, s / 2, s), [0, s / 2]);
     }
 
     #[test]

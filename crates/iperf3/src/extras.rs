@@ -14,7 +14,7 @@ pub struct Extras {
     /// Local port of the first data connection; further connections use the following ports.
     pub local_port: Option<u16>,
     /// Whether to request a test of unlimited time, which the client ends.
-    pub endless: bool,
+    pub unlimited_time: bool,
     /// Report interval, nanoseconds ([`RunEvent::Readings`](landspeed_flow::client::RunEvent::Readings)).
     pub report_ns: Option<u64>,
 }

@@ -30,7 +30,7 @@ pub mod text;
 mod wire;
 
 pub use extras::{Credentials, Extras};
-pub use moments::Moments;
+pub use moments::ReportTimes;
 pub use wire::Refusal;
 
 /// Default port of an iperf3 server.

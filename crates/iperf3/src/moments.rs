@@ -3,13 +3,13 @@
 /// Report times: at intervals through the omitted part, then again from its end. A remainder at the end of
 /// either part is reported separately only if it lasts at least a tenth of an interval.
 #[derive(Debug, Clone, Copy)]
-pub struct Moments {
+pub struct ReportTimes {
     omit_ns: u64,
     stop_ns: Option<u64>,
     every_ns: u64,
 }
 
-impl Moments {
+impl ReportTimes {
     /// `omit_ns` is the end of the omitted part, `stop_ns` the end of the test if known, `every_ns` the interval;
     /// nanoseconds after the start.
     pub fn new(omit_ns: u64, stop_ns: Option<u64>, every_ns: u64) -> Self {
@@ -33,24 +33,24 @@ impl Moments {
 mod tests {
     use super::*;
 
-    fn all(moments: Moments) -> Vec<u64> {
+    fn all(moments: ReportTimes) -> Vec<u64> {
         std::iter::successors(moments.after(0), |at| moments.after(*at)).take(9).collect()
     }
 
     #[test]
     fn reports_restart_after_the_omitted_part() {
         let s = 1_000_000_000;
-        assert_eq!(all(Moments::new(0, Some(2 * s + 5), s)), [s]);
-        assert_eq!(all(Moments::new(0, Some(2 * s + s / 2), s)), [s, 2 * s]);
-        assert_eq!(all(Moments::new(s + s / 2, Some(3 * s + s / 2), s)), [s, s + s / 2, 2 * s + s / 2]);
-        assert!(all(Moments::new(0, Some(s / 2), s)).is_empty());
-        assert_eq!(all(Moments::new(2 * s, Some(2 * s), s)), [s, 2 * s]);
-        assert_eq!(all(Moments::new(0, None, 3 * s))[8], 27 * s);
+        assert_eq!(all(ReportTimes::new(0, Some(2 * s + 5), s)), [s]);
+        assert_eq!(all(ReportTimes::new(0, Some(2 * s + s / 2), s)), [s, 2 * s]);
+        assert_eq!(all(ReportTimes::new(s + s / 2, Some(3 * s + s / 2), s)), [s, s + s / 2, 2 * s + s / 2]);
+        assert!(all(ReportTimes::new(0, Some(s / 2), s)).is_empty());
+        assert_eq!(all(ReportTimes::new(2 * s, Some(2 * s), s)), [s, 2 * s]);
+        assert_eq!(all(ReportTimes::new(0, None, 3 * s))[8], 27 * s);
     }
 
     #[test]
     fn late_reports_do_not_shift_later_ones() {
-        let moments = Moments::new(0, Some(10_000_000_000), 1_000_000_000);
+        let moments = ReportTimes::new(0, Some(10_000_000_000), 1_000_000_000);
         assert_eq!(moments.after(3_004_000_000), Some(4_000_000_000));
         assert_eq!(moments.after(5_900_000_000), Some(6_000_000_000));
     }

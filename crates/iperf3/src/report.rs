@@ -12,7 +12,7 @@ use crate::document::{Document, Interval};
 
 /// Output format of a report.
 #[derive(Debug, Clone, Copy)]
-pub enum Form {
+pub enum ReportFormat {
     /// Text lines, as printed by iperf3.
     Text(Style),
     /// One JSON document (`-J`).
@@ -23,32 +23,32 @@ pub enum Form {
 
 /// Writer for the report of one test.
 pub struct Reporter<'a> {
-    form: Form,
+    form: ReportFormat,
     options: &'a ReportOptions,
     out: Box<dyn Write + Send>,
     failed: Option<io::Error>,
-    begun: Option<Begun>,
+    begun: Option<ReportState>,
 }
 
 /// A test whose report has begun.
-struct Begun {
+struct ReportState {
     /// The run's document before the first byte.
     run: RunDocument,
     document: Document,
     reported: Reported,
     /// Whether no interval has been written yet.
-    silent: bool,
+    first_interval_pending: bool,
 }
 
 impl<'a> Reporter<'a> {
     /// Creates a report that is written to `out`.
-    pub fn new(form: Form, options: &'a ReportOptions, out: Box<dyn Write + Send>) -> Self {
+    pub fn new(form: ReportFormat, options: &'a ReportOptions, out: Box<dyn Write + Send>) -> Self {
         Self { form, options, out, failed: None, begun: None }
     }
 
     /// Whether intervals are written during the test ([`RunEvent::Readings`]).
     pub fn is_live(&self) -> bool {
-        !matches!(self.form, Form::Json)
+        !matches!(self.form, ReportFormat::Json)
     }
 
     /// Handles an event of the run. If the report cannot be written, the test is interrupted.
@@ -66,11 +66,16 @@ impl<'a> Reporter<'a> {
     fn begin(&mut self, run: &RunDocument) {
         let document = Document { intervals: Vec::new(), ..convert::document(run, self.options) };
         match self.form {
-            Form::Text(style) => self.write(&text::head(&document, style)),
-            Form::Events => self.object("start", &document.start),
-            Form::Json => return,
+            ReportFormat::Text(style) => self.write(&text::head(&document, style)),
+            ReportFormat::Events => self.object("start", &document.start),
+            ReportFormat::Json => return,
         }
-        self.begun = Some(Begun { run: run.clone(), document, reported: Reported::default(), silent: true });
+        self.begun = Some(ReportState {
+            run: run.clone(),
+            document,
+            reported: Reported::default(),
+            first_interval_pending: true,
+        });
     }
 
     fn interval(&mut self, due_ns: u64, streams: &[(u32, Sample)]) {
@@ -81,15 +86,15 @@ impl<'a> Reporter<'a> {
 
     fn show(&mut self, interval: Interval) {
         let Some(begun) = &mut self.begun else { return };
-        let first = std::mem::replace(&mut begun.silent, false);
+        let first = std::mem::replace(&mut begun.first_interval_pending, false);
         match self.form {
-            Form::Text(style) => {
+            ReportFormat::Text(style) => {
                 begun.document.intervals = vec![interval];
                 let rows = text::intervals(&begun.document, style, first);
                 self.write(&rows);
             }
-            Form::Events => self.object("interval", &interval),
-            Form::Json => {}
+            ReportFormat::Events => self.object("interval", &interval),
+            ReportFormat::Json => {}
         }
     }
 
@@ -99,13 +104,13 @@ impl<'a> Reporter<'a> {
     /// If the report could not be written.
     pub fn finish(mut self, run: &RunDocument) -> io::Result<()> {
         let mut ended = match &self.begun {
-            Some(begun) => convert::remainder(run, self.options, &begun.reported),
+            Some(begun) => convert::remaining_document(run, self.options, &begun.reported),
             None => convert::document(run, self.options),
         };
         match (self.form, self.begun.is_some()) {
-            (Form::Json, _) => self.json(&ended),
-            (Form::Text(style), false) => self.write(&text::client(&ended, style)),
-            (Form::Events, false) => {
+            (ReportFormat::Json, _) => self.json(&ended),
+            (ReportFormat::Text(style), false) => self.write(&text::client(&ended, style)),
+            (ReportFormat::Events, false) => {
                 self.object("start", &ended.start);
                 ended.intervals.iter().for_each(|interval| self.object("interval", interval));
                 self.end(&ended);
@@ -115,12 +120,12 @@ impl<'a> Reporter<'a> {
                     self.show(interval);
                 }
                 match self.form {
-                    Form::Text(style) => self.write(&text::end(&ended, style)),
+                    ReportFormat::Text(style) => self.write(&text::end(&ended, style)),
                     _ => self.end(&ended),
                 }
             }
         }
-        if let (Some(error), Form::Text(_)) = (&ended.error, self.form) {
+        if let (Some(error), ReportFormat::Text(_)) = (&ended.error, self.form) {
             eprintln!("iperf3: error - {error}");
         }
         self.failed.map_or(Ok(()), Err)

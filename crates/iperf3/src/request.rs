@@ -48,7 +48,7 @@ pub fn encode(p: &Parameters, extras: &Extras, authtoken: Option<&str>) -> Value
     let udp = p.protocol == Protocol::Udp;
     say(if udp { "udp" } else { "tcp" }, json!(true));
     say("omit", json!(0));
-    let time_ns = p.time_ns.filter(|_| !extras.endless);
+    let time_ns = p.time_ns.filter(|_| !extras.unlimited_time);
     say("time", json!(time_ns.map_or(0, |t| (t + p.omit_ns).div_ceil(SECOND_NS))));
     say("num", json!(p.bytes.unwrap_or(0)));
     say("blockcount", json!(0));

@@ -10,7 +10,7 @@ use crate::identity;
 use crate::request::whole;
 
 /// Maximum plausible value: 4 PiB.
-const MOST: u64 = 1 << 52;
+const MAX_COUNT: u64 = 1 << 52;
 
 /// Results of a stream at one host.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -50,7 +50,7 @@ pub struct Results {
 
 /// Values that are not in a host's own report.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct SessionValues {
     /// Counts of the omitted part, by stream id.
     pub omitted: HashMap<u32, Omitted>,
     /// Duration of the omitted part, nanoseconds.
@@ -74,7 +74,7 @@ pub struct Omitted {
 
 impl Results {
     /// Converts a host's report to iperf3's results.
-    pub fn of_end(report: &EndReport, specs: &[StreamSpec], known: &Known) -> Self {
+    pub fn from_report(report: &EndReport, specs: &[StreamSpec], known: &SessionValues) -> Self {
         let end_ns = known.end_ns.or(report.cuts.steady_end_ns).or(report.cuts.end_ns).unwrap_or(0);
         let percent = |of: fn(&landspeed_model::StreamEnd) -> u64| {
             let all: u64 = report.streams.iter().map(|s| of(&s.end)).sum();
@@ -179,11 +179,11 @@ impl StreamResult {
     fn decode(text: &Value) -> Result<Self, String> {
         let needed = |key: &str| {
             let value = text.get(key).ok_or_else(|| format!("a stream of its results has no `{key}`"))?;
-            whole(value).filter(|&n| n <= MOST).ok_or_else(|| format!("`{key}` of its results cannot be"))
+            whole(value).filter(|&n| n <= MAX_COUNT).ok_or_else(|| format!("`{key}` of its results cannot be"))
         };
         // Minus one means unknown; 3.12 writes some of these as 2^64 - 1. Errors can be negative because of
         // reordering.
-        let optional = |key: &str| text.get(key).and_then(whole).filter(|&n| n <= MOST);
+        let optional = |key: &str| text.get(key).and_then(whole).filter(|&n| n <= MAX_COUNT);
         let seconds = |key: &str| text.get(key).and_then(Value::as_f64).filter(|s| s.is_finite()).unwrap_or(0.0);
         Ok(Self {
             number: needed("id")?,

@@ -11,11 +11,11 @@ use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use landspeed_flow::server::door::connect_back;
-use landspeed_flow::server::{Datagram, Opening, ServerEvent, Service, Shared, Visitor};
+use landspeed_flow::server::{Datagram, OpeningParser, PendingConnection, ServerEvent, Service, Shared};
 
 use crate::auth::Users;
 use crate::session;
-use crate::wire::{BUSY, COOKIE_LEN, Cookie};
+use crate::wire::{BUSY_REPLY, COOKIE_LEN, Cookie};
 
 /// Protocol name in the server's events.
 pub const NAME: &str = "iperf3";
@@ -42,12 +42,12 @@ impl Service for Iperf3Service {
         format!("listen for iperf3 on {addr}")
     }
 
-    fn opening(&self) -> Box<dyn Opening> {
-        Box::new(CookieOpening { tests: Arc::clone(&self.tests), cookie: [0; COOKIE_LEN], have: 0 })
+    fn opening(&self) -> Box<dyn OpeningParser> {
+        Box::new(CookieOpening { tests: Arc::clone(&self.tests), cookie: [0; COOKIE_LEN], received_bytes: 0 })
     }
 
     fn busy(&self) -> Vec<u8> {
-        BUSY.to_vec()
+        BUSY_REPLY.to_vec()
     }
 
     fn not_allowed(&self) -> Option<Vec<u8>> {
@@ -68,28 +68,35 @@ impl Service for Iperf3Service {
 struct CookieOpening {
     tests: Arc<Tests>,
     cookie: Cookie,
-    have: usize,
+    received_bytes: usize,
 }
 
-impl Opening for CookieOpening {
+impl OpeningParser for CookieOpening {
     fn read(&mut self, stream: &mut TcpStream) -> io::Result<bool> {
-        match stream.read(&mut self.cookie[self.have..]) {
+        match stream.read(&mut self.cookie[self.received_bytes..]) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(n) => {
-                self.have += n;
+                self.received_bytes += n;
                 // Old clients include their host name; no client sends control characters.
-                if self.cookie[..self.have.min(COOKIE_LEN - 1)].iter().any(|c| c.is_ascii_control() && *c != 0) {
+                if self.cookie[..self.received_bytes.min(COOKIE_LEN - 1)]
+                    .iter()
+                    .any(|c| c.is_ascii_control() && *c != 0)
+                {
                     return Err(io::ErrorKind::InvalidData.into());
                 }
-                Ok(self.have == COOKIE_LEN)
+                Ok(self.received_bytes == COOKIE_LEN)
             }
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    fn admit(self: Box<Self>, visitor: Visitor, shared: &Arc<Shared>) -> Option<(Visitor, Box<dyn Opening>)> {
-        let Visitor { stream, peer, order } = visitor;
+    fn admit(
+        self: Box<Self>,
+        pending: PendingConnection,
+        shared: &Arc<Shared>,
+    ) -> Option<(PendingConnection, Box<dyn OpeningParser>)> {
+        let PendingConnection { stream, peer, order } = pending;
         stream.set_nonblocking(false).ok()?;
         match self.tests.awaiting(&self.cookie) {
             Some(test) if !shared.is_data_address(peer, test.client) => {
@@ -97,10 +104,10 @@ impl Opening for CookieOpening {
                 shared.report(ServerEvent::Refused { peer, why });
             }
             // A surplus stream is closed; its client sees the end of file.
-            Some(test) => drop(test.deliver.try_send(Arrival { order, stream })),
+            Some(test) => drop(test.deliver.try_send(AcceptedStream { order, stream })),
             None => {
                 if let Err(stream) = session::spawn(stream, peer, self.cookie, &self.tests, shared) {
-                    shared.admission.refuse(stream, &BUSY);
+                    shared.admission.refuse(stream, &BUSY_REPLY);
                     let why = "iperf3: no descriptor or thread is free".to_owned();
                     shared.report(ServerEvent::Refused { peer, why });
                 }
@@ -114,21 +121,21 @@ impl Opening for CookieOpening {
 #[derive(Debug, Default)]
 pub struct Tests {
     tcp: Mutex<HashMap<Cookie, Streams>>,
-    udp: Mutex<HashMap<IpAddr, Hellos>>,
+    udp: Mutex<HashMap<IpAddr, UdpWaiter>>,
     users: Option<Users>,
 }
 
 /// Test that is waiting for TCP connections with its cookie.
 #[derive(Debug, Clone)]
 struct Streams {
-    deliver: mpsc::SyncSender<Arrival>,
+    deliver: mpsc::SyncSender<AcceptedStream>,
     /// Address of the test's control connection. Checked because the cookie is sent in clear text.
     client: IpAddr,
 }
 
 /// Test that is waiting for UDP hellos from its address.
 #[derive(Debug, Clone)]
-struct Hellos {
+struct UdpWaiter {
     deliver: mpsc::SyncSender<UdpSocket>,
     /// Local address of the control connection; the streams use the same one.
     local: IpAddr,
@@ -136,7 +143,7 @@ struct Hellos {
 
 /// A data connection and its position in the order of arrival, which identifies the streams of a test.
 #[derive(Debug)]
-pub struct Arrival {
+pub struct AcceptedStream {
     /// Number of connections accepted before this one.
     pub order: u64,
     /// The accepted connection.
@@ -160,42 +167,42 @@ impl Tests {
 
     /// Registers a test for TCP connections with this cookie from `client`; `None` if another test has the same
     /// cookie.
-    pub fn await_tcp(
+    pub fn register_tcp(
         self: &Arc<Self>,
         cookie: Cookie,
         client: IpAddr,
         most: usize,
-    ) -> Option<(mpsc::Receiver<Arrival>, Awaited)> {
+    ) -> Option<(mpsc::Receiver<AcceptedStream>, Registration)> {
         let mut tests = lock(&self.tcp);
         if tests.contains_key(&cookie) {
             return None;
         }
         let (deliver, rx) = mpsc::sync_channel(most);
         tests.insert(cookie, Streams { deliver, client });
-        Some((rx, Awaited { tests: Arc::clone(self), key: Key::Tcp(cookie) }))
+        Some((rx, Registration { tests: Arc::clone(self), key: Key::Tcp(cookie) }))
     }
 
     /// Registers a test for UDP hellos from this address, which arrive as connected sockets; `None` while another
     /// test of the same address waits. `local` is the local address of the control connection.
-    pub fn await_udp(
+    pub fn register_udp(
         self: &Arc<Self>,
         peer: IpAddr,
         local: IpAddr,
         most: usize,
-    ) -> Option<(mpsc::Receiver<UdpSocket>, Awaited)> {
+    ) -> Option<(mpsc::Receiver<UdpSocket>, Registration)> {
         let mut tests = lock(&self.udp);
         if tests.contains_key(&peer) {
             return None;
         }
         let (tx, rx) = mpsc::sync_channel(most);
-        tests.insert(peer, Hellos { deliver: tx, local });
-        Some((rx, Awaited { tests: Arc::clone(self), key: Key::Udp(peer) }))
+        tests.insert(peer, UdpWaiter { deliver: tx, local });
+        Some((rx, Registration { tests: Arc::clone(self), key: Key::Udp(peer) }))
     }
 }
 
 /// Registration of a waiting test; removed when dropped.
 #[derive(Debug)]
-pub struct Awaited {
+pub struct Registration {
     tests: Arc<Tests>,
     key: Key,
 }
@@ -206,7 +213,7 @@ enum Key {
     Udp(IpAddr),
 }
 
-impl Drop for Awaited {
+impl Drop for Registration {
     fn drop(&mut self) {
         match self.key {
             Key::Tcp(cookie) => drop(lock(&self.tests.tcp).remove(&cookie)),

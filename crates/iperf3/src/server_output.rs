@@ -7,19 +7,19 @@ use landspeed_model::{Parameters, Sample};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::identity;
-use crate::results::Known;
+use crate::results::SessionValues;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Maximum number of lines of all streams; long tests use longer intervals.
-const MOST_LINES: u64 = 2000;
+const MAX_LINES: u64 = 2000;
 
 /// Formats one line for each second of each stream, then its total and the local role.
-pub fn output(report: &EndReport, parameters: &Parameters, known: &Known) -> String {
+pub fn output(report: &EndReport, parameters: &Parameters, known: &SessionValues) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let mut text = format!("landspeed {version}, {} stream(s) each way\n", parameters.streams);
     let length_ns = report.cuts.end_ns.unwrap_or(0);
     let lines = length_ns / SECOND_NS * report.streams.len() as u64;
-    let step_ns = lines.div_ceil(MOST_LINES).max(1) * SECOND_NS;
+    let step_ns = lines.div_ceil(MAX_LINES).max(1) * SECOND_NS;
     for (index, stream) in report.streams.iter().enumerate() {
         let number = identity::number(index);
         let _ = writeln!(text, "[{number:3}] local {} connected to {}", stream.local_addr, stream.peer_addr);

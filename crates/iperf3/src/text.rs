@@ -14,7 +14,7 @@ pub struct Style {
     pub verbose: bool,
 }
 
-const RULE: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
+const SEPARATOR: &str = "- - - - - - - - - - - - - - - - - - - - - - - - -";
 
 /// The complete report of a test.
 pub fn client(document: &Document, style: Style) -> String {
@@ -26,27 +26,27 @@ pub fn client(document: &Document, style: Style) -> String {
 /// The lines before the first interval.
 pub fn head(document: &Document, style: Style) -> String {
     let mut out = String::new();
-    Page::of(document, style).head(&mut out);
+    TextReport::of(document, style).head(&mut out);
     titled(document, out)
 }
 
 /// The intervals of the document; `first` adds the heading before the first interval of the test.
 pub fn intervals(document: &Document, style: Style, first: bool) -> String {
     let mut out = String::new();
-    Page::of(document, style).intervals(&mut out, first);
+    TextReport::of(document, style).intervals(&mut out, first);
     titled(document, out)
 }
 
 /// The totals, and the lines after them.
 pub fn end(document: &Document, style: Style) -> String {
     let mut out = String::new();
-    Page::of(document, style).totals(&mut out);
+    TextReport::of(document, style).totals(&mut out);
     titled(document, out) + &tail(document)
 }
 
 fn tail(document: &Document) -> String {
     let mut out = String::new();
-    Page::of(document, Style::default()).tail(&mut out);
+    TextReport::of(document, Style::default()).tail(&mut out);
     titled(document, out)
 }
 
@@ -70,14 +70,14 @@ fn is_bidir(document: &Document) -> bool {
     }
 }
 
-struct Page<'a> {
+struct TextReport<'a> {
     document: &'a Document,
     style: Style,
     udp: bool,
     bidir: bool,
 }
 
-impl<'a> Page<'a> {
+impl<'a> TextReport<'a> {
     fn of(document: &'a Document, style: Style) -> Self {
         Self { document, style, udp: is_udp(document), bidir: is_bidir(document) }
     }
@@ -101,7 +101,7 @@ impl<'a> Page<'a> {
             let _ = writeln!(out, "Reverse mode, remote host {} is sending", to.host);
         }
         if self.style.verbose {
-            self.agreed(out);
+            self.write_parameters(out);
         }
         for stream in &start.connected {
             let _ = writeln!(
@@ -126,7 +126,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    fn agreed(&self, out: &mut String) {
+    fn write_parameters(&self, out: &mut String) {
         let start = &self.document.start;
         if let Some(cookie) = &start.cookie {
             let _ = writeln!(out, "      Cookie: {cookie}");
@@ -152,7 +152,7 @@ impl<'a> Page<'a> {
         for (index, interval) in self.document.intervals.iter().enumerate() {
             let many = interval.streams.len() > if self.bidir { 2 } else { 1 };
             if many && !(first && index == 0) {
-                let _ = writeln!(out, "{RULE}");
+                let _ = writeln!(out, "{SEPARATOR}");
             }
             // A bidirectional test has one sum per direction, after the streams of that direction.
             for sender in [true, false] {
@@ -227,7 +227,7 @@ impl<'a> Page<'a> {
     }
 
     fn totals(&self, out: &mut String) {
-        let _ = writeln!(out, "{RULE}");
+        let _ = writeln!(out, "{SEPARATOR}");
         if self.style.verbose {
             let _ = writeln!(out, "Test Complete. Summary Results:");
         }
@@ -268,7 +268,7 @@ impl<'a> Page<'a> {
             }
         }
         if self.style.verbose {
-            self.costs(out);
+            self.write_cpu(out);
         }
     }
 
@@ -304,7 +304,7 @@ impl<'a> Page<'a> {
         let _ = writeln!(out, "  {}  {role}", datagrams(row));
     }
 
-    fn costs(&self, out: &mut String) {
+    fn write_cpu(&self, out: &mut String) {
         let end = &self.document.end;
         if let Some(cpu) = &end.cpu_utilization_percent {
             let reverse = self.document.start.test_start.as_ref().is_some_and(|test| test.reverse == 1);

@@ -25,11 +25,11 @@ pub type Cookie = [u8; COOKIE_LEN];
 
 /// Returns a random cookie: 36 characters of iperf3's alphabet and a zero.
 pub fn cookie() -> io::Result<Cookie> {
-    const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    const COOKIE_ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
     let random: [u8; 36] = landspeed_sys::random::bytes()?;
     let mut cookie = [0; COOKIE_LEN];
     for (letter, byte) in cookie.iter_mut().zip(random) {
-        *letter = LETTERS[usize::from(byte % 32)];
+        *letter = COOKIE_ALPHABET[usize::from(byte % 32)];
     }
     Ok(cookie)
 }
@@ -65,7 +65,7 @@ pub enum State {
 }
 
 /// Reply of a server that accepts no further client: [`State::AccessDenied`].
-pub const BUSY: [u8; 1] = [State::AccessDenied as i8 as u8];
+pub const BUSY_REPLY: [u8; 1] = [State::AccessDenied as i8 as u8];
 
 impl State {
     /// Decodes a state byte.
@@ -160,11 +160,11 @@ pub fn server_error(number: i32) -> String {
 
 /// A control connection. Every wait has a deadline.
 #[derive(Debug)]
-pub struct Line {
+pub struct ControlConnection {
     stream: TcpStream,
 }
 
-impl Line {
+impl ControlConnection {
     /// Wraps a connection after its cookie was sent or received.
     pub fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
@@ -226,12 +226,12 @@ impl Line {
     }
 
     /// Receives a JSON text of at most `most` bytes. Allocates memory only as data arrives.
-    pub fn receive_json(&mut self, most: usize, deadline: &Deadline<'_>) -> Result<Value, Unread> {
+    pub fn receive_json(&mut self, most: usize, deadline: &Deadline<'_>) -> Result<Value, TextReadError> {
         let mut length = [0; 4];
         patient::read_exact(&mut self.stream, &mut length, deadline)?;
         let length = u32::from_be_bytes(length) as usize;
         if length > most {
-            return Err(Unread::Text(format!("a text of {length} bytes, where {most} are the most")));
+            return Err(TextReadError::Text(format!("a text of {length} bytes, where {most} are the most")));
         }
         let mut text = Vec::new();
         while text.len() < length {
@@ -243,26 +243,26 @@ impl Line {
         while text.last() == Some(&0) {
             text.pop();
         }
-        serde_json::from_slice(&text).map_err(|error| Unread::Text(format!("invalid JSON: {error}")))
+        serde_json::from_slice(&text).map_err(|error| TextReadError::Text(format!("invalid JSON: {error}")))
     }
 }
 
 /// Reason why a text could not be read.
 #[derive(Debug)]
-pub enum Unread {
+pub enum TextReadError {
     /// The connection failed.
     Lost(io::Error),
     /// The text is too long or invalid.
     Text(String),
 }
 
-impl From<io::Error> for Unread {
+impl From<io::Error> for TextReadError {
     fn from(error: io::Error) -> Self {
         Self::Lost(error)
     }
 }
 
-impl Unread {
+impl TextReadError {
     /// Converts to an error of the step `during`.
     pub fn during(self, during: &'static str) -> FlowError {
         match self {

@@ -8,18 +8,18 @@ use landspeed_model::{ErrorEntry, KernelInfo, LabDocument, ScenarioInfo, Warning
 use crate::boot::{self, Boot, BootError};
 use crate::guest::Progress;
 use crate::kernel::Kernel;
-use crate::outcome::{self, Frame};
+use crate::outcome::{self, DocumentHeader};
 use crate::plan::{self, Plan};
 use crate::scenario::{Cell, estimate};
 
 /// Code of the warning that there are too few runs for a spread.
 pub const ONE_DRAW: &str = "one-draw";
 /// Minimum number of repeats for a spread.
-pub const DRAWS: u32 = 3;
+pub const MIN_REPEATS: u32 = 3;
 
 /// Settings that all cells of a scenario share.
 #[derive(Debug, Clone)]
-pub struct Setting<'a> {
+pub struct SharedSettings<'a> {
     /// Program that becomes the guest's init, as bytes.
     pub program: &'a [u8],
     /// Arguments of the program.
@@ -40,12 +40,12 @@ pub struct Setting<'a> {
 
 /// A cell that is ready to boot.
 #[derive(Debug, Clone)]
-pub struct Ready {
+pub struct PreparedCell {
     /// The network and the flows.
     pub plan: Plan,
     /// The guest's memory, bytes.
     pub memory_bytes: u64,
-    frame: Frame,
+    frame: DocumentHeader,
     kernel: Kernel,
 }
 
@@ -53,7 +53,7 @@ pub struct Ready {
 ///
 /// # Errors
 /// Returns why the cell cannot run, and what to do.
-pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &Setting<'_>) -> Result<Ready, String> {
+pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &SharedSettings<'_>) -> Result<PreparedCell, String> {
     let mut plan = plan::plan(&cell.scenario, setting.captures).map_err(|error| error.to_string())?;
     if kernel.has_exact_links() {
         plan.use_exact_links();
@@ -69,7 +69,7 @@ pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &Setting<'_>) -> Result<Re
         ));
     }
     let memory_bytes = estimate(&cell.scenario).memory_bytes;
-    let frame = Frame {
+    let frame = DocumentHeader {
         started: setting.started.to_owned(),
         command: setting.command.to_vec(),
         scenario: ScenarioInfo {
@@ -89,15 +89,15 @@ pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &Setting<'_>) -> Result<Re
         memory_bytes,
         warnings: setting.warnings.iter().cloned().chain(one_draw(cell)).collect(),
     };
-    Ok(Ready { plan, memory_bytes, frame, kernel: kernel.clone() })
+    Ok(PreparedCell { plan, memory_bytes, frame, kernel: kernel.clone() })
 }
 
 /// Returns the warning that a single run has no spread.
 fn one_draw(cell: &Cell) -> Option<Warning> {
-    (cell.repeats < DRAWS).then(|| Warning {
+    (cell.repeats < MIN_REPEATS).then(|| Warning {
         code: ONE_DRAW.to_owned(),
         message: format!(
-            "one run (seed {}): set repeats = {DRAWS} and start-spread to see the spread between runs",
+            "one run (seed {}): set repeats = {MIN_REPEATS} and start-spread to see the spread between runs",
             cell.seed
         ),
     })
@@ -105,12 +105,12 @@ fn one_draw(cell: &Cell) -> Option<Warning> {
 
 /// Boots a cell and returns its document. A failed boot is an error in the document.
 pub fn run(
-    ready: Ready,
-    setting: &Setting<'_>,
+    ready: PreparedCell,
+    setting: &SharedSettings<'_>,
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(&Progress, u64),
 ) -> LabDocument {
-    let Ready { plan, memory_bytes, frame, kernel } = ready;
+    let PreparedCell { plan, memory_bytes, frame, kernel } = ready;
     let boot = Boot {
         kernel: &kernel.executable,
         program: setting.program,

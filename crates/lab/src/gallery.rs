@@ -3,7 +3,7 @@
 mod figure_text;
 mod measured;
 
-use landspeed_problems::near_or_list;
+use landspeed_problems::suggest_or_list;
 
 use crate::scenario::Problems;
 
@@ -62,13 +62,13 @@ pub const EXHIBITS: &[Exhibit] = exhibits![
 /// Returns an exhibit by name, or an error with a suggestion.
 pub fn find(name: &str) -> Result<&'static Exhibit, String> {
     EXHIBITS.iter().find(|exhibit| exhibit.name == name).ok_or_else(|| {
-        let hint = near_or_list(name, EXHIBITS.iter().map(|exhibit| exhibit.name)).unwrap_or_default();
+        let hint = suggest_or_list(name, EXHIBITS.iter().map(|exhibit| exhibit.name)).unwrap_or_default();
         format!("no exhibit `{name}` in the gallery\n{hint}")
     })
 }
 
 /// Returns the number of cells of an exhibit, and their estimated real time on one core, seconds.
-pub fn takes(exhibit: &Exhibit) -> Result<(usize, f64), Problems> {
+pub fn estimate_cost(exhibit: &Exhibit) -> Result<(usize, f64), Problems> {
     let loaded = crate::scenario::load(exhibit.text).map_err(|problems| problems.named(exhibit.name))?;
     let wall_s = loaded.cells.iter().map(|cell| crate::scenario::estimate(&cell.scenario).wall_s).sum();
     Ok((loaded.cells.len(), wall_s))
@@ -183,7 +183,7 @@ mod tests {
         let names: BTreeSet<&str> = EXHIBITS.iter().map(|exhibit| exhibit.name).collect();
         assert_eq!(names.len(), EXHIBITS.len());
         for exhibit in EXHIBITS {
-            let (_, wall_s) = takes(exhibit).unwrap_or_else(|problems| panic!("{problems}"));
+            let (_, wall_s) = estimate_cost(exhibit).unwrap_or_else(|problems| panic!("{problems}"));
             let said_s = f64::from(exhibit.minutes) * 60.0;
             assert!(wall_s / 2.0 < said_s, "{}: {:.0} s on two cores", exhibit.name, wall_s / 2.0);
         }

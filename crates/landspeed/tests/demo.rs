@@ -8,7 +8,7 @@ use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
 /// Timeout of the demo without the lab on a busy machine, seconds.
-const PATIENCE_S: u64 = 120;
+const TIMEOUT_S: u64 = 120;
 
 fn begin(out: &Path) -> Process {
     let mut command = Command::new(PROGRAM);
@@ -30,7 +30,7 @@ fn results(document: &Value) -> Vec<(&str, &str)> {
 fn three_claims_hold_on_loopback_and_each_has_its_report() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     let out = scratch.path().join("new");
-    let Ended { code, stdout, stderr, .. } = begin(&out).end(PATIENCE_S);
+    let Ended { code, stdout, stderr, .. } = begin(&out).end(TIMEOUT_S);
     let document = read(&out);
     assert_eq!(code, 0, "{stdout}{stderr}");
     let expected = [("accounting", "holds"), ("fault", "holds"), ("udp", "holds"), ("lab", "not-checked")];
@@ -61,7 +61,7 @@ fn three_claims_hold_on_loopback_and_each_has_its_report() {
 fn ctrl_c_keeps_the_completed_demo_parts() {
     let scratch = tempfile::tempdir().expect("a temporary directory");
     let demo = begin(scratch.path());
-    until(PATIENCE_S, "the second scene", || demo.stdout().contains("\n2  "));
+    until(TIMEOUT_S, "the second scene", || demo.stdout().contains("\n2  "));
     signal(demo.id(), "INT");
     let Ended { code, stdout, stderr, .. } = demo.end(20);
     assert_eq!(code, 1, "{stdout}{stderr}");

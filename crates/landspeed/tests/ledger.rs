@@ -4,13 +4,13 @@
 use std::net::SocketAddr;
 
 use landspeed_sys::clock;
-use landspeed_testkit::detour::Detour;
+use landspeed_testkit::detour::RunRelay;
 use landspeed_testkit::netns::{Namespace, veth};
 use landspeed_testkit::pair::Pair;
 use landspeed_testkit::process::{signal, until};
-use landspeed_testkit::relay::Mischief;
+use landspeed_testkit::relay::Impairments;
 use landspeed_testkit::skip;
-use landspeed_testkit::wire::{Leg, RIGHT, Wire};
+use landspeed_testkit::wire::{RIGHT, Wire, WireDirection};
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
@@ -26,7 +26,7 @@ fn list(value: &Value) -> &[Value] {
 /// Asserts what holds under any fault: the sum of the intervals equals the totals, and no bytes are
 /// unaccounted for.
 #[track_caller]
-fn balances(document: &Value) {
+fn assert_balanced(document: &Value) {
     let accounting = &document["conservation"];
     assert_eq!(document["status"], "complete", "{:#}", document["errors"]);
     assert_eq!(accounting["holds"], true, "{accounting:#}");
@@ -53,7 +53,7 @@ struct Packets {
 
 #[track_caller]
 fn packets(document: &Value) -> Packets {
-    balances(document);
+    assert_balanced(document);
     let udp = &document["udp"];
     let of = |name: &str| number(&udp[format!("{name}_packets")]);
     let packets =
@@ -74,59 +74,59 @@ fn lost_at(document: &Value, place: &str) -> i64 {
 fn udp_accounting_matches_a_lossy_reordering_relay() {
     let pair = Pair::on_loopback(PROGRAM);
     let server: SocketAddr = pair.target().parse().expect("an address");
-    let tame = Mischief { seed: 1, ..Mischief::default() };
+    let unimpaired = Impairments { seed: 1, ..Impairments::default() };
     let cases = [
-        (tame, 1),
-        (Mischief { drop: 0.05, ..tame }, 1),
-        (Mischief { duplicate: 0.1, ..tame }, 1),
-        (Mischief { reorder: 0.05, ..tame }, 1),
-        (Mischief { cut_after: Some(1000), ..tame }, 1),
-        (Mischief { drop: 0.03, duplicate: 0.05, reorder: 0.05, ..tame }, 2),
+        (unimpaired, 1),
+        (Impairments { drop: 0.05, ..unimpaired }, 1),
+        (Impairments { duplicate: 0.1, ..unimpaired }, 1),
+        (Impairments { reorder: 0.05, ..unimpaired }, 1),
+        (Impairments { drop_after: Some(1000), ..unimpaired }, 1),
+        (Impairments { drop: 0.03, duplicate: 0.05, reorder: 0.05, ..unimpaired }, 2),
     ];
-    for (mischief, streams) in cases {
-        let detour = Detour::to(server, mischief).expect("a detour");
+    for (impairments, streams) in cases {
+        let detour = RunRelay::to(server, impairments).expect("a detour");
         let target = detour.address().to_string();
         let document = pair.run_to(&target, &format!("-u -b 15M -l 1000 -t 1 -P {streams}"));
-        let deeds = detour.end();
+        let relay_counts = detour.end();
         let seen = packets(&document);
         let relayed = Packets {
-            sent: deeds.received as i64,
-            delivered: (deeds.received - deeds.dropped) as i64,
-            lost: deeds.dropped as i64,
-            duplicate: deeds.duplicated as i64,
+            sent: relay_counts.received as i64,
+            delivered: (relay_counts.received - relay_counts.dropped) as i64,
+            lost: relay_counts.dropped as i64,
+            duplicate: relay_counts.duplicated as i64,
         };
-        assert_eq!(seen, relayed, "{mischief:?}");
-        assert_eq!(number(&document["udp"]["reordered_packets"]), deeds.reordered as i64, "{mischief:?}");
-        assert_eq!(lost_at(&document, "network"), deeds.dropped as i64, "{mischief:?}");
-        if mischief.cut_after.is_some() {
-            assert_eq!(number(&document["udp"]["tail_lost_packets"]), deeds.dropped as i64, "the tail");
+        assert_eq!(seen, relayed, "{impairments:?}");
+        assert_eq!(number(&document["udp"]["reordered_packets"]), relay_counts.reordered as i64, "{impairments:?}");
+        assert_eq!(lost_at(&document, "network"), relay_counts.dropped as i64, "{impairments:?}");
+        if impairments.drop_after.is_some() {
+            assert_eq!(number(&document["udp"]["tail_lost_packets"]), relay_counts.dropped as i64, "the tail");
         }
     }
 }
 
 /// Joins two namespaces by a wire; the error gives the reason if it is not possible.
-fn wired(legs: [Leg; 2]) -> Result<(Pair, Wire, [Namespace; 2]), String> {
+fn pair_over_wire(directions: [WireDirection; 2]) -> Result<(Pair, Wire, [Namespace; 2]), String> {
     let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
-    let wire = Wire::between(&left, &right, legs, 3)?;
+    let wire = Wire::between(&left, &right, directions, 3)?;
     Ok((Pair::across(PROGRAM, &left, &right, RIGHT), wire, [left, right]))
 }
 
 #[test]
 fn udp_accounting_matches_the_wire_in_both_directions() {
-    let leg = Leg {
+    let direction = WireDirection {
         delay_ns: 2_000_000,
         loss: 0.02,
         duplicate: 0.03,
         reorder: 0.02,
         reorder_ns: 3_000_000,
         udp_only: true,
-        ..Leg::default()
+        ..WireDirection::default()
     };
     for (way, index) in [("", 0), ("-R", 1)] {
-        let (pair, wire, _ends) = landspeed_testkit::or_skip!(wired([leg, leg]));
+        let (pair, wire, _ends) = landspeed_testkit::or_skip!(pair_over_wire([direction, direction]));
         let document = pair.run(&format!("-u -b 15M -l 1000 -t 1 {way}"));
         let seen = packets(&document);
-        let count = wire.cut()[index];
+        let count = wire.shutdown()[index];
         let carried = Packets {
             sent: count.received as i64,
             delivered: (count.received - count.lost) as i64,
@@ -140,7 +140,7 @@ fn udp_accounting_matches_the_wire_in_both_directions() {
 
 #[test]
 fn tcp_accounting_balances_over_a_faulty_wire() {
-    let leg = Leg {
+    let direction = WireDirection {
         delay_ns: 2_000_000,
         rate_bps: Some(200e6),
         queue_bytes: 200_000,
@@ -148,12 +148,12 @@ fn tcp_accounting_balances_over_a_faulty_wire() {
         duplicate: 0.01,
         reorder: 0.01,
         reorder_ns: 1_000_000,
-        ..Leg::default()
+        ..WireDirection::default()
     };
-    let (pair, _wire, _ends) = landspeed_testkit::or_skip!(wired([leg, leg]));
+    let (pair, _wire, _ends) = landspeed_testkit::or_skip!(pair_over_wire([direction, direction]));
     for arguments in ["-t 0.8 -C cubic", "-t 0.8 -C bbr -R", "-t 0.8 --bidir -P 2", "-n 5M --send zerocopy -i 10ms"] {
         let document = pair.run(arguments);
-        balances(&document);
+        assert_balanced(&document);
         assert_eq!(document["conservation"]["offered"], document["conservation"]["delivered"], "{arguments}");
     }
 }
@@ -166,7 +166,7 @@ fn streams_of_one_host_are_sampled_together() {
     for arguments in ["-t 0.5 -P 8 --omit 300ms -i 20ms", "-t 0.5 -P 4 --bidir --omit 200ms", "-u -b 20M -P 4 -t 0.5"]
     {
         let document = pair.run(arguments);
-        balances(&document);
+        assert_balanced(&document);
         for end in ["sender", "receiver"] {
             for direction in ["upload", "download"] {
                 let times: Vec<Vec<i64>> = list(&document["streams"])
@@ -204,7 +204,7 @@ fn drops_of_a_small_socket_buffer_are_attributed_to_it() {
 
 /// Client, router and server namespaces joined by veth, with the server at 10.2.0.2; also returns the
 /// client's interface.
-fn routed() -> Result<([Namespace; 3], String), String> {
+fn routed_namespaces() -> Result<([Namespace; 3], String), String> {
     let (client, router, server) = (Namespace::new("client")?, Namespace::new("router")?, Namespace::new("server")?);
     router.forward();
     let near = veth(&client, &router, "10.1.0.1/24", "10.1.0.2/24");
@@ -216,7 +216,7 @@ fn routed() -> Result<([Namespace; 3], String), String> {
 
 #[test]
 fn packets_dropped_between_hosts_are_network_loss() {
-    let ([client, router, server], _) = landspeed_testkit::or_skip!(routed());
+    let ([client, router, server], _) = landspeed_testkit::or_skip!(routed_namespaces());
     router.nft(
         "table ip t {\n chain c {\n type filter hook forward priority 0;\n \
          ip protocol udp meta length > 600 numgen random mod 100 < 3 counter drop\n }\n}\n",
@@ -235,13 +235,13 @@ fn packets_dropped_between_hosts_are_network_loss() {
          ip protocol tcp meta length > 600 numgen random mod 1000 < 5 drop\n }\n}\n",
     );
     let document = pair.run("-t 0.8 -M 1000");
-    balances(&document);
+    assert_balanced(&document);
     assert!(number(&document["summary"]["retransmits"]) > 0, "nothing was lost");
 }
 
 #[test]
 fn packets_dropped_by_the_senders_shaper_are_not_network_loss() {
-    let ([client, _router, server], out) = landspeed_testkit::or_skip!(routed());
+    let ([client, _router, server], out) = landspeed_testkit::or_skip!(routed_namespaces());
     let shape = "qdisc add dev OUT root tbf rate 5mbit burst 16kb limit 60kb".replace("OUT", &out);
     client.exec(std::iter::once("tc").chain(shape.split(' ')));
     let pair = Pair::across(PROGRAM, &client, &server, "10.2.0.2");
@@ -264,7 +264,7 @@ fn udp_loss_equals_the_filter_count_next_to_iperf3() {
     if std::process::Command::new("iperf3").arg("--version").output().is_err() {
         skip!("iperf3 is not installed");
     }
-    let ([client, router, server], _) = landspeed_testkit::or_skip!(routed());
+    let ([client, router, server], _) = landspeed_testkit::or_skip!(routed_namespaces());
     router.nft(
         "table ip t {\n chain c {\n type filter hook forward priority 0;\n \
          ip protocol udp meta length > 600 numgen random mod 100 < 10 counter drop\n }\n}\n",
@@ -319,7 +319,7 @@ fn frozen(stops_server: bool, arguments: &str) -> (Value, String) {
 }
 
 /// Messages of the document's warnings with this code.
-fn warned(document: &Value, code: &str) -> Vec<String> {
+fn warnings_with_code(document: &Value, code: &str) -> Vec<String> {
     let warnings = list(&document["warnings"]).iter().filter(|warning| warning["code"] == code);
     warnings.map(|warning| warning["message"].as_str().unwrap_or_default().to_owned()).collect()
 }
@@ -330,15 +330,15 @@ fn a_frozen_process_is_a_sampler_gap_and_a_stall() {
         [(false, "client", "--bidir"), (true, "server", "--bidir"), (false, "client", "-u -b 20M")]
     {
         let (document, text) = frozen(stops_server, arguments);
-        balances(&document);
-        let gaps = warned(&document, "sampler-gap");
+        assert_balanced(&document);
+        let gaps = warnings_with_code(&document, "sampler-gap");
         assert_eq!(gaps.len(), 1, "{name} {arguments}: {:#}", document["warnings"]);
         assert!(gaps[0].starts_with(&format!("The {name}'s sampler did not run from ")), "{gaps:?}");
         let noted = list(&document["host_series"][name]["sampler_gaps"]);
         let longest = noted.iter().map(|gap| number(&gap["end_ns"]) - number(&gap["start_ns"])).max();
         assert!(longest.is_some_and(|ns| (1_000_000_000..2_000_000_000).contains(&ns)), "{noted:?}");
         // UDP has no acknowledgements: data for a frozen receiver is visible only as a total.
-        let stalls = warned(&document, "stall");
+        let stalls = warnings_with_code(&document, "stall");
         let expected = if arguments.contains("--bidir") { 2 } else { 1 };
         assert_eq!(stalls.len(), expected, "{name} {arguments}: {:#}", document["warnings"]);
         let why = format!("; the {name}'s sampler did not run then");

@@ -11,12 +11,12 @@ use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
 /// Timeout of the longest search, seconds.
-const PATIENCE_S: u64 = 280;
+const TIMEOUT_S: u64 = 280;
 
 /// Short tests: the effects to find are large.
-const SHORT: [&str; 4] = ["-t", "0.2", "-O", "0.05"];
+const SHORT_TESTS: [&str; 4] = ["-t", "0.2", "-O", "0.05"];
 /// For a search next to other tests, in which no data may arrive for a while.
-const LONGER: [&str; 4] = ["-t", "0.5", "-O", "0.1"];
+const LONG_TESTS: [&str; 4] = ["-t", "0.5", "-O", "0.1"];
 
 fn start(pair: &Pair, namespace: Option<&Namespace>, arguments: &[&str]) -> Process {
     let mut command = match namespace {
@@ -36,7 +36,7 @@ fn search(pair: &Pair, namespace: Option<&Namespace>, arguments: &[&str]) -> (Va
     let scratch = tempfile::tempdir().expect("a directory");
     let path = scratch.path().join("tuneup.json");
     let all = [&["--json", path.to_str().expect("text")], arguments].concat();
-    let ended = start(pair, namespace, &all).end(PATIENCE_S);
+    let ended = start(pair, namespace, &all).end(TIMEOUT_S);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{why}: {}{}", ended.stdout, ended.stderr));
     let document: Value = serde_json::from_str(&text).expect("JSON");
     valid(&document);
@@ -72,7 +72,7 @@ fn kept(document: &Value) -> Vec<&str> {
 #[ignore = "long: a search of 50 s"]
 fn a_search_over_loopback_keeps_its_budget_and_prints_a_command() {
     let pair = Pair::on_loopback(PROGRAM);
-    let arguments = [&["-w", "16K", "-l", "4K", "--budget", "50s", "--seed", "1"][..], &SHORT].concat();
+    let arguments = [&["-w", "16K", "-l", "4K", "--budget", "50s", "--seed", "1"][..], &SHORT_TESTS].concat();
     let (document, ended) = search(&pair, None, &arguments);
     assert!([0, 1].contains(&ended.code), "{}", ended.stderr);
     // Either may be found first; both have a large effect.
@@ -121,7 +121,7 @@ fn cells(document: &Value) -> Vec<(u64, u64, f64)> {
 fn core_map_has_every_pair() {
     let pair = Pair::on_loopback(PROGRAM);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let (document, ended) = search(&pair, None, &[&["--map=0,1", "--budget", "60s"][..], &SHORT].concat());
+    let (document, ended) = search(&pair, None, &[&["--map=0,1", "--budget", "60s"][..], &SHORT_TESTS].concat());
     if cores < 2 {
         assert!(ended.code == 2 && ended.stderr.contains("core 1"), "{}", ended.stderr);
         return;
@@ -152,7 +152,7 @@ fn interrupt_map_moves_and_restores_rps() {
     if std::thread::available_parallelism().is_ok_and(|cores| cores.get() < 2) {
         landspeed_testkit::skip!("one core has no map");
     }
-    let arguments = [&["--map=0,1", "--allow-host-changes", "--budget", "36s"][..], &LONGER].concat();
+    let arguments = [&["--map=0,1", "--allow-host-changes", "--budget", "36s"][..], &LONG_TESTS].concat();
     let (document, ended) = search(&pair, Some(&left), &arguments);
     assert!([0, 1].contains(&ended.code), "{}", ended.stderr);
     assert_eq!(document["map"]["columns"], "interrupts");
@@ -170,8 +170,8 @@ fn lost_server_is_an_error_with_partial_results() {
     let scratch = tempfile::tempdir().expect("a directory");
     let path = scratch.path().join("tuneup.json");
     let json = ["--json", path.to_str().expect("text"), "-w", "16K"];
-    let mut process = start(&pair, None, &[&json[..], &LONGER].concat());
-    until(PATIENCE_S, "a baseline", || process.has_ended() || process.stdout().contains("baseline"));
+    let mut process = start(&pair, None, &[&json[..], &LONG_TESTS].concat());
+    until(TIMEOUT_S, "a baseline", || process.has_ended() || process.stdout().contains("baseline"));
     signal(pair.server_id(), "KILL");
     let Ended { code, stdout, stderr, .. } = process.end(60);
     assert_eq!(code, 2, "{stdout}{stderr}");
@@ -191,7 +191,7 @@ fn search_matches_manual_tuning_between_namespaces() {
     let _link = veth(&left, &right, "10.88.0.1/24", "10.88.0.2/24");
     let pair = Pair::across(PROGRAM, &left, &right, "10.88.0.2");
     let wrong = ["-w", "16K", "-l", "4K", "--cpus", "0", "--peer-cpus", "0", "--budget", "150s", "--seed", "3"];
-    let (document, ended) = search(&pair, Some(&left), &[&wrong[..], &SHORT].concat());
+    let (document, ended) = search(&pair, Some(&left), &[&wrong[..], &SHORT_TESTS].concat());
     assert!([0, 1].contains(&ended.code), "{}", ended.stderr);
     let found = document["final"]["goodput_bps"].as_f64().expect("a rate");
     let by_hand = (0..3).map(|_| pair.run("-t 1 -O 0.2")["summary"]["goodput_bps"].as_f64().expect("a rate"));
@@ -200,14 +200,14 @@ fn search_matches_manual_tuning_between_namespaces() {
 }
 
 /// A namespace with a slow qdisc on its interface, and one with a server that allows host changes.
-struct Shaped {
+struct ShapedHosts {
     left: Namespace,
     interface: String,
     pair: Pair,
     _right: Namespace,
 }
 
-impl Shaped {
+impl ShapedHosts {
     fn new() -> Result<Self, String> {
         let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
         let link = veth(&left, &right, "10.87.0.1/24", "10.87.0.2/24");
@@ -225,7 +225,7 @@ impl Shaped {
 
 #[test]
 fn host_settings_are_restored_after_a_search() {
-    let shaped = or_skip!(Shaped::new());
+    let shaped = or_skip!(ShapedHosts::new());
     let before = shaped.qdisc();
     // The minimum budget for these tests is 24 s; the rest is for a busy machine, so that a comparison still
     // fits.
@@ -249,14 +249,14 @@ fn host_settings_are_restored_after_a_search() {
 
 #[test]
 fn ctrl_c_keeps_partial_results_and_restores_the_host() {
-    let shaped = or_skip!(Shaped::new());
+    let shaped = or_skip!(ShapedHosts::new());
     let before = shaped.qdisc();
     let scratch = tempfile::tempdir().expect("a directory");
     let path = scratch.path().join("tuneup.json");
     let json = ["--allow-host-changes", "--seed", "5", "--json", path.to_str().expect("text")];
-    let mut process = start(&shaped.pair, Some(&shaped.left), &[&json[..], &LONGER].concat());
+    let mut process = start(&shaped.pair, Some(&shaped.left), &[&json[..], &LONG_TESTS].concat());
     // The search replaces the qdisc while it measures.
-    until(PATIENCE_S, "a qdisc of the search", || {
+    until(TIMEOUT_S, "a qdisc of the search", || {
         process.has_ended() || (process.stdout().contains("kept") && shaped.qdisc() != before)
     });
     assert!(!process.has_ended(), "{}{}", process.stdout(), process.stderr());

@@ -12,24 +12,24 @@ use std::time::Duration;
 use landspeed_sys::clock;
 use landspeed_testkit::netns::{Namespace, veth};
 use landspeed_testkit::process::{Ended, Process, signal, until};
-use landspeed_testkit::wire::{LEFT, Leg, RIGHT, Wire};
+use landspeed_testkit::wire::{LEFT, RIGHT, Wire, WireDirection};
 use landspeed_testkit::{or_skip, skip};
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
 /// Timeout of a watch of a few seconds; allows for a busy machine.
-const PATIENCE_S: u64 = 60;
+const TIMEOUT_S: u64 = 60;
 const PORT: u16 = 5999;
 
 /// Write or read pattern of an application: this many bytes, then a pause.
 #[derive(Clone, Copy)]
-struct Habit {
+struct IoPattern {
     bytes: usize,
     pause: Duration,
 }
 
-impl Habit {
-    const GREEDY: Self = Self { bytes: 1 << 20, pause: Duration::ZERO };
+impl IoPattern {
+    const UNLIMITED: Self = Self { bytes: 1 << 20, pause: Duration::ZERO };
 
     const fn slow(bytes: usize) -> Self {
         Self { bytes, pause: Duration::from_millis(50) }
@@ -49,11 +49,16 @@ struct Transfer {
 
 impl Transfer {
     /// Starts a transfer; `rcvbuf` limits the receive buffer of the right host, bytes.
-    fn start(writes: Habit, reads: Habit, rcvbuf: Option<u32>) -> Result<Self, String> {
+    fn start(writes: IoPattern, reads: IoPattern, rcvbuf: Option<u32>) -> Result<Self, String> {
         let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
         // A TUN interface does not aggregate: its small packets would fill a receive buffer with overhead.
         let wire = if reads.pause.is_zero() {
-            let leg = Leg { delay_ns: 5_000_000, rate_bps: Some(200e6), queue_bytes: 1 << 20, ..Leg::default() };
+            let leg = WireDirection {
+                delay_ns: 5_000_000,
+                rate_bps: Some(200e6),
+                queue_bytes: 1 << 20,
+                ..WireDirection::default()
+            };
             Some(Wire::between(&left, &right, [leg, leg], 7)?)
         } else {
             veth(&left, &right, &format!("{LEFT}/24"), &format!("{RIGHT}/24"));
@@ -84,17 +89,17 @@ impl Drop for Transfer {
     }
 }
 
-/// Writes or reads as described by `habit` until the connection ends.
-fn apply(mut stream: TcpStream, habit: Habit, stop: &Arc<AtomicBool>, writes: bool) -> JoinHandle<()> {
+/// Writes or reads as described by `pattern` until the connection ends.
+fn apply(mut stream: TcpStream, pattern: IoPattern, stop: &Arc<AtomicBool>, writes: bool) -> JoinHandle<()> {
     let stop = Arc::clone(stop);
     let work = move || {
-        let mut buffer = vec![7; habit.bytes];
+        let mut buffer = vec![7; pattern.bytes];
         while !stop.load(Ordering::Relaxed) {
             let moved = if writes { stream.write_all(&buffer).map(|()| 1) } else { stream.read(&mut buffer) };
             match moved {
                 Ok(0) => break,
                 Err(why) if why.kind() != ErrorKind::Interrupted => break,
-                _ => clock::sleep_until(clock::monotonic_ns() + habit.pause.as_nanos() as u64),
+                _ => clock::sleep_until(clock::monotonic_ns() + pattern.pause.as_nanos() as u64),
             }
         }
     };
@@ -109,24 +114,24 @@ fn start(namespace: &Namespace, arguments: &[&str]) -> Process {
 
 /// Watches from a namespace for three seconds and returns the document.
 fn watch(namespace: &Namespace, arguments: &[&str]) -> Value {
-    let [document] = watch_at_once([(namespace, arguments)]);
+    let [document] = watch_concurrently([(namespace, arguments)]);
     document
 }
 
 /// As [`watch`], several times in parallel.
-fn watch_at_once<const N: usize>(watches: [(&Namespace, &[&str]); N]) -> [Value; N] {
+fn watch_concurrently<const N: usize>(watches: [(&Namespace, &[&str]); N]) -> [Value; N] {
     let begin = |(namespace, arguments): (&Namespace, &[&str])| {
         start(namespace, &[&["--for", "3s", "--json", "-"], arguments].concat())
     };
     watches.map(begin).map(|process| {
-        let Ended { code, stdout, stderr, .. } = process.end(PATIENCE_S);
+        let Ended { code, stdout, stderr, .. } = process.end(TIMEOUT_S);
         assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
         serde_json::from_str(&stdout).expect("JSON")
     })
 }
 
 /// Returns the only flow of a document, after checks that apply to every flow.
-fn the_flow(document: &Value) -> &Value {
+fn only_flow(document: &Value) -> &Value {
     let flows = document["flows"].as_array().expect("a list");
     assert_eq!(flows.len(), 1, "{document:#}");
     let flow = &flows[0];
@@ -152,7 +157,7 @@ fn the_flow(document: &Value) -> &Value {
     flow
 }
 
-fn schema_of(document: &Value) {
+fn validate_schema(document: &Value) {
     let schema = Command::new(PROGRAM).args(["schema", "watch"]).output().expect("the program runs").stdout;
     let schema: Value = serde_json::from_slice(&schema).expect("a schema");
     let validator = jsonschema::validator_for(&schema).expect("a valid schema");
@@ -162,16 +167,16 @@ fn schema_of(document: &Value) {
 
 #[test]
 fn an_application_that_writes_slowly_is_named_at_the_sender() {
-    let transfer = or_skip!(Transfer::start(Habit::slow(20_000), Habit::GREEDY, None));
-    let [document, at_receiver] = watch_at_once([(&transfer.left, &[]), (&transfer.right, &[])]);
-    schema_of(&document);
-    let flow = the_flow(&document);
+    let transfer = or_skip!(Transfer::start(IoPattern::slow(20_000), IoPattern::UNLIMITED, None));
+    let [document, at_receiver] = watch_concurrently([(&transfer.left, &[]), (&transfer.right, &[])]);
+    validate_schema(&document);
+    let flow = only_flow(&document);
     assert_eq!((&flow["cause"], &flow["role"]), (&"application".into(), &"sender".into()), "{flow:#}");
     assert_eq!(flow["remote"], format!("{RIGHT}:{PORT}"));
     let goodput = flow["goodput_bps"].as_f64().expect("a rate");
     assert!((2e6..4e6).contains(&goodput), "20 kB every 50 ms are 3.2 Mb/s at most: {goodput}");
     // The receiver's view: its application reads everything available.
-    let flow = the_flow(&at_receiver);
+    let flow = only_flow(&at_receiver);
     assert_eq!((&flow["cause"], &flow["role"]), (&"undetermined".into(), &"receiver".into()), "{flow:#}");
     assert!(
         flow["next_step"].as_str().is_some_and(|step| step.contains("reads as fast as data arrives")),
@@ -181,14 +186,14 @@ fn an_application_that_writes_slowly_is_named_at_the_sender() {
 
 #[test]
 fn an_application_that_reads_slowly_is_named_at_the_receiver() {
-    let transfer = or_skip!(Transfer::start(Habit::GREEDY, Habit::slow(50_000), None));
+    let transfer = or_skip!(Transfer::start(IoPattern::UNLIMITED, IoPattern::slow(50_000), None));
     let peer = format!("{LEFT}/24");
     let [document, at_sender] =
-        watch_at_once([(&transfer.right, &["--port", "5999", "--peer", &peer]), (&transfer.left, &[])]);
-    let flow = the_flow(&document);
+        watch_concurrently([(&transfer.right, &["--port", "5999", "--peer", &peer]), (&transfer.left, &[])]);
+    let flow = only_flow(&document);
     assert_eq!((&flow["cause"], &flow["confidence"]), (&"slow-reader".into(), &"medium".into()), "{flow:#}");
     // The sender sees only the window, and reports what it cannot see.
-    let flow = the_flow(&at_sender);
+    let flow = only_flow(&at_sender);
     let named = flow["cause"].as_str().expect("a word");
     assert!(["receiver-window", "slow-reader"].contains(&named), "{flow:#}");
     assert_eq!(flow["confidence"], "low", "{flow:#}");
@@ -197,9 +202,9 @@ fn an_application_that_reads_slowly_is_named_at_the_receiver() {
 
 #[test]
 fn a_small_receive_buffer_is_named_at_the_sender() {
-    let transfer = or_skip!(Transfer::start(Habit::GREEDY, Habit::GREEDY, Some(32_768)));
+    let transfer = or_skip!(Transfer::start(IoPattern::UNLIMITED, IoPattern::UNLIMITED, Some(32_768)));
     let document = watch(&transfer.left, &[]);
-    let flow = the_flow(&document);
+    let flow = only_flow(&document);
     assert_eq!(flow["cause"], "receiver-window", "{flow:#}");
     let shares = flow["shares"].as_array().expect("a list");
     assert_eq!(shares[0]["state"], "receive-window-limited", "{flow:#}");
@@ -207,8 +212,8 @@ fn a_small_receive_buffer_is_named_at_the_sender() {
 
 #[test]
 fn printed_advice_runs_as_tune_plan() {
-    let transfer = or_skip!(Transfer::start(Habit::GREEDY, Habit::GREEDY, Some(32_768)));
-    let Ended { code, stdout, stderr, .. } = start(&transfer.left, &["--for", "3s", "--advise"]).end(PATIENCE_S);
+    let transfer = or_skip!(Transfer::start(IoPattern::UNLIMITED, IoPattern::UNLIMITED, Some(32_768)));
+    let Ended { code, stdout, stderr, .. } = start(&transfer.left, &["--for", "3s", "--advise"]).end(TIMEOUT_S);
     assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
     assert!(stdout.contains("  advice   receiver window: "), "{stdout}");
     assert!(stdout.contains(&format!("  where    {RIGHT}, ")), "the receiver's host has the setting: {stdout}");
@@ -220,7 +225,7 @@ fn printed_advice_runs_as_tune_plan() {
     let path = format!("{directory}:{}", std::env::var("PATH").unwrap_or_default());
     let mut shell = Command::new("sh");
     shell.args(["-c", line]).stdin(Stdio::null()).env("PATH", path);
-    let planned = transfer.right.run(|| Process::start(shell)).end(PATIENCE_S);
+    let planned = transfer.right.run(|| Process::start(shell)).end(TIMEOUT_S);
     assert!(planned.code <= 1, "{line}: {planned:?}");
     assert!(planned.stdout.contains("net.ipv4.tcp_rmem"), "{line}: {planned:?}");
     assert_eq!(rmem(), before, "nothing is changed");
@@ -228,12 +233,12 @@ fn printed_advice_runs_as_tune_plan() {
 
 #[test]
 fn a_report_of_a_watch_has_its_series() {
-    let transfer = or_skip!(Transfer::start(Habit::slow(20_000), Habit::GREEDY, None));
+    let transfer = or_skip!(Transfer::start(IoPattern::slow(20_000), IoPattern::UNLIMITED, None));
     let scratch = tempfile::tempdir().expect("a directory");
     let report = scratch.path().join("watch.html");
     let document = watch(&transfer.left, &["--report", report.to_str().expect("text")]);
-    schema_of(&document);
-    let flow = the_flow(&document);
+    validate_schema(&document);
+    let flow = only_flow(&document);
     let series = &flow["series"];
     let column = |name: &str| series[name].as_array().expect("a list").clone();
     let readings = column("t_ns").len();
@@ -248,7 +253,7 @@ fn a_report_of_a_watch_has_its_series() {
 
 #[test]
 fn filters_exclude_other_connections() {
-    let transfer = or_skip!(Transfer::start(Habit::slow(20_000), Habit::GREEDY, None));
+    let transfer = or_skip!(Transfer::start(IoPattern::slow(20_000), IoPattern::UNLIMITED, None));
     let own = std::process::id().to_string();
     let cases: [(&[&str], usize); 5] = [
         (&["--port", "5998"], 0),
@@ -257,7 +262,7 @@ fn filters_exclude_other_connections() {
         (&["--pid", "1"], 0),
         (&["--pid", &own, "--peer", RIGHT], 1),
     ];
-    let documents = watch_at_once(cases.map(|(arguments, _)| (&transfer.left, arguments)));
+    let documents = watch_concurrently(cases.map(|(arguments, _)| (&transfer.left, arguments)));
     for ((arguments, flows), document) in cases.into_iter().zip(documents) {
         assert_eq!(document["flows"].as_array().expect("a list").len(), flows, "{arguments:?}: {document:#}");
     }
@@ -265,43 +270,43 @@ fn filters_exclude_other_connections() {
 
 #[test]
 fn ctrl_c_ends_the_watch_with_document_and_lines() {
-    let transfer = or_skip!(Transfer::start(Habit::GREEDY, Habit::GREEDY, None));
+    let transfer = or_skip!(Transfer::start(IoPattern::UNLIMITED, IoPattern::UNLIMITED, None));
     let scratch = tempfile::tempdir().expect("a directory");
     let file = |name: &str| scratch.path().join(name);
     let (json, jsonl) = (file("watch.json"), file("watch.jsonl"));
     let path = |path: &Path| path.to_str().expect("text").to_owned();
     let process = start(&transfer.left, &["--interval", "500ms", "--json", &path(&json), "--jsonl", &path(&jsonl)]);
-    until(PATIENCE_S, "three reports", || process.stdout().matches("connections busy").count() >= 3);
+    until(TIMEOUT_S, "three reports", || process.stdout().matches("connections busy").count() >= 3);
     signal(process.id(), "INT");
-    let Ended { code, stdout, stderr, .. } = process.end(PATIENCE_S);
+    let Ended { code, stdout, stderr, .. } = process.end(TIMEOUT_S);
     assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
     for part in ["  limit    ", "  overhead ", &format!("{RIGHT}:{PORT}")] {
         assert!(stdout.contains(part), "{part}: {stdout}");
     }
     let read = |path: &Path| std::fs::read_to_string(path).expect("a file");
     let document: Value = serde_json::from_str(&read(&json)).expect("JSON");
-    schema_of(&document);
+    validate_schema(&document);
     let lines: Vec<Value> = read(&jsonl).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert!(lines.len() >= 3);
-    lines.iter().for_each(schema_of);
+    lines.iter().for_each(validate_schema);
 }
 
 #[test]
 fn an_ended_flow_keeps_its_process() {
-    let transfer = or_skip!(Transfer::start(Habit::GREEDY, Habit::GREEDY, None));
+    let transfer = or_skip!(Transfer::start(IoPattern::UNLIMITED, IoPattern::UNLIMITED, None));
     let scratch = tempfile::tempdir().expect("a directory");
     let json = scratch.path().join("watch.json");
     let process = start(&transfer.left, &["--interval", "500ms", "--json", json.to_str().expect("text")]);
-    until(PATIENCE_S, "a verdict", || process.stdout().contains(&format!("> {RIGHT}:{PORT} ")));
+    until(TIMEOUT_S, "a verdict", || process.stdout().contains(&format!("> {RIGHT}:{PORT} ")));
     for stream in &transfer.streams {
         let _ = stream.shutdown(Shutdown::Both);
     }
-    until(PATIENCE_S, "its end", || process.stdout().contains(" 0 of 0 connections busy"));
+    until(TIMEOUT_S, "its end", || process.stdout().contains(" 0 of 0 connections busy"));
     signal(process.id(), "INT");
-    let Ended { code, stdout, stderr, .. } = process.end(PATIENCE_S);
+    let Ended { code, stdout, stderr, .. } = process.end(TIMEOUT_S);
     assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
     let document: Value = serde_json::from_str(&std::fs::read_to_string(&json).expect("a file")).expect("JSON");
-    assert_eq!(the_flow(&document)["ended"], true);
+    assert_eq!(only_flow(&document)["ended"], true);
 }
 
 #[test]
@@ -310,7 +315,7 @@ fn a_watch_ends_with_the_process_it_watches() {
     let mut child = Command::new("sleep").arg("1").spawn().expect("sleep");
     let watch = start(&namespace, &["--pid", &child.id().to_string()]);
     child.wait().expect("our own child");
-    let Ended { code, stdout, stderr, .. } = watch.end(PATIENCE_S);
+    let Ended { code, stdout, stderr, .. } = watch.end(TIMEOUT_S);
     assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
     assert!(stdout.contains("none moved data"), "{stdout}");
 }

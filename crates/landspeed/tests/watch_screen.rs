@@ -12,7 +12,7 @@ use landspeed_testkit::skip;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
 /// Timeout of a key's effect, seconds; allows for a busy machine.
-const PATIENCE_S: u64 = 60;
+const TIMEOUT_S: u64 = 60;
 /// Size of the terminal: columns and rows.
 const SIZE: (usize, usize) = (100, 24);
 
@@ -97,8 +97,8 @@ impl Terminal {
     }
 
     /// Waits until the screen contains `text`.
-    fn shows(&self, text: &str) {
-        until(PATIENCE_S, text, || screen(&self.output.lock().expect("no panic")).contains(text));
+    fn wait_for_text(&self, text: &str) {
+        until(TIMEOUT_S, text, || screen(&self.output.lock().expect("no panic")).contains(text));
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -110,13 +110,13 @@ impl Terminal {
     }
 
     fn wait_for(&self, name: &str) -> String {
-        until(PATIENCE_S, name, || std::fs::metadata(self.file(name)).is_ok_and(|file| file.len() > 0));
+        until(TIMEOUT_S, name, || std::fs::metadata(self.file(name)).is_ok_and(|file| file.len() > 0));
         self.read(name)
     }
 
     /// Waits for the end; returns the complete output.
     fn end(&mut self) -> String {
-        until(PATIENCE_S, "the end", || self.child.try_wait().is_ok_and(|status| status.is_some()));
+        until(TIMEOUT_S, "the end", || self.child.try_wait().is_ok_and(|status| status.is_some()));
         self.reader.take().expect("once").join().expect("no panic");
         String::from_utf8_lossy(&self.output.lock().expect("no panic")).into_owned()
     }
@@ -183,23 +183,23 @@ fn keys_sort_open_a_flow_go_back_and_quit() {
     let transfer = Transfer::start();
     let mut terminal =
         Terminal::run(&transfer, "stty -a > before\n$watch --json w.json; echo $? > code\nstty -a > after");
-    terminal.shows("2 of 2 connections busy; watch uses");
-    terminal.shows("▼rate");
+    terminal.wait_for_text("2 of 2 connections busy; watch uses");
+    terminal.wait_for_text("▼rate");
     terminal.press("\x1b[C");
-    terminal.shows("▼RTT");
+    terminal.wait_for_text("▼RTT");
     terminal.press("r");
-    terminal.shows("▲RTT");
+    terminal.wait_for_text("▲RTT");
     terminal.press("/nothing\r");
-    terminal.shows("No flow matches the filter.");
+    terminal.wait_for_text("No flow matches the filter.");
     terminal.press("\x1b");
-    terminal.shows("Enter flow");
+    terminal.wait_for_text("Enter flow");
     terminal.press("\x1b[B\r");
-    terminal.shows("60 s ago");
-    terminal.shows("  limit ");
+    terminal.wait_for_text("60 s ago");
+    terminal.wait_for_text("  limit ");
     terminal.press("\x1b");
-    terminal.shows("Enter flow");
+    terminal.wait_for_text("Enter flow");
     terminal.press("p");
-    terminal.shows("PAUSED");
+    terminal.wait_for_text("PAUSED");
     terminal.press("q");
     let text = terminal.end();
     assert_eq!(terminal.read("code"), "0\n", "{text}");
@@ -217,7 +217,7 @@ fn sigterm_restores_the_terminal() {
     let transfer = Transfer::start();
     let script = "stty -a > before\nbash -c \"echo \\$\\$ > pid; exec $watch\"; echo $? > code\nstty -a > after";
     let mut terminal = Terminal::run(&transfer, script);
-    terminal.shows("connections busy");
+    terminal.wait_for_text("connections busy");
     signal(terminal.wait_for("pid").trim().parse().expect("a number"), "TERM");
     let text = terminal.end();
     assert_eq!(terminal.read("code"), "0\n", "{text}");
@@ -233,16 +233,16 @@ fn ctrl_z_restores_the_terminal_until_fg() {
     let transfer = Transfer::start();
     let script = "set -m\nstty -a > before\n$watch\nstty -a > stopped\nfg\necho $? > code\nstty -a > after";
     let mut terminal = Terminal::run(&transfer, script);
-    terminal.shows("connections busy");
+    terminal.wait_for_text("connections busy");
     terminal.press("\x1a");
     assert_eq!(
         terminal.wait_for("stopped"),
         terminal.read("before"),
         "a stopped watch leaves the modes as they were"
     );
-    terminal.shows("connections busy");
+    terminal.wait_for_text("connections busy");
     terminal.press("\x1b[C");
-    terminal.shows("▼RTT");
+    terminal.wait_for_text("▼RTT");
     terminal.press("q");
     let text = terminal.end();
     assert_eq!(terminal.read("code"), "0\n", "{text}");

@@ -109,8 +109,9 @@ pub struct NicSnapshot {
 impl NicSnapshot {
     /// Returns the link rate, bits/s; `None` for virtual interfaces, whose drivers report an arbitrary speed.
     pub fn line_rate_bps(&self) -> Option<u64> {
-        const INVENTED: &[&str] = &["veth", "virtio_net", "tun", "dummy", "bridge", "loopback", "netdevsim", "ifb"];
-        if self.name == "lo" || INVENTED.contains(&self.driver.as_deref().unwrap_or_default()) {
+        const VIRTUAL_DRIVERS: &[&str] =
+            &["veth", "virtio_net", "tun", "dummy", "bridge", "loopback", "netdevsim", "ifb"];
+        if self.name == "lo" || VIRTUAL_DRIVERS.contains(&self.driver.as_deref().unwrap_or_default()) {
             return None;
         }
         self.speed_bps.filter(|&speed| speed > 0)

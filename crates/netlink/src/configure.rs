@@ -35,7 +35,7 @@ impl Request {
 
     /// Appends an attribute that contains attributes (`NLA_F_NESTED`).
     fn nest(&mut self, kind: u16, inner: impl FnOnce(&mut Self)) {
-        self.around(kind | libc::NLA_F_NESTED as u16, inner);
+        self.nest_without_flag(kind | libc::NLA_F_NESTED as u16, inner);
     }
 
     /// Appends an attribute whose value `inner` writes: a structure, attributes, or a structure followed by
@@ -43,7 +43,7 @@ impl Request {
     ///
     /// # Panics
     /// If the attribute exceeds 65,535 bytes, the range of its length field; no caller comes close.
-    fn around(&mut self, kind: u16, inner: impl FnOnce(&mut Self)) {
+    fn nest_without_flag(&mut self, kind: u16, inner: impl FnOnce(&mut Self)) {
         let start = self.bytes.len();
         self.bytes(&[0; 2]);
         self.bytes(&kind.to_ne_bytes());
@@ -77,7 +77,7 @@ impl Request {
     }
 
     fn text(&mut self, kind: u16, text: &str) {
-        self.around(kind, |r| {
+        self.nest_without_flag(kind, |r| {
             r.bytes(text.as_bytes());
             r.bytes(&[0]);
         });
@@ -92,7 +92,7 @@ impl Request {
 
 impl Netlink {
     /// Sends a request and waits for its acknowledgement.
-    fn carry_out(
+    fn execute(
         &mut self,
         operation: &'static str,
         object: impl Display,
@@ -107,7 +107,7 @@ impl Netlink {
 }
 
 /// An error that is detected before the request is sent.
-fn refuse(operation: &'static str, object: impl Display, why: impl Display) -> NetlinkError {
+fn invalid_input(operation: &'static str, object: impl Display, why: impl Display) -> NetlinkError {
     let cause = std::io::Error::new(std::io::ErrorKind::InvalidInput, why.to_string());
     NetlinkError { operation, object: object.to_string(), cause: Cause::Io(cause) }
 }

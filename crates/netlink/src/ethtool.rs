@@ -40,7 +40,7 @@ const MAX_STRINGS: usize = 32_768;
 const REPLY_BYTES: usize = 16 + 2 * MAX_STRINGS * ETH_GSTRING_LEN;
 
 /// Offloads with which a sender passes super-packets to the device, by the kernel's names.
-pub const SEGMENTATION: &[&str] = &[
+pub const SEGMENTATION_OFFLOADS: &[&str] = &[
     "tx-tcp-segmentation",
     "tx-tcp-ecn-segmentation",
     "tx-tcp-mangleid-segmentation",
@@ -49,7 +49,7 @@ pub const SEGMENTATION: &[&str] = &[
     "tx-gso-list",
 ];
 /// Offloads with which a receiver merges frames, by the kernel's names.
-pub const MERGING: &[&str] = &["rx-gro"];
+pub const RECEIVE_MERGING_OFFLOADS: &[&str] = &["rx-gro"];
 
 /// Maximum number of non-zero words in a request, including the command.
 const REQUEST_WORDS: usize = 24;
@@ -328,12 +328,12 @@ impl Ethtool {
             return Err(self.error(OPERATION, io::Error::other("the driver's set of statistics changed")));
         }
         let counters = reply[8..].chunks_exact(8).take(names);
-        Ok(counters.map(|c| whole(word(c, 0), word(c, 1))).collect())
+        Ok(counters.map(|c| join_u32s(word(c, 0), word(c, 1))).collect())
     }
 
     fn strings(&mut self, operation: &'static str, set: u32) -> Result<Vec<String>, EthtoolError> {
         // struct ethtool_sset_info: cmd, reserved, sset_mask (u64), then one u32 for each bit still set.
-        let (low, high) = halves(1_u64 << set);
+        let (low, high) = split_u64(1_u64 << set);
         let reply = self.ask(operation, ETHTOOL_GSSET_INFO, &[(2, low), (3, high)])?;
         if word(reply, 2) | word(reply, 3) == 0 {
             return Err(self.error(operation, io::Error::from_raw_os_error(libc::EOPNOTSUPP)));
@@ -379,12 +379,12 @@ fn word(bytes: &[u8], index: usize) -> u32 {
     bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
 }
 
-fn whole(first: u32, second: u32) -> u64 {
+fn join_u32s(first: u32, second: u32) -> u64 {
     let (a, b) = (first.to_ne_bytes(), second.to_ne_bytes());
     u64::from_ne_bytes([a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3]])
 }
 
-fn halves(value: u64) -> (u32, u32) {
+fn split_u64(value: u64) -> (u32, u32) {
     let b = value.to_ne_bytes();
     (u32::from_ne_bytes([b[0], b[1], b[2], b[3]]), u32::from_ne_bytes([b[4], b[5], b[6], b[7]]))
 }
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn veth_reports_driver_speed_channels_and_statistics() {
-        let outcome = landspeed_sys::netns::in_new(|| {
+        let outcome = landspeed_sys::netns::run_in_new_namespace(|| {
             let add = "link add a0 numtxqueues 3 numrxqueues 3 type veth peer name b0".split(' ');
             let made = std::process::Command::new("ip").args(add).status();
             if !made.is_ok_and(|status| status.success()) {

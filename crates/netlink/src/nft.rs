@@ -55,7 +55,7 @@ fn dropped_by(attributes: &[u8]) -> Option<u64> {
         let part = |wanted: u16| each_attribute(expression).find(|&(kind, _)| kind == wanted).map(|(_, value)| value);
         let (Some(name), Some(data)) = (part(NFTA_EXPR_NAME), part(NFTA_EXPR_DATA)) else { continue };
         match name.split(|&byte| byte == 0).next() {
-            Some(b"counter") => packets = nested(data, &[NFTA_COUNTER_PACKETS]).and_then(wide),
+            Some(b"counter") => packets = nested(data, &[NFTA_COUNTER_PACKETS]).and_then(parse_be_u64),
             Some(b"reject") => drops = true,
             Some(b"immediate") => {
                 let code = nested(data, &[NFTA_IMMEDIATE_DATA, NFTA_DATA_VERDICT, NFTA_VERDICT_CODE]);
@@ -74,7 +74,7 @@ fn nested<'a>(attributes: &'a [u8], path: &[u16]) -> Option<&'a [u8]> {
     })
 }
 
-fn wide(value: &[u8]) -> Option<u64> {
+fn parse_be_u64(value: &[u8]) -> Option<u64> {
     Some(u64::from_be_bytes(value.get(..8)?.try_into().ok()?))
 }
 

@@ -107,7 +107,7 @@ impl QdiscReading {
             }
         }
         if let Some(stats) = stats {
-            reading.take(stats);
+            reading.parse_stats(stats);
         }
         Ok(named.then_some(reading))
     }
@@ -115,7 +115,7 @@ impl QdiscReading {
     /// Parses `struct gnet_stats_basic` { u64 bytes; u32 packets }, `struct gnet_stats_queue` { qlen, backlog,
     /// drops, requeues, overlimits: u32 }, the 64-bit packet count and the kind's additional counters. Returns
     /// whether there was a 64-bit packet count.
-    pub(super) fn take(&mut self, stats: &[u8]) -> bool {
+    pub(super) fn parse_stats(&mut self, stats: &[u8]) -> bool {
         let mut packets64 = None;
         for (kind, value) in each_attribute(stats) {
             match kind {
@@ -154,7 +154,7 @@ impl QdiscReading {
 impl Netlink {
     /// Replaces the contents of `into` with the counters of every queueing discipline of the socket's namespace,
     /// hidden ones included, in the kernel's order: by interface, parents before children.
-    pub fn qdiscs_all(&mut self, into: &mut Vec<QdiscReading>) -> Result<(), NetlinkError> {
+    pub fn read_all_qdiscs(&mut self, into: &mut Vec<QdiscReading>) -> Result<(), NetlinkError> {
         let mut request = Request::dump(libc::RTM_GETQDISC);
         // struct tcmsg, all zero.
         request.bytes(&[0; 20]);

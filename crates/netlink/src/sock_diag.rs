@@ -15,7 +15,7 @@ use crate::connection::{Cause, Connection, NetlinkError, Request};
 use crate::parse::{each_attribute, u32_at};
 
 /// `SOCK_DIAG_BY_FAMILY` (linux/sock_diag.h): message type of request and response.
-const BY_FAMILY: u16 = 20;
+const SOCK_DIAG_BY_FAMILY: u16 = 20;
 // linux/inet_diag.h
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_VEGASINFO: u16 = 3;
@@ -206,16 +206,16 @@ impl SockDiag {
     ) -> Result<(), NetlinkError> {
         let bytecode = filter.bytecode();
         for family in [libc::AF_INET, libc::AF_INET6] {
-            if !filter.admits(family) {
+            if !filter.can_match(family) {
                 continue;
             }
-            let mut request = Request::dump(BY_FAMILY);
+            let mut request = Request::dump(SOCK_DIAG_BY_FAMILY);
             header(&mut request, family as u8, detail, &[0; ID_BYTES]);
             if !bytecode.is_empty() {
                 request.attribute(INET_DIAG_REQ_BYTECODE, &bytecode);
             }
             let answer = self.connection.exchange(&mut request, |kind, payload| {
-                if kind == BY_FAMILY {
+                if kind == SOCK_DIAG_BY_FAMILY {
                     each(&TcpSocket::parse(payload)?);
                 }
                 Ok(())
@@ -235,11 +235,11 @@ impl SockDiag {
         id: &SocketId,
         read: impl FnOnce(&TcpSocket<'_>) -> T,
     ) -> Result<Option<T>, NetlinkError> {
-        let mut request = Request::new(BY_FAMILY, libc::NLM_F_REQUEST as u16);
+        let mut request = Request::new(SOCK_DIAG_BY_FAMILY, libc::NLM_F_REQUEST as u16);
         header(&mut request, id.family, Detail::Full, &id.raw);
         let (mut read, mut found) = (Some(read), None);
         let answer = self.connection.exchange(&mut request, |kind, payload| {
-            if kind == BY_FAMILY
+            if kind == SOCK_DIAG_BY_FAMILY
                 && let Some(read) = read.take()
             {
                 found = Some(read(&TcpSocket::parse(payload)?));

@@ -85,7 +85,7 @@ fn build_shaped_pair() -> Result<(), String> {
 
 #[test]
 fn qdisc_dump_has_every_leaf_with_its_drops() {
-    let outcome = netns::in_new(|| {
+    let outcome = netns::run_in_new_namespace(|| {
         build_shaped_pair()?;
         let mut netlink = Netlink::open().expect("a socket");
         let link = netlink.link(LinkId::Name("a0")).expect("a link");
@@ -119,7 +119,7 @@ fn qdisc_dump_has_every_leaf_with_its_drops() {
 
 #[test]
 fn qdiscs_hidden_by_tc_are_dumped() {
-    let outcome = netns::in_new(|| {
+    let outcome = netns::run_in_new_namespace(|| {
         run("ip link add a0 numtxqueues 4 type veth peer name b0")?;
         run("ip link set a0 up")?;
         run("tc qdisc add dev a0 root handle 1: htb default 1")?;

@@ -7,6 +7,6 @@ mod quantity;
 mod source;
 
 pub use notation::{NotationReader, Notations};
-pub use problem::{Problem, Problems, TextPosition, near, near_or_list};
+pub use problem::{Problem, Problems, TextPosition, suggest, suggest_or_list};
 pub use quantity::{Quantity, Rate, Share, Size, Time, Written};
-pub use source::{Document, EMPTY, MAX_PROBLEMS, Words, parse, span_of, typed};
+pub use source::{Document, EMPTY, FormatTerms, MAX_PROBLEMS, parse, span_of, typed};

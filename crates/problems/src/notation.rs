@@ -6,23 +6,23 @@ use std::marker::PhantomData;
 
 use serde::de::{self, Error, MapAccess, Visitor};
 
-/// A value with several notations. Notations that are not overridden are rejected with `WHAT`.
+/// A value with several notations. Notations that are not overridden are rejected with `EXPECTED`.
 pub trait Notations: Sized {
     /// Accepted notations, with examples.
-    const WHAT: &'static str;
+    const EXPECTED: &'static str;
     /// Parses a string.
     fn text<E: Error>(text: &str) -> Result<Self, E>;
     /// Converts a number.
     fn number<E: Error>(number: f64) -> Result<Self, E> {
-        Err(E::invalid_type(de::Unexpected::Float(number), &Self::WHAT))
+        Err(E::invalid_type(de::Unexpected::Float(number), &Self::EXPECTED))
     }
     /// Converts an integer.
     fn integer<E: Error>(number: i64) -> Result<Self, E> {
-        Self::number(number as f64).map_err(|_: E| E::invalid_type(de::Unexpected::Signed(number), &Self::WHAT))
+        Self::number(number as f64).map_err(|_: E| E::invalid_type(de::Unexpected::Signed(number), &Self::EXPECTED))
     }
     /// Deserializes a table.
     fn table<'de, A: MapAccess<'de>>(_: A) -> Result<Self, A::Error> {
-        Err(A::Error::invalid_type(de::Unexpected::Map, &Self::WHAT))
+        Err(A::Error::invalid_type(de::Unexpected::Map, &Self::EXPECTED))
     }
 }
 
@@ -39,7 +39,7 @@ impl<'de, T: Notations> Visitor<'de> for NotationReader<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(T::WHAT)
+        f.write_str(T::EXPECTED)
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {

@@ -46,13 +46,13 @@ pub struct Problems {
 impl Problem {
     /// Creates an error at `key`, without a position.
     pub fn new(key: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { place: None, key: safe(&key.into()), message: safe(&message.into()), hint: None }
+        Self { place: None, key: sanitized(&key.into()), message: sanitized(&message.into()), hint: None }
     }
 
     /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(safe(&hint.into()));
+        self.hint = Some(sanitized(&hint.into()));
         self
     }
 
@@ -97,12 +97,12 @@ impl TextPosition {
             width,
             text: quoted.map(|c| if c.is_control() { ' ' } else { c }).collect(),
         }
-        .shifted(cut)
+        .shift_left(cut)
     }
 
     /// Keeps the caret aligned if the beginning of the line was cut off: limits `width` to the quoted part, and
     /// marks the cut with an ellipsis.
-    fn shifted(mut self, cut: usize) -> Self {
+    fn shift_left(mut self, cut: usize) -> Self {
         if cut > 0 {
             self.text.insert(0, '…');
         }
@@ -168,7 +168,7 @@ impl fmt::Display for Problems {
 }
 
 /// Returns `text` without control characters, cut to [`MAX_SHOWN`] characters.
-fn safe(text: &str) -> String {
+fn sanitized(text: &str) -> String {
     let mut out: String = text.chars().take(MAX_SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().nth(MAX_SHOWN).is_some() {
         out.push('…');
@@ -177,13 +177,13 @@ fn safe(text: &str) -> String {
 }
 
 /// Returns "did you mean `x`?" with the name among `known` that is most similar to `word`.
-pub fn near<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+pub fn suggest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
     closest(word, known).map(|k| format!("did you mean `{k}`?"))
 }
 
 /// Returns "did you mean `x`?", or else a list of `known`.
-pub fn near_or_list<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
-    near(word, known.clone()).or_else(|| {
+pub fn suggest_or_list<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<String> {
+    suggest(word, known.clone()).or_else(|| {
         let all: Vec<&str> = known.into_iter().collect();
         (!all.is_empty()).then(|| format!("use one of: {}", all.join(", ")))
     })

@@ -18,7 +18,7 @@ impl<T: Eq> Eq for Written<T> {}
 /// Quantities that [`Written`] can contain.
 pub trait Quantity: FromStr<Err: fmt::Display> + fmt::Display + Copy {
     /// Description with examples, for error messages.
-    const WHAT: &'static str;
+    const EXPECTED: &'static str;
     /// Converts a bare number, if it is unambiguous without a unit.
     fn bare(number: f64) -> Option<Self>;
     /// Returns the shortest text that represents exactly this value; it parses back to it, and is unique.
@@ -27,47 +27,53 @@ pub trait Quantity: FromStr<Err: fmt::Display> + fmt::Display + Copy {
 
 /// Formats `value` in the largest of `units` that divides it. `units` are names and sizes, ascending, beginning
 /// with the base unit.
-fn whole(value: u64, units: &[(&str, u64)]) -> String {
+fn in_largest_unit(value: u64, units: &[(&str, u64)]) -> String {
     let largest = units.iter().rev().find(|(_, size)| value != 0 && value.is_multiple_of(*size));
     let (name, size) = largest.unwrap_or(&units[0]);
     format!("{}{name}", value / size)
 }
 
 impl Quantity for BitRate {
-    const WHAT: &'static str = "a rate in bit/s such as \"10G\" or \"500M\"";
+    const EXPECTED: &'static str = "a rate in bit/s such as \"10G\" or \"500M\"";
     fn bare(number: f64) -> Option<Self> {
         (number >= 0.0 && number.fract() == 0.0 && number < 1e18).then(|| Self::from_bps(number as u64))
     }
     fn exact(self) -> String {
-        whole(self.bps(), &[("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("T", 1_000_000_000_000)])
+        in_largest_unit(
+            self.bps(),
+            &[("", 1), ("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("T", 1_000_000_000_000)],
+        )
     }
 }
 
 impl Quantity for Bytes {
-    const WHAT: &'static str = "a size such as \"1MB\", \"64KiB\" or a number of bytes";
+    const EXPECTED: &'static str = "a size such as \"1MB\", \"64KiB\" or a number of bytes";
     fn bare(number: f64) -> Option<Self> {
         (number >= 0.0 && number.fract() == 0.0 && number < 1e18).then(|| Self::new(number as u64))
     }
     fn exact(self) -> String {
-        let binary =
-            whole(self.get(), &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)]);
-        let decimal = whole(self.get(), &[("B", 1), ("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)]);
+        let binary = in_largest_unit(
+            self.get(),
+            &[("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)],
+        );
+        let decimal =
+            in_largest_unit(self.get(), &[("B", 1), ("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)]);
         if decimal.len() < binary.len() { decimal } else { binary }
     }
 }
 
 impl Quantity for Nanos {
-    const WHAT: &'static str = "a time such as \"25ms\", \"90s\" or \"0s\"";
+    const EXPECTED: &'static str = "a time such as \"25ms\", \"90s\" or \"0s\"";
     fn bare(number: f64) -> Option<Self> {
         (number == 0.0).then(|| Self::new(0))
     }
     fn exact(self) -> String {
-        whole(self.get(), &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)])
+        in_largest_unit(self.get(), &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)])
     }
 }
 
 impl Quantity for Ratio {
-    const WHAT: &'static str = "a share such as \"0.0046%\", \"1/22000\" or 0.01";
+    const EXPECTED: &'static str = "a share such as \"0.0046%\", \"1/22000\" or 0.01";
     fn bare(number: f64) -> Option<Self> {
         (0.0..=1.0).contains(&number).then(|| Self::new(number)).flatten()
     }
@@ -95,7 +101,7 @@ impl<T: Quantity> Visitor<'_> for Reader<T> {
     type Value = Written<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(T::WHAT)
+        f.write_str(T::EXPECTED)
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<Self::Value, E> {
@@ -113,7 +119,7 @@ impl<T: Quantity> Visitor<'_> for Reader<T> {
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<Self::Value, E> {
         T::bare(number)
             .map(Written)
-            .ok_or_else(|| E::custom(format!("{number} has no unit or is out of range; expected {}", T::WHAT)))
+            .ok_or_else(|| E::custom(format!("{number} has no unit or is out of range; expected {}", T::EXPECTED)))
     }
 }
 
@@ -129,7 +135,7 @@ impl<T: Quantity> JsonSchema for Written<T> {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({ "description": T::WHAT, "type": ["string", "number"] })
+        json_schema!({ "description": T::EXPECTED, "type": ["string", "number"] })
     }
 }
 

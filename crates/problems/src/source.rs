@@ -7,11 +7,11 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-use crate::problem::{Problem, near_or_list};
+use crate::problem::{Problem, suggest_or_list};
 
 /// Terms of a file format, for the hints.
 #[derive(Debug, Clone, Copy)]
-pub struct Words {
+pub struct FormatTerms {
     /// Arrays of tables: they are written with two brackets.
     pub arrays: &'static [&'static str],
     /// Tables of named tables: they are written with one bracket and a name.
@@ -39,7 +39,7 @@ pub fn parse(text: &str) -> Result<Document<'_>, Problem> {
 
 /// Deserializes the document as a `T`, or returns all errors: an invalid value is removed, and the rest
 /// deserialized again.
-pub fn typed<T: DeserializeOwned>(text: &str, document: &Document, words: &Words) -> Result<T, Vec<Problem>> {
+pub fn typed<T: DeserializeOwned>(text: &str, document: &Document, words: &FormatTerms) -> Result<T, Vec<Problem>> {
     let mut rest = document.clone();
     let mut problems = Vec::new();
     let mut removed: Vec<Vec<String>> = Vec::new();
@@ -99,22 +99,22 @@ pub fn span_of(document: &Document, path: &[String]) -> Range<usize> {
 
 /// Returns the path of the value or key at `span`.
 fn path_of(table: &DeTable, span: &Range<usize>) -> Option<Vec<String>> {
-    fn below(value: &Spanned<DeValue>, span: &Range<usize>, path: &mut Vec<String>) -> bool {
+    fn find_below(value: &Spanned<DeValue>, span: &Range<usize>, path: &mut Vec<String>) -> bool {
         match value.get_ref() {
-            DeValue::Table(table) => inside(table, span, path),
+            DeValue::Table(table) => find_in_table(table, span, path),
             DeValue::Array(array) => array.iter().enumerate().any(|(i, item)| step(i.to_string(), item, span, path)),
             _ => false,
         }
     }
     fn step(name: String, value: &Spanned<DeValue>, span: &Range<usize>, path: &mut Vec<String>) -> bool {
         path.push(name);
-        let found = below(value, span, path) || value.span() == *span;
+        let found = find_below(value, span, path) || value.span() == *span;
         if !found {
             path.pop();
         }
         found
     }
-    fn inside(table: &DeTable, span: &Range<usize>, path: &mut Vec<String>) -> bool {
+    fn find_in_table(table: &DeTable, span: &Range<usize>, path: &mut Vec<String>) -> bool {
         table.iter().any(|(key, value)| {
             step(key.get_ref().to_string(), value, span, path)
                 || (key.span() == *span && {
@@ -124,7 +124,7 @@ fn path_of(table: &DeTable, span: &Range<usize>) -> Option<Vec<String>> {
         })
     }
     let mut path = Vec::new();
-    inside(table, span, &mut path).then_some(path)
+    find_in_table(table, span, &mut path).then_some(path)
 }
 
 fn remove(table: &mut DeTable, path: &[String]) -> bool {
@@ -160,7 +160,7 @@ fn missing(message: &str) -> Option<&str> {
 }
 
 /// Rewrites serde's message in the terms of the file format.
-fn explain(message: &str, path: &[String], words: &Words) -> Problem {
+fn explain(message: &str, path: &[String], words: &FormatTerms) -> Problem {
     let key = path.join(".");
     if let Some(name) = missing(message) {
         return Problem::new(key, format!("`{name}` is missing"))
@@ -169,12 +169,12 @@ fn explain(message: &str, path: &[String], words: &Words) -> Problem {
     if message.contains("$__toml_private") {
         return Problem::new(key, "a date is not allowed here").hint("put text in quotes");
     }
-    if let Some((name, known)) = listed(message, "unknown field `") {
-        let hint = near_or_list(&name, known.iter().map(String::as_str));
+    if let Some((name, known)) = parse_alternatives(message, "unknown field `") {
+        let hint = suggest_or_list(&name, known.iter().map(String::as_str));
         return Problem::new(key, format!("unknown key `{name}`")).maybe_hint(hint);
     }
-    if let Some((name, known)) = listed(message, "unknown variant `") {
-        let hint = near_or_list(&name, known.iter().map(String::as_str));
+    if let Some((name, known)) = parse_alternatives(message, "unknown variant `") {
+        let hint = suggest_or_list(&name, known.iter().map(String::as_str));
         return Problem::new(key, format!("unknown value `{name}`")).maybe_hint(hint);
     }
     let wrong = |prefix| message.strip_prefix(prefix).and_then(|rest: &str| rest.rsplit_once(", expected "));
@@ -199,7 +199,7 @@ fn explain(message: &str, path: &[String], words: &Words) -> Problem {
 }
 
 /// Parses the name and the alternatives in "unknown field `x`, expected one of `a`, `b`".
-fn listed(message: &str, prefix: &str) -> Option<(String, Vec<String>)> {
+fn parse_alternatives(message: &str, prefix: &str) -> Option<(String, Vec<String>)> {
     let (name, known) = message.strip_prefix(prefix)?.rsplit_once("`, ").map_or((message, ""), |_| {
         let rest = &message[prefix.len()..];
         rest.split_once("`, expected ").or_else(|| rest.split_once("`, there are no ")).unwrap_or((rest, ""))

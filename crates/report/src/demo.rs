@@ -12,7 +12,7 @@ const OWN_STYLE: &str = include_str!("demo.css");
 /// Colours of the style in order of use: the warm one is for the last part, such as losses.
 const PALETTE: [u8; 8] = [0, 2, 1, 3, 4, 5, 6, 7];
 /// Space to the right of a limit's line, as a factor of the scale.
-const BEYOND_LIMIT: f64 = 1.04;
+const LIMIT_MARGIN: f64 = 1.04;
 
 /// Renders the claims and results of the demo. Links are relative: the page must be in the directory of the
 /// reports.
@@ -116,7 +116,7 @@ fn section(number: usize, scene: &DemoScene) -> String {
 fn figure(chart: &DemoChart) -> String {
     let length = |bar: &DemoBar| bar.parts.iter().map(|part| part.value).sum::<f64>();
     let longest = chart.bars.iter().map(length).fold(0.0, f64::max);
-    let scale = chart.limit.as_ref().map_or(longest, |limit| longest.max(limit.value) * BEYOND_LIMIT);
+    let scale = chart.limit.as_ref().map_or(longest, |limit| longest.max(limit.value) * LIMIT_MARGIN);
     // A part has the same colour in every bar.
     let mut colours: Vec<&str> = Vec::new();
     for part in chart.bars.iter().flat_map(|bar| &bar.parts) {

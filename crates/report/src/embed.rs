@@ -12,7 +12,7 @@ use crate::pack;
 /// Returns a run as JSON that no HTML parser can mistake for markup, without the raw `tcp_info` blobs and with
 /// long lists packed.
 pub(crate) fn run(document: &RunDocument) -> Result<String, serde_json::Error> {
-    Ok(inert(&serde_json::to_string(&packed_run(document)?)?))
+    Ok(escape_for_script(&serde_json::to_string(&packed_run(document)?)?))
 }
 
 /// The same for a lab document, in the current version: the runs of its flows and the series of its queues are
@@ -35,12 +35,12 @@ pub(crate) fn lab(document: &LabDocument) -> Result<String, serde_json::Error> {
             parts.push((format!("/queues/{index}/series/{name}"), pack::rows(&std::mem::take(list))?));
         }
     }
-    Ok(inert(&serde_json::to_string(&filled(&shell, parts)?)?))
+    Ok(escape_for_script(&serde_json::to_string(&filled(&shell, parts)?)?))
 }
 
 /// The same for a trace: its long columns are packed.
 pub(crate) fn trace(document: &TraceDocument) -> Result<String, serde_json::Error> {
-    Ok(inert(&serde_json::to_string(&packed_trace(document)?)?))
+    Ok(escape_for_script(&serde_json::to_string(&packed_trace(document)?)?))
 }
 
 /// The same for two traces.
@@ -49,7 +49,7 @@ pub(crate) fn trace_comparison(document: &TraceComparison) -> Result<String, ser
     for (name, trace) in [("a", &document.a), ("b", &document.b)] {
         json[name] = packed_trace(trace)?;
     }
-    Ok(inert(&serde_json::to_string(&json)?))
+    Ok(escape_for_script(&serde_json::to_string(&json)?))
 }
 
 /// The same for figures, with their long columns packed.
@@ -58,7 +58,7 @@ pub(crate) fn figures(document: &FiguresDocument) -> Result<String, serde_json::
     for figure in json["figures"].as_array_mut().into_iter().flatten() {
         pack_in(&mut figure["drawing"])?;
     }
-    Ok(inert(&serde_json::to_string(&json)?))
+    Ok(escape_for_script(&serde_json::to_string(&json)?))
 }
 
 /// Packs every list of numbers that is long enough, at any depth: there are many, and all are packed alike.
@@ -83,7 +83,7 @@ fn packed_trace(document: &TraceDocument) -> Result<Value, serde_json::Error> {
 
 /// The same for a short document, without packing.
 pub(crate) fn plain(document: &impl Serialize) -> Result<String, serde_json::Error> {
-    Ok(inert(&serde_json::to_string(document)?))
+    Ok(escape_for_script(&serde_json::to_string(document)?))
 }
 
 fn packed_run(document: &RunDocument) -> Result<Value, serde_json::Error> {
@@ -140,17 +140,17 @@ fn without_blobs(end: &mut StreamEnd) -> Vec<Sample> {
 
 /// Returns JSON in which `<` is written as `\u003c`: it only occurs inside strings, and without it neither
 /// `</script>` nor `<!--` can end or change the element that contains the JSON.
-fn inert(json: &str) -> String {
+fn escape_for_script(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::inert;
+    use super::escape_for_script;
 
     #[test]
     fn markup_in_strings_cannot_end_the_script_element() {
-        let json = inert(&serde_json::to_string("</script><!--<script>").unwrap());
+        let json = escape_for_script(&serde_json::to_string("</script><!--<script>").unwrap());
         assert!(!json.contains('<'));
         assert_eq!(serde_json::from_str::<String>(&json).unwrap(), "</script><!--<script>");
     }

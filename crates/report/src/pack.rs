@@ -18,16 +18,16 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 /// Minimum length of a packed list: shorter ones stay readable for people who open the file.
-const WORTHWHILE: usize = 32;
+const MIN_PACKED_ROWS: usize = 32;
 
-/// Returns a list of rows, packed if it has at least [`WORTHWHILE`] of them.
+/// Returns a list of rows, packed if it has at least [`MIN_PACKED_ROWS`] of them.
 pub(crate) fn rows<T: Serialize>(rows: &[T]) -> Result<Value, serde_json::Error> {
     // Through text: an `f32` keeps its few digits, while `to_value` would widen it.
     let values = rows
         .iter()
         .map(|row| serde_json::from_str(&serde_json::to_string(row)?))
         .collect::<Result<Vec<Value>, _>>()?;
-    if values.len() < WORTHWHILE {
+    if values.len() < MIN_PACKED_ROWS {
         return Ok(Value::Array(values));
     }
     let length = values.len();
@@ -103,11 +103,11 @@ fn common_length(values: &[Value]) -> Option<usize> {
 
 /// Returns integers as a start and differences. Not beyond 2^53, where JavaScript numbers are no longer exact.
 fn differences(values: &[Value]) -> Option<Value> {
-    const EXACT: u64 = 1 << 53;
+    const MAX_EXACT_INTEGER: u64 = 1 << 53;
     let mut last = 0;
     let mut out = Vec::with_capacity(values.len());
     for value in values {
-        let number = value.as_i64().filter(|n| n.unsigned_abs() <= EXACT)?;
+        let number = value.as_i64().filter(|n| n.unsigned_abs() <= MAX_EXACT_INTEGER)?;
         out.push(Value::from(number - last));
         last = number;
     }

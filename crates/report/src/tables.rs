@@ -9,7 +9,7 @@ use landspeed_model::{
 use crate::figures::quantity;
 
 /// Maximum number of rows of a Markdown table: longer ones belong into CSV.
-const MOST_ROWS: usize = 60;
+const MAX_ROWS: usize = 60;
 
 /// A value of a long table: its position and its interval.
 struct Row {
@@ -106,7 +106,7 @@ fn rows_table(out: &mut String, rows: &FigureRows) {
 
 fn chart_table(out: &mut String, figure: &Figure, chart: &FigureChart) {
     let rows = rows_of(figure);
-    if rows.len() > MOST_ROWS {
+    if rows.len() > MAX_ROWS {
         let _ = writeln!(out, "{} values: `--csv FILE` writes them.", rows.len());
         return;
     }

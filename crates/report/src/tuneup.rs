@@ -26,7 +26,7 @@ pub fn render_tuneup(document: &TuneupDocument) -> Result<String, ReportError> {
         body.push_str(&heat_map(&figure));
     }
     body.push_str(&rejected(document));
-    body.push_str(&trust(document));
+    body.push_str(&evidence_section(document));
     let place = [document.target.as_str(), document.started.as_str()].map(escape).join(" · ");
     let page = format!(
         "<p class=\"kicker\">landspeed tuneup · {place} · {tests} tests in {spent:.0} s</p>\n\
@@ -159,7 +159,7 @@ fn rejected(document: &TuneupDocument) -> String {
 }
 
 /// Renders the evidence for the figures, and the rules of the search.
-fn trust(document: &TuneupDocument) -> String {
+fn evidence_section(document: &TuneupDocument) -> String {
     let mut lines = Vec::new();
     for sanity in &document.sanity {
         let shows = match (sanity.shows, document.map.is_some()) {

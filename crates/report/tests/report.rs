@@ -69,17 +69,17 @@ fn assert_inert(name: &str, page: &str) {
 
 #[test]
 fn hostile_strings_of_other_documents_stay_inert() {
-    each_inert(documents::LABS, render_lab);
-    each_inert(documents::LAB_SETS, render_lab_set);
-    each_inert(documents::AUDITS, render_audit);
-    each_inert(documents::TRACES, render_trace);
-    each_inert(documents::TRACE_COMPARISONS, render_trace_comparison);
-    each_inert(documents::WATCHES, render_watch);
-    each_inert(documents::FIGURES, |document| render_figures(&drawn("a document", document.clone())));
+    assert_all_inert(documents::LABS, render_lab);
+    assert_all_inert(documents::LAB_SETS, render_lab_set);
+    assert_all_inert(documents::AUDITS, render_audit);
+    assert_all_inert(documents::TRACES, render_trace);
+    assert_all_inert(documents::TRACE_COMPARISONS, render_trace_comparison);
+    assert_all_inert(documents::WATCHES, render_watch);
+    assert_all_inert(documents::FIGURES, |document| render_figures(&drawn("a document", document.clone())));
 }
 
 /// Checks the first document of a kind, and the hostile ones.
-fn each_inert<T>(samples: &[documents::Entry<T>], draw: impl Fn(&T) -> Result<String, ReportError>) {
+fn assert_all_inert<T>(samples: &[documents::Entry<T>], draw: impl Fn(&T) -> Result<String, ReportError>) {
     for (number, (name, make)) in samples.iter().enumerate() {
         if number == 0 || name.ends_with("-hostile") {
             assert_inert(name, &draw(&make()).unwrap());

@@ -61,7 +61,7 @@ pub enum ReadError {
     UnknownKind(String),
     /// A newer version of a known kind.
     #[error("a `{found}` document; this version reads up to `{known}`")]
-    Newer {
+    NewerVersion {
         /// Schema of the document.
         found: String,
         /// The newest supported schema of this kind.
@@ -78,7 +78,7 @@ pub enum ReadError {
 }
 
 /// Supported kinds with their newest version.
-const KNOWN: &[(&str, u32)] = &[
+const SUPPORTED_VERSIONS: &[(&str, u32)] = &[
     ("run", 1),
     ("lab", 2),
     ("labset", 1),
@@ -126,9 +126,12 @@ impl Document {
             .and_then(|name| name.split_once('/'))
             .and_then(|(kind, version)| Some((kind, version.parse::<u32>().ok()?)))
             .ok_or_else(unknown)?;
-        let (_, newest) = KNOWN.iter().find(|(known, _)| *known == kind).ok_or_else(unknown)?;
+        let (_, newest) = SUPPORTED_VERSIONS.iter().find(|(known, _)| *known == kind).ok_or_else(unknown)?;
         if version > *newest {
-            return Err(ReadError::Newer { found: schema.clone(), known: format!("landspeed.{kind}/{newest}") });
+            return Err(ReadError::NewerVersion {
+                found: schema.clone(),
+                known: format!("landspeed.{kind}/{newest}"),
+            });
         }
         let damaged = |why: serde_json::Error| match why.classify() {
             Category::Data => ReadError::Damaged { schema: schema.clone(), why: why.to_string() },
@@ -209,7 +212,7 @@ mod tests {
     #[test]
     fn every_schema_can_be_read() {
         for name in landspeed_model::SCHEMA_NAMES.iter().filter(|name| !ANSWERS.contains(name)) {
-            assert!(KNOWN.iter().any(|(known, _)| known == name), "{name}");
+            assert!(SUPPORTED_VERSIONS.iter().any(|(known, _)| known == name), "{name}");
         }
     }
 }

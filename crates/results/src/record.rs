@@ -84,7 +84,7 @@ pub struct Record {
 
 impl Record {
     /// A failed record of which only the program is known.
-    pub fn unmeasured(tool: String) -> Self {
+    pub fn without_figures(tool: String) -> Self {
         Self {
             tool,
             started: String::new(),
@@ -241,7 +241,7 @@ pub fn of_sweep(sweep: &SweepDocument) -> Vec<Record> {
 }
 
 fn empty(version: &str) -> Record {
-    Record::unmeasured(format!("landspeed {version}"))
+    Record::without_figures(format!("landspeed {version}"))
 }
 
 fn lab_status(status: LabStatus) -> RecordStatus {

@@ -42,7 +42,7 @@ pub enum BootstrapError {
     },
     /// The level is not between 0 and 1.
     #[error("{level} is not a confidence level: give one between 0 and 1, for example 0.95")]
-    NoLevel {
+    InvalidLevel {
         /// The requested level.
         level: f64,
     },
@@ -92,9 +92,9 @@ impl Bootstrap {
 
     fn check(&self, side: &[(f64, f64)]) -> Result<(), BootstrapError> {
         if !(self.level > 0.0 && self.level < 1.0) {
-            return Err(BootstrapError::NoLevel { level: self.level });
+            return Err(BootstrapError::InvalidLevel { level: self.level });
         }
-        let need = crate::fewest(self.level);
+        let need = crate::min_values(self.level);
         if side.len() < need {
             return Err(BootstrapError::TooFew { have: side.len(), need, level: self.level });
         }
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(bad, Err(BootstrapError::NotFinite));
         for level in [0.0, 1.0, -1.0, f64::NAN] {
             let error = Bootstrap { level, ..bootstrap }.difference_of_rates(&[(1.0, 1.0); 9], &[(1.0, 1.0); 9]);
-            assert!(matches!(error, Err(BootstrapError::NoLevel { .. })));
+            assert!(matches!(error, Err(BootstrapError::InvalidLevel { .. })));
         }
     }
 }

@@ -12,7 +12,7 @@ pub struct ChangePoint {
 }
 
 /// Minimum number of values on each side of a change.
-pub const LEAST_VALUES: usize = 4;
+pub const MIN_VALUES: usize = 4;
 
 /// Permutations per test. The smallest possible p-value is 1 / (PERMUTATIONS + 1).
 const PERMUTATIONS: u32 = 999;
@@ -25,7 +25,7 @@ const PERMUTATIONS: u32 = 999;
 /// values are exchangeable, `level` is the probability of reporting any change, because the first test must be
 /// significant before others are made. Autocorrelated values are not exchangeable and give more false changes.
 ///
-/// Values must be finite. Fewer than 2 × [`LEAST_VALUES`] values have no change.
+/// Values must be finite. Fewer than 2 × [`MIN_VALUES`] values have no change.
 pub fn change_points(values: &[f64], level: f64, seed: u64) -> Vec<ChangePoint> {
     let mut random = SplitMix64::new(seed);
     let mut found = Vec::new();
@@ -42,7 +42,7 @@ pub fn change_points(values: &[f64], level: f64, seed: u64) -> Vec<ChangePoint> 
 
 /// Returns the best split and its p-value, if that is at most `level`.
 fn test(values: &[f64], level: f64, random: &mut SplitMix64) -> Option<(usize, f64)> {
-    if values.len() < 2 * LEAST_VALUES {
+    if values.len() < 2 * MIN_VALUES {
         return None;
     }
     let mut ranks = ranks(values);
@@ -87,11 +87,11 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 fn best_split(ranks: &[f64]) -> (usize, f64) {
     let n = ranks.len();
     let mut sum = 0.0;
-    let mut best = (LEAST_VALUES, 0.0);
-    for (i, rank) in ranks.iter().enumerate().take(n - LEAST_VALUES) {
+    let mut best = (MIN_VALUES, 0.0);
+    for (i, rank) in ranks.iter().enumerate().take(n - MIN_VALUES) {
         sum += rank;
         let before = i + 1;
-        if before >= LEAST_VALUES {
+        if before >= MIN_VALUES {
             // The variance of a sum of `before` of n ranks without replacement is proportional to before * (n - before).
             let statistic = sum * sum / (before as f64 * (n - before) as f64);
             if statistic > best.1 {

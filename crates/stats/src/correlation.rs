@@ -4,7 +4,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 /// Upper bound of the correlation used. At 0.9, 19 successive runs carry as much information as one independent
 /// run.
-const MOST_CORRELATED: f64 = 0.9;
+const MAX_CORRELATION: f64 = 0.9;
 
 /// Returns a conservative lag-1 autocorrelation of two groups in time order, 0 to 0.9. It is computed from normal
 /// scores, so that a stall does not mask it, corrected for the bias of small samples, (1 + 3ρ)/n (Marriott and
@@ -21,7 +21,7 @@ pub fn autocorrelation(groups: [&[f64]; 2]) -> f64 {
         return 0.0;
     }
     let seen = products / squares;
-    (seen + (1.0 + 3.0 * seen) * 2.0 / total + 1.0 / total.sqrt()).clamp(0.0, MOST_CORRELATED)
+    (seen + (1.0 + 3.0 * seen) * 2.0 / total + 1.0 / total.sqrt()).clamp(0.0, MAX_CORRELATION)
 }
 
 /// Returns the factor by which a first-order autoregression with this correlation increases the variance of the

@@ -18,8 +18,8 @@ mod random;
 mod ratio;
 
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
-pub use changes::{ChangePoint, LEAST_VALUES, change_points};
-pub use contrast::{Contrast, fewest, median_interval};
+pub use changes::{ChangePoint, MIN_VALUES, change_points};
+pub use contrast::{Contrast, median_interval, min_values};
 pub use correlation::autocorrelation;
 pub use histogram::{Bucket, LatencyHistogram};
 pub use holm::{HolmStep, holm};

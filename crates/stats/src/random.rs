@@ -46,7 +46,7 @@ impl SplitMix64 {
     }
 
     /// Returns true with this probability.
-    pub fn happens(&mut self, probability: f64) -> bool {
+    pub fn random_bool(&mut self, probability: f64) -> bool {
         self.unit() < probability
     }
 }

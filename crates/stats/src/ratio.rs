@@ -16,7 +16,7 @@ use crate::{BootstrapError, Interval};
 /// A value is not finite or not positive, or there are too few values for the tail.
 pub fn ratio(a: &[f64], b: &[f64], tail: f64) -> Result<Interval, BootstrapError> {
     if !(tail > 0.0 && tail < 0.5) {
-        return Err(BootstrapError::NoLevel { level: 1.0 - 2.0 * tail });
+        return Err(BootstrapError::InvalidLevel { level: 1.0 - 2.0 * tail });
     }
     if a.iter().chain(b).any(|value| !value.is_finite()) {
         return Err(BootstrapError::NotFinite);
@@ -112,7 +112,7 @@ mod tests {
     fn bad_input_is_an_error() {
         assert_eq!(ratio(&[1.0, f64::NAN], &[1.0, 1.0], 0.2), Err(BootstrapError::NotFinite));
         assert_eq!(ratio(&[1.0, 0.0], &[1.0, 1.0], 0.2), Err(BootstrapError::NotPositive));
-        assert!(matches!(ratio(&[1.0], &[1.0], 0.0), Err(BootstrapError::NoLevel { .. })));
+        assert!(matches!(ratio(&[1.0], &[1.0], 0.0), Err(BootstrapError::InvalidLevel { .. })));
         assert!(matches!(ratio(&[], &[1.0], 0.1), Err(BootstrapError::TooFew { .. })));
     }
 

@@ -26,7 +26,7 @@ pub struct Design {
 
 /// Error of [`Design::fraction`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoFraction {
+pub enum FractionError {
     /// Too many factors; see [`MAX_FACTORS`].
     #[error("{0} factors, the maximum of a fractional design is {MAX_FACTORS}")]
     TooMany(usize),
@@ -67,10 +67,10 @@ impl Design {
     ///
     /// # Errors
     /// Main effects would be aliased with each other.
-    pub fn fraction(factors: usize, power: u32) -> Result<Self, NoFraction> {
-        let too_small = || NoFraction::TooSmall(1_u64.checked_shl(power).unwrap_or(0), factors);
+    pub fn fraction(factors: usize, power: u32) -> Result<Self, FractionError> {
+        let too_small = || FractionError::TooSmall(1_u64.checked_shl(power).unwrap_or(0), factors);
         if factors > MAX_FACTORS {
-            return Err(NoFraction::TooMany(factors));
+            return Err(FractionError::TooMany(factors));
         }
         let added = power as usize;
         let base = factors.checked_sub(added).filter(|base| *base >= 1).ok_or_else(too_small)?;

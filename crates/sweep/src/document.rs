@@ -20,7 +20,7 @@ pub use levels::numbers;
 
 /// A finished run.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MadeRun {
+pub struct FinishedRun {
     /// Id of the run; see [`crate::id::run`].
     pub id: String,
     /// The planned run.
@@ -72,7 +72,7 @@ impl RunFacts {
             usable: !records.is_empty() && records.iter().all(|record| record.status == RecordStatus::Complete),
             problems,
             digest: records.iter().find_map(|record| record.digest.clone()),
-            environments: records.iter().map(environments::of_record).collect(),
+            environments: records.iter().map(environments::environment_of).collect(),
             flows: records
                 .into_iter()
                 .map(|record| SweepFlow {
@@ -108,7 +108,7 @@ fn figure(flows: &[SweepFlow], flow: Option<&str>, metric: Metric) -> Option<f64
 
 /// The parts of a sweep document that do not come from its runs.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Frame {
+pub struct SweepMetadata {
     /// Version of landspeed.
     pub landspeed: BuildInfo,
     /// Start of the first run, RFC 3339 UTC.
@@ -138,7 +138,7 @@ pub struct Frame {
 }
 
 /// Builds the sweep document.
-pub fn document(plan: &Plan, design: &Design, frame: Frame, runs: &[MadeRun]) -> SweepDocument {
+pub fn document(plan: &Plan, design: &Design, frame: SweepMetadata, runs: &[FinishedRun]) -> SweepDocument {
     let usable = |cell: usize| {
         runs.iter().any(|run| run.planned.cell == cell && run.facts.usable && run.planned.kind == RunKind::Cell)
     };
@@ -178,7 +178,7 @@ pub fn document(plan: &Plan, design: &Design, frame: Frame, runs: &[MadeRun]) ->
         factors: plan.factors.iter().map(factor).collect(),
         design: design_text,
         status,
-        ended_because: because(frame.ended, &frame.rules, frame.blocks),
+        ended_because: end_reason(frame.ended, &frame.rules, frame.blocks),
         engine: SweepEngine { workers: workers(runs), ..frame.engine },
         errors,
         warnings,
@@ -208,7 +208,7 @@ fn factor(factor: &crate::Factor) -> SweepFactor {
 }
 
 /// The reason for the end, as a sentence.
-fn because(ended: Option<Ended>, rules: &Rules, blocks: u32) -> String {
+fn end_reason(ended: Option<Ended>, rules: &Rules, blocks: u32) -> String {
     match ended {
         None => "runs are still missing".to_owned(),
         Some(Ended::Blocks) if rules.until.is_some() => {
@@ -220,13 +220,13 @@ fn because(ended: Option<Ended>, rules: &Rules, blocks: u32) -> String {
             format!("{until} holds for every cell after {blocks} blocks")
         }
         Some(Ended::Budget) => format!("the budget is spent, in block {blocks}"),
-        Some(Ended::NoFigures) => "no run has the metric in question".to_owned(),
-        Some(Ended::NothingWorks) => "every cell failed several times in a row".to_owned(),
+        Some(Ended::NoMetricValues) => "no run has the metric in question".to_owned(),
+        Some(Ended::AllCellsFailed) => "every cell failed several times in a row".to_owned(),
         Some(Ended::Stopped) => "interrupted".to_owned(),
     }
 }
 
-fn cells(plan: &Plan, design: &Design, ids: &[String], runs: &[MadeRun]) -> Vec<SweepCell> {
+fn cells(plan: &Plan, design: &Design, ids: &[String], runs: &[FinishedRun]) -> Vec<SweepCell> {
     let levels = |cell: &[usize]| {
         let levels = plan.factors.iter().zip(cell);
         levels.map(|(factor, &level)| (factor.name.clone(), factor.levels[level].label.clone())).collect()
@@ -258,7 +258,7 @@ fn cells(plan: &Plan, design: &Design, ids: &[String], runs: &[MadeRun]) -> Vec<
     cells
 }
 
-fn workers(runs: &[MadeRun]) -> Vec<String> {
+fn workers(runs: &[FinishedRun]) -> Vec<String> {
     runs.iter().map(|run| run.worker.clone()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
@@ -279,8 +279,8 @@ fn metrics(plan: &Plan, cells: &[SweepCell]) -> Vec<SweepMetric> {
 }
 
 /// Compares the digests of runs made twice with the same seed; `None` if there are none.
-fn digests(runs: &[MadeRun]) -> Option<SweepDigests> {
-    let mut seen: BTreeMap<(usize, u64), &MadeRun> = BTreeMap::new();
+fn digests(runs: &[FinishedRun]) -> Option<SweepDigests> {
+    let mut seen: BTreeMap<(usize, u64), &FinishedRun> = BTreeMap::new();
     let mut digests = SweepDigests::default();
     for run in runs {
         let Some(digest) = &run.facts.digest else { continue };

@@ -12,5 +12,5 @@ pub mod schedule;
 pub use design::Design;
 pub use order::{PlannedRun, RunKind};
 pub use plan::{Factor, Level, Plan, Subject};
-pub use rules::{Rules, Until};
+pub use rules::{PrecisionTarget, Rules};
 pub use schedule::{Ended, Next, RunResult, Schedule};

@@ -15,21 +15,21 @@ pub struct Rules {
     /// Maximum number of blocks.
     pub blocks: Option<u32>,
     /// Precision at which the experiment ends.
-    pub until: Option<Until>,
+    pub until: Option<PrecisionTarget>,
     /// Time after which no run starts, nanoseconds.
     pub budget_ns: Option<u64>,
 }
 
 /// `ci<2%`: the 95 % interval of every cell's median must lie within this share of the median.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Until(f64);
+pub struct PrecisionTarget(f64);
 
 /// A precision that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a precision")]
 pub struct NotAPrecision(String);
 
-impl FromStr for Until {
+impl FromStr for PrecisionTarget {
     type Err = NotAPrecision;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -40,13 +40,13 @@ impl FromStr for Until {
     }
 }
 
-impl fmt::Display for Until {
+impl fmt::Display for PrecisionTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ci<{}%", (self.0 * 1e4).round() / 100.0)
     }
 }
 
-impl Until {
+impl PrecisionTarget {
     /// The largest allowed half-width of the interval, as a share of the median.
     pub fn share(self) -> f64 {
         self.0
@@ -84,16 +84,16 @@ mod tests {
 
     #[test]
     fn precision_is_parsed_and_printed() {
-        assert_eq!("ci<2%".parse::<Until>().expect("a precision").to_string(), "ci<2%");
-        assert_eq!("ci < 0.5%".parse::<Until>().expect("a precision").to_string(), "ci<0.5%");
+        assert_eq!("ci<2%".parse::<PrecisionTarget>().expect("a precision").to_string(), "ci<2%");
+        assert_eq!("ci < 0.5%".parse::<PrecisionTarget>().expect("a precision").to_string(), "ci<0.5%");
         for bad in ["", "2%", "ci>2%", "ci<0", "ci<200%", "ci<x"] {
-            assert!(bad.parse::<Until>().is_err(), "{bad}");
+            assert!(bad.parse::<PrecisionTarget>().is_err(), "{bad}");
         }
     }
 
     #[test]
     fn six_equal_values_reach_any_precision() {
-        let until: Until = "ci<1%".parse().expect("a precision");
+        let until: PrecisionTarget = "ci<1%".parse().expect("a precision");
         assert!(!until.is_met(&[5.0; 5]));
         assert!(until.is_met(&[5.0; 6]));
         assert!(!until.is_met(&[5.0, 5.0, 5.0, 6.0, 6.0, 6.0]));

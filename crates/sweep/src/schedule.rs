@@ -34,9 +34,9 @@ pub enum Ended {
     /// The time budget is used up.
     Budget,
     /// Every cell failed [`MAX_FAILURES`] times in a row.
-    NothingWorks,
+    AllCellsFailed,
     /// No run has a value of the metric whose precision is a stopping rule.
-    NoFigures,
+    NoMetricValues,
     /// [`Schedule::stop`] was called.
     Stopped,
 }
@@ -112,7 +112,7 @@ impl Schedule {
                 self.outstanding += 1;
                 return Next::Run(run);
             }
-            if self.needs_judgement() && self.outstanding > 0 {
+            if self.depends_on_results() && self.outstanding > 0 {
                 return Next::Wait;
             }
             self.ended = self.reason_to_end();
@@ -140,7 +140,7 @@ impl Schedule {
     }
 
     /// Returns a run from [`Schedule::next`] that was not made; it is scheduled again.
-    pub fn give_back(&mut self, run: PlannedRun) {
+    pub fn reschedule(&mut self, run: PlannedRun) {
         self.outstanding = self.outstanding.saturating_sub(1);
         self.queue.push_front(run);
         // The last block is not complete.
@@ -170,8 +170,8 @@ impl Schedule {
     }
 
     /// The maximum number of runs, if there is one.
-    pub fn most_runs(&self) -> Option<usize> {
-        self.most_blocks().map(|blocks| (0..blocks).map(|block| self.order.runs(block)).sum())
+    pub fn max_runs(&self) -> Option<usize> {
+        self.max_blocks().map(|blocks| (0..blocks).map(|block| self.order.runs(block)).sum())
     }
 
     /// The order of the runs.
@@ -181,28 +181,28 @@ impl Schedule {
 
     /// The least precise cell and the spread of its interval as a share of its median; `None` if a cell has no
     /// interval yet.
-    pub fn widest(&self) -> Option<(usize, f64)> {
+    pub fn least_precise(&self) -> Option<(usize, f64)> {
         let spreads: Option<Vec<f64>> = self.cells.iter().map(|cell| rules::spread(&cell.values)).collect();
         spreads?.into_iter().enumerate().max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
-    fn most_blocks(&self) -> Option<u32> {
+    fn max_blocks(&self) -> Option<u32> {
         self.rules.blocks.or(self.rules.until.map(|_| MAX_BLOCKS))
     }
 
     /// Whether the next block depends on the results of the previous ones.
-    fn needs_judgement(&self) -> bool {
+    fn depends_on_results(&self) -> bool {
         self.rules.until.is_some() && self.blocks >= MIN_BLOCKS
     }
 
     /// Checks the stopping rules at the end of a block.
     fn reason_to_end(&self) -> Option<Ended> {
         if !self.cells.is_empty() && (0..self.cells.len()).all(|cell| self.is_given_up(cell)) {
-            return Some(Ended::NothingWorks);
+            return Some(Ended::AllCellsFailed);
         }
-        if let Some(until) = self.rules.until.filter(|_| self.needs_judgement()) {
+        if let Some(until) = self.rules.until.filter(|_| self.depends_on_results()) {
             if self.cells.iter().all(|cell| cell.values.is_empty()) {
-                return Some(Ended::NoFigures);
+                return Some(Ended::NoMetricValues);
             }
             let mut judged =
                 (0..self.cells.len()).filter(|&cell| !self.is_given_up(cell)).map(|cell| &self.cells[cell]);
@@ -210,7 +210,7 @@ impl Schedule {
                 return Some(Ended::Precision);
             }
         }
-        self.most_blocks().is_some_and(|most| self.blocks >= most).then_some(Ended::Blocks)
+        self.max_blocks().is_some_and(|most| self.blocks >= most).then_some(Ended::Blocks)
     }
 }
 
@@ -231,16 +231,16 @@ mod tests {
         }
         assert_eq!(schedule.next(0), Next::Wait, "all are under way");
         for run in &runs {
-            schedule.give_back(*run);
+            schedule.reschedule(*run);
         }
         assert_eq!(schedule.next(0), Next::Run(runs[runs.len() - 1]));
-        schedule.give_back(runs[runs.len() - 1]);
+        schedule.reschedule(runs[runs.len() - 1]);
         schedule.stop();
         assert_eq!(schedule.next(0), Next::Done(Ended::Stopped));
     }
 
     /// Makes all runs one after the other, each taking `took_ns`; returns their number.
-    fn drive(
+    fn run_all(
         schedule: &mut Schedule,
         took_ns: u64,
         mut value: impl FnMut(&PlannedRun) -> RunResult,
@@ -263,17 +263,17 @@ mod tests {
     #[test]
     fn experiment_ends_after_all_blocks() {
         let mut schedule = schedule(3, Rules { blocks: Some(5), ..Rules::default() });
-        assert_eq!(schedule.most_runs(), Some(20));
-        assert_eq!(drive(&mut schedule, 1, |_| RunResult::Measured(Some(1.0))), (20, Ended::Blocks));
+        assert_eq!(schedule.max_runs(), Some(20));
+        assert_eq!(run_all(&mut schedule, 1, |_| RunResult::Measured(Some(1.0))), (20, Ended::Blocks));
     }
 
     #[test]
     fn equal_values_reach_the_precision_after_minimum_blocks() {
         let until = "ci<2%".parse().ok();
         let mut schedule = schedule(2, Rules { until, ..Rules::default() });
-        let ended = drive(&mut schedule, 1, |_| RunResult::Measured(Some(1.0)));
+        let ended = run_all(&mut schedule, 1, |_| RunResult::Measured(Some(1.0)));
         assert_eq!(ended, (3 * MIN_BLOCKS as usize, Ended::Precision));
-        assert_eq!(schedule.widest(), Some((1, 0.0)));
+        assert_eq!(schedule.least_precise(), Some((1, 0.0)));
     }
 
     #[test]
@@ -282,30 +282,30 @@ mod tests {
         let mut schedule = schedule(1, Rules { until, blocks: Some(9), ..Rules::default() });
         let scattered =
             |run: &PlannedRun| RunResult::Measured(Some(if run.block.is_multiple_of(2) { 1.0 } else { 2.0 }));
-        assert_eq!(drive(&mut schedule, 1, scattered), (18, Ended::Blocks));
+        assert_eq!(run_all(&mut schedule, 1, scattered), (18, Ended::Blocks));
     }
 
     #[test]
     fn no_run_ends_after_the_budget() {
         let mut schedule = schedule(3, Rules { budget_ns: Some(10_000), ..Rules::default() });
-        assert_eq!(drive(&mut schedule, 1000, |_| RunResult::Measured(Some(1.0))), (10, Ended::Budget));
+        assert_eq!(run_all(&mut schedule, 1000, |_| RunResult::Measured(Some(1.0))), (10, Ended::Budget));
     }
 
     #[test]
     fn cell_is_given_up_after_repeated_failures() {
         let mut schedule = schedule(2, Rules { blocks: Some(10), ..Rules::default() });
         let fails = |run: &PlannedRun| if run.cell == 1 { RunResult::Failed } else { RunResult::Measured(Some(1.0)) };
-        assert_eq!(drive(&mut schedule, 1, fails), (20 + MAX_FAILURES as usize, Ended::Blocks));
+        assert_eq!(run_all(&mut schedule, 1, fails), (20 + MAX_FAILURES as usize, Ended::Blocks));
         let mut schedule = self::schedule(2, Rules { blocks: Some(10), ..Rules::default() });
-        assert_eq!(drive(&mut schedule, 1, |_| RunResult::Failed).1, Ended::NothingWorks);
+        assert_eq!(run_all(&mut schedule, 1, |_| RunResult::Failed).1, Ended::AllCellsFailed);
     }
 
     #[test]
     fn missing_metric_ends_the_sweep() {
         let until = "ci<2%".parse().ok();
         let mut schedule = schedule(1, Rules { until, ..Rules::default() });
-        let ended = drive(&mut schedule, 1, |_| RunResult::Measured(None));
-        assert_eq!(ended, (2 * MIN_BLOCKS as usize, Ended::NoFigures));
+        let ended = run_all(&mut schedule, 1, |_| RunResult::Measured(None));
+        assert_eq!(ended, (2 * MIN_BLOCKS as usize, Ended::NoMetricValues));
     }
 
     #[test]
@@ -328,7 +328,7 @@ mod tests {
     fn returned_run_is_scheduled_again() {
         let mut schedule = schedule(2, Rules { blocks: Some(1), ..Rules::default() });
         let Next::Run(run) = schedule.next(0) else { panic!("a run") };
-        schedule.give_back(run);
+        schedule.reschedule(run);
         assert_eq!(schedule.next(0), Next::Run(run));
         schedule.stop();
         assert_eq!(schedule.next(0), Next::Wait);

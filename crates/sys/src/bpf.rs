@@ -29,10 +29,10 @@ const TC_ACT_UNSPEC: i32 = -1;
 const TC_ACT_SHOT: i32 = 2;
 
 // Words of the map's only value.
-const SEEN: i16 = 0;
-const DROPPED: i16 = 1;
-const NEXT: i16 = 2;
-const LIST: i16 = 3;
+const SEEN_OFFSET: i16 = 0;
+const DROPPED_OFFSET: i16 = 1;
+const NEXT_OFFSET: i16 = 2;
+const LIST_OFFSET: i16 = 3;
 /// Offset of the frame length (Ethernet header included) in `struct __sk_buff`.
 const FRAME_LENGTH: i16 = 0;
 /// Length of the Ethernet header, bytes.
@@ -40,7 +40,7 @@ const ETHERNET_HEADER: u64 = 14;
 /// Frame number that is never reached.
 const NEVER: u64 = u64::MAX;
 /// Maximum number of frames in a list: keeps its map below half a megabyte.
-const LIST_MOST: usize = 65_536;
+const MAX_LIST_LENGTH: usize = 65_536;
 /// Size of the verifier's log for rejected programs, bytes.
 const LOG_BYTES: usize = 64 << 10;
 /// `BPF_OBJ_NAME_LEN`, including the terminating zero.
@@ -48,13 +48,13 @@ const NAME_BYTES: usize = 16;
 
 /// Type, attach type and name of a program. Before Linux 4.15 only an empty name is accepted.
 #[derive(Clone, Copy)]
-struct Purpose {
+struct ProgramType {
     kind: u32,
     attach_type: u32,
     name: [u8; NAME_BYTES],
 }
 
-const FILTER: Purpose = Purpose { kind: BPF_PROG_TYPE_SCHED_CLS, attach_type: 0, name: [0; NAME_BYTES] };
+const FILTER: ProgramType = ProgramType { kind: BPF_PROG_TYPE_SCHED_CLS, attach_type: 0, name: [0; NAME_BYTES] };
 
 /// Frames to drop; the first frame is number 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,12 +74,12 @@ pub struct FrameFilter {
     map: OwnedFd,
     program: OwnedFd,
     /// Initial value of the map, with zero counts.
-    fresh: Vec<u64>,
+    initial_value: Vec<u64>,
 }
 
 /// Counts of a filter since [`FrameFilter::start`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct FrameCounts {
     /// Frames seen, including dropped ones.
     pub seen: u64,
     /// Frames dropped.
@@ -102,19 +102,19 @@ impl FrameFilter {
         };
         list.sort_unstable();
         list.dedup();
-        if list.len() > LIST_MOST {
+        if list.len() > MAX_LIST_LENGTH {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "more than 65536 frames to drop"));
         }
         if matches!(pattern, Pattern::Numbers(_)) {
             list.push(NEVER);
         }
-        let mut fresh = vec![0, 0, list[0]];
-        fresh.extend(&list);
-        let map = array_of_one(fresh.len() * 8)?;
+        let mut initial_value = vec![0, 0, list[0]];
+        initial_value.extend(&list);
+        let map = create_array_map(initial_value.len() * 8)?;
         let program = load(FILTER, &instructions(pattern, map.as_raw_fd(), list.len()))?;
-        let filter = Self { map, program, fresh };
-        let mut idle = filter.fresh.clone();
-        idle[NEXT as usize] = NEVER;
+        let filter = Self { map, program, initial_value };
+        let mut idle = filter.initial_value.clone();
+        idle[NEXT_OFFSET as usize] = NEVER;
         filter.write(&idle)?;
         Ok(filter)
     }
@@ -126,12 +126,12 @@ impl FrameFilter {
 
     /// Resets the counts: the next frame is number 1.
     pub fn start(&self) -> io::Result<()> {
-        self.write(&self.fresh)
+        self.write(&self.initial_value)
     }
 
     /// Reads the counts.
-    pub fn counted(&self) -> io::Result<Counted> {
-        let mut value = vec![0_u64; self.fresh.len()];
+    pub fn counted(&self) -> io::Result<FrameCounts> {
+        let mut value = vec![0_u64; self.initial_value.len()];
         let key = 0_u32;
         let attributes = Element {
             map: self.map.as_raw_fd() as u32,
@@ -140,14 +140,14 @@ impl FrameFilter {
             value: value.as_mut_ptr() as u64,
             flags: 0,
         };
-        // SAFETY: the map's key is four bytes and its value as long as `fresh`, to which `value` was sized; both outlive
+        // SAFETY: the map's key is four bytes and its value as long as `initial_value`, to which `value` was sized; both outlive
         // the call, which reads the one and writes the other.
         unsafe { call(BPF_MAP_LOOKUP_ELEM, &attributes) }?;
-        Ok(Counted { seen: value[SEEN as usize], dropped: value[DROPPED as usize] })
+        Ok(FrameCounts { seen: value[SEEN_OFFSET as usize], dropped: value[DROPPED_OFFSET as usize] })
     }
 
     fn write(&self, value: &[u64]) -> io::Result<()> {
-        assert_eq!(value.len(), self.fresh.len(), "the whole value is written");
+        assert_eq!(value.len(), self.initial_value.len(), "the whole value is written");
         let key = 0_u32;
         let attributes = Element {
             map: self.map.as_raw_fd() as u32,
@@ -156,7 +156,7 @@ impl FrameFilter {
             value: value.as_ptr() as u64,
             flags: 0,
         };
-        // SAFETY: the map's key is four bytes and its value as long as `fresh`, which `value` is; both outlive the call,
+        // SAFETY: the map's key is four bytes and its value as long as `initial_value`, which `value` is; both outlive the call,
         // which only reads them.
         unsafe { call(BPF_MAP_UPDATE_ELEM, &attributes) }.map(drop)
     }
@@ -200,17 +200,20 @@ fn instructions(pattern: &Pattern, map: libc::c_int, entries: usize) -> Vec<Inst
     let shot = [instruction(MOVE_CONSTANT, 0, 0, 0, TC_ACT_SHOT), instruction(EXIT, 0, 0, 0, 0)];
     // r1: the map's value. r2: number of this frame. r3: number of the next frame to drop, or the longest length
     // that passes. r4: dropped frames.
-    let mut dropping = vec![load(4, 1, DROPPED), instruction(ADD_CONSTANT, 4, 0, 0, 1), store(1, DROPPED, 4)];
+    let mut dropping =
+        vec![load(4, 1, DROPPED_OFFSET), instruction(ADD_CONSTANT, 4, 0, 0, 1), store(1, DROPPED_OFFSET, 4)];
     match pattern {
-        Pattern::Every(_) => dropping.extend([load(5, 1, LIST), instruction(ADD, 3, 5, 0, 0), store(1, NEXT, 3)]),
+        Pattern::Every(_) => {
+            dropping.extend([load(5, 1, LIST_OFFSET), instruction(ADD, 3, 5, 0, 0), store(1, NEXT_OFFSET, 3)])
+        }
         Pattern::Numbers(_) => dropping.extend([
             // Always in bounds, but the verifier requires the check.
             instruction(JUMP_IF_ABOVE, 4, 0, 5, entries as i32 - 1),
             instruction(SHIFT_LEFT, 4, 0, 0, 3),
             instruction(MOVE, 5, 1, 0, 0),
             instruction(ADD, 5, 4, 0, 0),
-            load(3, 5, LIST),
-            store(1, NEXT, 3),
+            load(3, 5, LIST_OFFSET),
+            store(1, NEXT_OFFSET, 3),
         ]),
         Pattern::Longer(_) => {}
     }
@@ -225,10 +228,10 @@ fn instructions(pattern: &Pattern, map: libc::c_int, entries: usize) -> Vec<Inst
         instruction(LOAD_CONSTANT_64, 1, BPF_PSEUDO_MAP_VALUE, 0, map),
         // Second half of the 64-bit load: the offset into the value.
         instruction(0, 0, 0, 0, 0),
-        load(2, 1, SEEN),
+        load(2, 1, SEEN_OFFSET),
         instruction(ADD_CONSTANT, 2, 0, 0, 1),
-        store(1, SEEN, 2),
-        load(3, 1, NEXT),
+        store(1, SEEN_OFFSET, 2),
+        load(3, 1, NEXT_OFFSET),
         instruction(unless, against, 3, dropping.len() as i16, 0),
     ];
     program.extend(dropping);
@@ -272,7 +275,7 @@ struct ProgramLoad {
 }
 
 /// Creates an array map with one value.
-fn array_of_one(value_bytes: usize) -> io::Result<OwnedFd> {
+fn create_array_map(value_bytes: usize) -> io::Result<OwnedFd> {
     let attributes =
         MapCreate { kind: BPF_MAP_TYPE_ARRAY, key_bytes: 4, value_bytes: value_bytes as u32, entries: 1 };
     // SAFETY: the attributes hold no pointers.
@@ -281,11 +284,11 @@ fn array_of_one(value_bytes: usize) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-fn load(purpose: Purpose, program: &[Instruction]) -> io::Result<OwnedFd> {
+fn load(program_type: ProgramType, program: &[Instruction]) -> io::Result<OwnedFd> {
     let attempt = |log: &mut [u8]| {
         let license = c"Apache-2.0 OR MIT";
         let attributes = ProgramLoad {
-            kind: purpose.kind,
+            kind: program_type.kind,
             instruction_count: program.len() as u32,
             instructions: program.as_ptr() as u64,
             license: license.as_ptr() as u64,
@@ -294,9 +297,9 @@ fn load(purpose: Purpose, program: &[Instruction]) -> io::Result<OwnedFd> {
             log: if log.is_empty() { 0 } else { log.as_mut_ptr() as u64 },
             kernel_version: 0,
             flags: 0,
-            name: purpose.name,
+            name: program_type.name,
             ifindex: 0,
-            attach_type: purpose.attach_type,
+            attach_type: program_type.attach_type,
         };
         // SAFETY: the program, the terminated licence and the log are there for the length of the call with the sizes
         // given; the call reads the first two and writes the third.
@@ -342,8 +345,8 @@ mod tests {
     use landspeed_netlink::{LinkId, Netlink, Qdisc};
 
     /// Sends `count` numbered datagrams through a filter; returns the numbers that passed, and the filter's counts.
-    fn passed(pattern: &Pattern, idle: u8, count: u8) -> io::Result<(Vec<u8>, Counted)> {
-        netns::in_new(|| {
+    fn passed(pattern: &Pattern, idle: u8, count: u8) -> io::Result<(Vec<u8>, FrameCounts)> {
+        netns::run_in_new_namespace(|| {
             let other = |e: landspeed_netlink::NetlinkError| io::Error::other(e.to_string());
             let mut netlink = Netlink::open().map_err(other)?;
             // Disable IPv6, which would send frames of its own.
@@ -395,7 +398,7 @@ mod tests {
             // On a busy host the frames arrive later, from a kernel thread.
             let end_ns = clock::monotonic_ns() + 5_000_000_000;
             let arrived = |numbers: &Vec<u8>| -> io::Result<bool> {
-                let Counted { seen, dropped } = filter.counted()?;
+                let FrameCounts { seen, dropped } = filter.counted()?;
                 Ok(seen >= u64::from(count) && numbers.len() as u64 >= u64::from(idle) + seen - dropped)
             };
             while !arrived(&numbers)? && clock::monotonic_ns() < end_ns {
@@ -412,7 +415,7 @@ mod tests {
             Ok((passed, counted)) => {
                 let expected: Vec<u8> = (0..20).filter(|number| !dropped.contains(&(number + 1))).collect();
                 assert_eq!(passed, expected);
-                assert_eq!(counted, Counted { seen: 20, dropped: dropped.len() as u64 });
+                assert_eq!(counted, FrameCounts { seen: 20, dropped: dropped.len() as u64 });
             }
             Err(why) => in_lab_kernel!("no eBPF filters here: {why}"),
         }
@@ -444,7 +447,7 @@ mod tests {
         match passed(&Pattern::Numbers(vec![2]), 10, 3) {
             Ok((passed, counted)) => {
                 assert_eq!(passed[10..], [0, 2]);
-                assert_eq!(counted, Counted { seen: 3, dropped: 1 });
+                assert_eq!(counted, FrameCounts { seen: 3, dropped: 1 });
             }
             Err(why) => in_lab_kernel!("no eBPF filters here: {why}"),
         }
@@ -452,7 +455,7 @@ mod tests {
 
     #[test]
     fn too_many_frame_numbers_are_rejected() {
-        let numbers = Pattern::Numbers((1..=LIST_MOST as u64 + 1).collect());
+        let numbers = Pattern::Numbers((1..=MAX_LIST_LENGTH as u64 + 1).collect());
         assert_eq!(FrameFilter::load(&numbers).expect_err("too many").kind(), io::ErrorKind::InvalidInput);
     }
 

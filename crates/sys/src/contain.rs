@@ -27,7 +27,7 @@ pub fn unshare_user() -> io::Result<()> {
 
 /// Creates a PID namespace for the calling thread's next child, which becomes its init: when it ends, the kernel
 /// kills all others in the namespace. The thread cannot start threads any more.
-pub fn unshare_processes() -> io::Result<()> {
+pub fn unshare_pid_namespace() -> io::Result<()> {
     // SAFETY: CLONE_NEWPID changes what the calling thread's children get, no memory and no descriptors.
     match unsafe { libc::unshare(libc::CLONE_NEWPID) } {
         0 => Ok(()),
@@ -37,12 +37,12 @@ pub fn unshare_processes() -> io::Result<()> {
 
 /// Runs `command` under an init process that only waits for it: when the command ends, or the thread that started
 /// it ends for any reason, all descendants of the command are killed. The thread must have called
-/// [`unshare_processes`] and start nothing else. The child's id is that of the init process; its exit status is
+/// [`unshare_pid_namespace`] and start nothing else. The child's id is that of the init process; its exit status is
 /// the command's, or 128 + n after signal n.
 ///
 /// # Errors
 /// If the kernel has no process descriptors (pidfd_open(2), since 5.3).
-pub fn end_descendants_with(command: &mut Command) -> io::Result<&mut Command> {
+pub fn kill_descendants_with(command: &mut Command) -> io::Result<&mut Command> {
     let parent = pidfd_open(std::process::id())?;
     let split = move || {
         // SAFETY: between fork and exec only async-signal-safe calls are made and nothing is allocated; the process has one thread
@@ -100,9 +100,9 @@ mod tests {
     fn run(script: &str) -> Result<Option<i32>, String> {
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                unshare_processes().map_err(|why| format!("no privilege for a PID namespace: {why}"))?;
+                unshare_pid_namespace().map_err(|why| format!("no privilege for a PID namespace: {why}"))?;
                 let mut command = Command::new("sh");
-                let status = end_descendants_with(command.args(["-c", script]))
+                let status = kill_descendants_with(command.args(["-c", script]))
                     .expect("a descriptor")
                     .status()
                     .expect("sh runs");
@@ -133,9 +133,9 @@ mod tests {
     fn missing_program_is_an_error() {
         let outcome = std::thread::scope(|scope| {
             let thread = scope.spawn(|| {
-                unshare_processes().map_err(|why| format!("no privilege for a PID namespace: {why}"))?;
+                unshare_pid_namespace().map_err(|why| format!("no privilege for a PID namespace: {why}"))?;
                 let mut command = Command::new("/nonexistent/program");
-                Ok::<_, String>(end_descendants_with(&mut command).expect("a descriptor").status())
+                Ok::<_, String>(kill_descendants_with(&mut command).expect("a descriptor").status())
             });
             thread.join().expect("no panic")
         });
@@ -160,7 +160,7 @@ mod tests {
             return;
         }
         std::thread::spawn(|| {
-            let separated = unshare_processes().is_ok();
+            let separated = unshare_pid_namespace().is_ok();
             println!("{}", if separated { "ready" } else { "no privilege" });
             let mut command = Command::new("sleep");
             command.arg("70.25");
@@ -175,7 +175,7 @@ mod tests {
             // SAFETY: as said at the calls.
             unsafe { command.pre_exec(wait) };
             if separated {
-                let _ = end_descendants_with(&mut command).expect("a descriptor").status();
+                let _ = kill_descendants_with(&mut command).expect("a descriptor").status();
             }
         })
         .join()

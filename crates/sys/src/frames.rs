@@ -220,7 +220,7 @@ mod tests {
 
     /// Runs `work` with both ends of a veth link in a new namespace.
     fn with_pair(work: impl FnOnce(FrameRing, FrameRing) + Send) {
-        let outcome = netns::in_new(|| -> Result<(), String> {
+        let outcome = netns::run_in_new_namespace(|| -> Result<(), String> {
             let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
             let (first, second) =
                 (NewLink { name: "a", ..NewLink::default() }, NewLink { name: "b", ..NewLink::default() });

@@ -16,14 +16,14 @@ extern "C" fn on_continue(_: libc::c_int) {
 
 /// Installs handlers for SIGTSTP and SIGCONT that only set the flags of [`stop_requested`] and [`continued`].
 pub fn catch_stops() {
-    dispose(libc::SIGTSTP, on_stop as extern "C" fn(libc::c_int) as libc::sighandler_t);
-    dispose(libc::SIGCONT, on_continue as extern "C" fn(libc::c_int) as libc::sighandler_t);
+    set_handler(libc::SIGTSTP, on_stop as extern "C" fn(libc::c_int) as libc::sighandler_t);
+    set_handler(libc::SIGCONT, on_continue as extern "C" fn(libc::c_int) as libc::sighandler_t);
 }
 
 /// Restores the default actions of SIGTSTP and SIGCONT.
 pub fn release_stops() {
-    dispose(libc::SIGTSTP, libc::SIG_DFL);
-    dispose(libc::SIGCONT, libc::SIG_DFL);
+    set_handler(libc::SIGTSTP, libc::SIG_DFL);
+    set_handler(libc::SIGCONT, libc::SIG_DFL);
 }
 
 /// Whether SIGTSTP has arrived since the last call.
@@ -39,13 +39,13 @@ pub fn continued() -> bool {
 /// Stops the process group, like Ctrl-Z, until it is continued. Returns immediately if no shell could continue it
 /// (the kernel does not stop orphaned process groups by SIGTSTP).
 pub fn stop_group() {
-    dispose(libc::SIGTSTP, libc::SIG_DFL);
+    set_handler(libc::SIGTSTP, libc::SIG_DFL);
     // SAFETY: kill takes integers; 0 is the own process group.
     unsafe { libc::kill(0, libc::SIGTSTP) };
-    dispose(libc::SIGTSTP, on_stop as extern "C" fn(libc::c_int) as libc::sighandler_t);
+    set_handler(libc::SIGTSTP, on_stop as extern "C" fn(libc::c_int) as libc::sighandler_t);
 }
 
-fn dispose(signal: libc::c_int, handler: libc::sighandler_t) {
+fn set_handler(signal: libc::c_int, handler: libc::sighandler_t) {
     // SAFETY: an all-zero sigaction is valid; the handlers only touch an atomic.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();

@@ -96,8 +96,8 @@ fn receive_with(
     mut control: impl FnMut(libc::c_int, libc::c_int, &[u8]),
 ) -> io::Result<usize> {
     #[repr(C, align(8))]
-    struct Space([u8; 512]);
-    let mut space = Space([0; 512]);
+    struct ControlBuffer([u8; 512]);
+    let mut space = ControlBuffer([0; 512]);
     let mut vector = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     // SAFETY: an all-zero msghdr is valid: no name, no data, no control.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };

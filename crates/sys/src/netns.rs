@@ -31,7 +31,7 @@ pub fn unshare() -> io::Result<()> {
 
 /// Runs `work` in a thread with a new network namespace, loopback up. The namespace is removed when the thread
 /// has ended and every socket created in it is closed.
-pub fn in_new<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+pub fn run_in_new_namespace<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
             unshare()?;
@@ -69,7 +69,7 @@ mod tests {
     #[test]
     fn a_new_namespace_has_its_own_loopback() {
         let here = current().expect("the namespace we are in");
-        let outcome = in_new(|| {
+        let outcome = run_in_new_namespace(|| {
             let link = Netlink::open().and_then(|mut n| n.link(LinkId::Name("lo"))).expect("lo");
             enter(here.as_fd()).expect("back home");
             (link.flags, link.stats)

@@ -50,18 +50,18 @@ pub fn available_memory() -> Option<u64> {
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Time of the first signal on the monotonic clock, nanoseconds; 0 before.
-static FIRST_NS: AtomicU64 = AtomicU64::new(0);
+static FIRST_SIGNAL_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Signals this close to the first count as one: timeout(1) signals its child, and then the child's process
 /// group.
-const ONE_SIGNAL_NS: u64 = 100_000_000;
+const SAME_SIGNAL_NS: u64 = 100_000_000;
 
 extern "C" fn on_signal(signal: libc::c_int) {
     // clock_gettime is async-signal-safe.
     let now_ns = crate::clock::monotonic_ns();
-    let first = FIRST_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
+    let first = FIRST_SIGNAL_NS.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
     INTERRUPTED.store(true, Ordering::Relaxed);
-    if first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) >= ONE_SIGNAL_NS) {
+    if first.is_err_and(|first_ns| now_ns.saturating_sub(first_ns) >= SAME_SIGNAL_NS) {
         // Second signal: exit at once. `_exit` is async-signal-safe; 128 + n is the exit status that a shell
         // reports for a signal.
         // SAFETY: _exit takes an integer and does not return.
@@ -103,9 +103,9 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Makes `command` the leader of a new process group, so that [`end_group`] reaches all its processes. It gets
+/// Makes `command` the leader of a new process group, so that [`kill_group`] reaches all its processes. It gets
 /// SIGTERM when the thread that started it ends, so it does not outlive a killed program.
-pub fn lead_own_group(command: &mut Command) -> &mut Command {
+pub fn start_in_new_group(command: &mut Command) -> &mut Command {
     let parent = std::process::id();
     let tie = move || {
         // SAFETY: prctl and getppid take and return integers; both are async-signal-safe.
@@ -123,8 +123,8 @@ pub fn lead_own_group(command: &mut Command) -> &mut Command {
 }
 
 /// Sends SIGTERM, or SIGKILL with `force`, to every process of a group. `leader` is the id of a child started
-/// with [`lead_own_group`] that has not been waited for, so that its PID cannot have been reused.
-pub fn end_group(leader: u32, force: bool) {
+/// with [`start_in_new_group`] that has not been waited for, so that its PID cannot have been reused.
+pub fn kill_group(leader: u32, force: bool) {
     let Ok(group) = libc::pid_t::try_from(leader) else { return };
     let signal = if force { libc::SIGKILL } else { libc::SIGTERM };
     if group > 1 {
@@ -188,7 +188,8 @@ impl Identity {
     pub fn is_alive(&self) -> bool {
         let fields = stat_fields(self.pid);
         fields.is_some_and(|fields| {
-            start_of(&fields) == Some(self.started) && !matches!(fields.first().map(String::as_str), Some("Z" | "X"))
+            start_time_of(&fields) == Some(self.started)
+                && !matches!(fields.first().map(String::as_str), Some("Z" | "X"))
         })
     }
 
@@ -229,7 +230,7 @@ pub(crate) fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
 
 /// Returns the start time of a process, clock ticks since boot; `None` if it does not exist.
 pub fn start_ticks(pid: u32) -> Option<u64> {
-    start_of(&stat_fields(pid)?)
+    start_time_of(&stat_fields(pid)?)
 }
 
 /// Returns the fields of `/proc/PID/stat` from the third (the state) on.
@@ -239,7 +240,7 @@ fn stat_fields(pid: u32) -> Option<Vec<String>> {
     Some(text.rsplit_once(')')?.1.split_whitespace().map(ToOwned::to_owned).collect())
 }
 
-fn start_of(fields: &[String]) -> Option<u64> {
+fn start_time_of(fields: &[String]) -> Option<u64> {
     fields.get(19)?.parse().ok()
 }
 

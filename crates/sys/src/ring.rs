@@ -37,7 +37,7 @@ const ADDRESS_BYTES: usize = 20;
 const NOMINAL_FRAME: u32 = 2048;
 
 /// Maximum time that [`Ring::finish`] waits for the last block, nanoseconds.
-const LAST_BLOCK_NS: u64 = 5_000_000_000;
+const LAST_BLOCK_TIMEOUT_NS: u64 = 5_000_000_000;
 
 /// Options for opening a ring.
 #[derive(Debug, Clone, Copy, Default)]
@@ -66,13 +66,13 @@ pub struct RingOptions<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketKind {
     /// To this host.
-    Here,
+    ThisHost,
     /// Broadcast.
     Broadcast,
     /// Multicast.
     Multicast,
     /// To another host (promiscuous mode).
-    Elsewhere,
+    OtherHost,
     /// Sent by this host.
     Out,
 }
@@ -148,11 +148,11 @@ impl<'a> Block<'a> {
             timestamp_ns: u64::from(word(4)) * 1_000_000_000 + u64::from(word(8)),
             hardware_time: status & TP_STATUS_TS_RAW_HARDWARE != 0,
             kind: match header[PACKET_HEADER + 10] {
-                libc::PACKET_HOST => PacketKind::Here,
+                libc::PACKET_HOST => PacketKind::ThisHost,
                 libc::PACKET_BROADCAST => PacketKind::Broadcast,
                 libc::PACKET_MULTICAST => PacketKind::Multicast,
                 libc::PACKET_OUTGOING => PacketKind::Out,
-                _ => PacketKind::Elsewhere,
+                _ => PacketKind::OtherHost,
             },
             vlan: vlan(status, half(36), word(32) as u16),
         };
@@ -169,7 +169,7 @@ pub struct Ring {
     ifindex: u32,
     group: Option<u16>,
     filter: Vec<Instruction>,
-    drained: u32,
+    packets_read: u32,
 }
 
 impl Ring {
@@ -203,7 +203,7 @@ impl Ring {
             ifindex: options.ifindex,
             group: options.group,
             filter: options.filter.to_vec(),
-            drained: 0,
+            packets_read: 0,
         })
     }
 
@@ -236,8 +236,8 @@ impl Ring {
 
     /// Detaches the ring from the interface, so that packets no longer reach its filter; [`Ring::start`] resumes.
     /// Not for rings in a fanout group.
-    pub fn unhook(&mut self) -> Result<(), RingError> {
-        self.socket.bind(self.ifindex, NO_PROTOCOL, "unhook from the interface")
+    pub fn detach(&mut self) -> Result<(), RingError> {
+        self.socket.bind(self.ifindex, NO_PROTOCOL, "detach from the interface")
     }
 
     fn header(&self, index: usize) -> *mut u8 {
@@ -280,7 +280,7 @@ impl Ring {
                 at = next;
             }
             self.release();
-            self.drained += packets;
+            self.packets_read += packets;
         }
     }
 
@@ -289,14 +289,14 @@ impl Ring {
     pub fn finish(&mut self, mut each: impl FnMut(&RingPacket<'_>)) -> Result<RingStatistics, RingError> {
         self.stop()?;
         let mut counted = RingStatistics::default();
-        let deadline_ns = monotonic_ns() + LAST_BLOCK_NS;
+        let deadline_ns = monotonic_ns() + LAST_BLOCK_TIMEOUT_NS;
         loop {
             self.drain(&mut each);
             let more = self.statistics().step("count packets")?;
             counted.packets += more.packets;
             counted.drops += more.drops;
             counted.freezes += more.freezes;
-            if self.drained + counted.drops >= counted.packets || monotonic_ns() > deadline_ns {
+            if self.packets_read + counted.drops >= counted.packets || monotonic_ns() > deadline_ns {
                 return Ok(counted);
             }
             sleep_until(monotonic_ns() + 1_000_000);
@@ -377,7 +377,7 @@ mod tests {
 
     #[test]
     fn every_packet_is_read_or_counted_as_dropped() {
-        skip_without(netns::in_new(|| {
+        skip_without(netns::run_in_new_namespace(|| {
             for (blocks, count) in [(64, 300_u32), (1, 3000)] {
                 let mut ring = ring(&[Instruction::pass(60)], blocks)?;
                 let before_ns = realtime_ns();
@@ -405,7 +405,7 @@ mod tests {
 
     #[test]
     fn filters_select_packets_and_unhook_stops_capture() {
-        skip_without(netns::in_new(|| {
+        skip_without(netns::run_in_new_namespace(|| {
             // Ethernet, IPv4 without options, UDP to port 9.
             let instruction = |code, jf, k| Instruction { code, jt: 0, jf, k };
             let program = [
@@ -421,7 +421,7 @@ mod tests {
             let send = |port: u16| socket.send_to(&[1; 10], ("127.0.0.1", port)).map(drop);
             let _ = send(9);
             let _ = send(10);
-            ring.unhook()?;
+            ring.detach()?;
             let _ = send(9);
             ring.start()?;
             let _ = send(9);
@@ -431,7 +431,7 @@ mod tests {
                 kinds.push(packet.kind);
             })?;
             // Two datagrams, each captured outgoing and incoming.
-            assert_eq!(kinds, [PacketKind::Out, PacketKind::Here, PacketKind::Out, PacketKind::Here]);
+            assert_eq!(kinds, [PacketKind::Out, PacketKind::ThisHost, PacketKind::Out, PacketKind::ThisHost]);
             Ok(())
         }));
     }

@@ -112,7 +112,7 @@ pub fn id() -> u32 {
 
 /// Scheduler statistics of a thread of this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Scheduled {
+pub struct SchedulerStats {
     /// Time running on a core, nanoseconds.
     pub run_ns: u64,
     /// Time runnable but waiting for a core, nanoseconds.
@@ -135,13 +135,13 @@ impl ThreadMeter {
     }
 
     /// Returns the current statistics; `None` once the thread has ended.
-    pub fn read(&self) -> Option<Scheduled> {
+    pub fn read(&self) -> Option<SchedulerStats> {
         use std::os::unix::fs::FileExt as _;
         let mut text = [0; 64];
         let n = self.file.read_at(&mut text, 0).ok()?;
         let mut words = std::str::from_utf8(text.get(..n)?).ok()?.split_ascii_whitespace();
         let (run_ns, wait_ns) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        Some(Scheduled { run_ns, wait_ns })
+        Some(SchedulerStats { run_ns, wait_ns })
     }
 }
 

@@ -249,7 +249,7 @@ impl Directory {
 
     /// Returns device and inode of the file that currently has this name.
     pub fn identity(&self, name: &str) -> io::Result<(u64, u64)> {
-        let found = at(&self.fd, OsStr::new(name)).look()?.metadata()?;
+        let found = at(&self.fd, OsStr::new(name)).open_path()?.metadata()?;
         Ok((found.dev(), found.ino()))
     }
 

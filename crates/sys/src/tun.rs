@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn packets_sent_to_a_tun_are_read_from_its_file() {
-        let outcome = netns::in_new(|| -> io::Result<(usize, Vec<u8>)> {
+        let outcome = netns::run_in_new_namespace(|| -> io::Result<(usize, Vec<u8>)> {
             let mut file = open("tun0")?;
             netns::bring_up("tun0")?;
             // Multicast needs neither address nor route, only an interface.

@@ -10,8 +10,8 @@ mod send;
 mod source;
 
 pub use options::{
-    MtuDiscovery, block_at_most, drain_error_queue, enable_gro, enable_send_errors, enable_timestamps, gso_supported,
-    precise_sleeps, set_mtu_discovery, set_receive_buffer, set_send_buffer, socket_drops,
+    MtuDiscovery, drain_error_queue, enable_gro, enable_send_errors, enable_timestamps, gso_supported,
+    minimize_timer_slack, set_io_timeout, set_mtu_discovery, set_receive_buffer, set_send_buffer, socket_drops,
 };
 pub use receive::{Message, ReceiveBatch};
 pub use send::{SendBatch, SendFailure};

@@ -15,19 +15,21 @@ use crate::events::{Event, Events};
 use crate::files::{Files, WriteFailure};
 use crate::merge::{self, Source};
 use crate::options::{Clock, Options, Output, Rotation};
-use crate::setup::{RETIRE_MS, geometry, hardware_time, prelude, program, ring_options, warn, warn_about};
+use crate::setup::{
+    BLOCK_TIMEOUT_MS, geometry, hardware_time, header_blocks, program, ring_options, warn, warn_about,
+};
 use crate::subject::{self, Subject, Traffic};
 use crate::{TapError, slices};
 
 /// Minimum age of packets that can be merged, nanoseconds: a block that is not full is passed on after at most
 /// this time, if the kernel's timer has just missed it.
-const HOLD_NS: u64 = 2_500_000 * RETIRE_MS as u64;
+const MIN_MERGE_AGE_NS: u64 = 2_500_000 * BLOCK_TIMEOUT_MS as u64;
 /// Interval at which kernel counters are read, nanoseconds.
-const COUNT_NS: u64 = 100_000_000;
+const COUNT_INTERVAL_NS: u64 = 100_000_000;
 /// Interval of progress reports, nanoseconds.
 const PROGRESS_NS: u64 = 250_000_000;
 /// Minimum and maximum interval at which the rings are read, nanoseconds.
-const NAP_NS: (u64, u64) = (250_000, 10_000_000);
+const READ_INTERVAL_NS: (u64, u64) = (250_000, 10_000_000);
 /// Timeout for the rings to pass on the remaining packets, nanoseconds.
 const DRAIN_NS: u64 = 3_000_000_000;
 
@@ -57,12 +59,12 @@ pub struct Tap {
     files: Files,
     events: Option<Events>,
     warnings: Vec<Warning>,
-    tallies: Vec<Tally>,
+    interface_counts: Vec<InterfaceCounts>,
 }
 
 /// Counters of an interface.
 #[derive(Debug, Clone, Copy, Default)]
-struct Tally {
+struct InterfaceCounts {
     packets_in: u64,
     packets_out: u64,
     wire_bytes: u64,
@@ -96,11 +98,11 @@ impl Tap {
                 warn(&mut warnings, "event-missing", format!("this kernel has no tracepoint {missing}"));
             }
         }
-        let prelude = prelude(&options, &subjects);
-        let files = Files::create(options.output.clone(), options.rotation, prelude)
+        let header_blocks = header_blocks(&options, &subjects);
+        let files = Files::create(options.output.clone(), options.rotation, header_blocks)
             .map_err(|failure| TapError::Write { path: failure.path, cause: failure.cause })?;
-        let tallies = vec![Tally::default(); subjects.len()];
-        Ok(Self { options, subjects, netlink, sources, files, events, warnings, tallies })
+        let interface_counts = vec![InterfaceCounts::default(); subjects.len()];
+        Ok(Self { options, subjects, netlink, sources, files, events, warnings, interface_counts })
     }
 
     /// Warnings found before the start, such as offloads that affect the capture.
@@ -119,7 +121,7 @@ impl Tap {
         let before = self.baseline(stop);
         let slices = self.slices(stop);
         let mut state = State::begin(&self.options);
-        for (subject, tally) in self.subjects.iter().zip(&mut self.tallies) {
+        for (subject, tally) in self.subjects.iter().zip(&mut self.interface_counts) {
             tally.before = subject::traffic(&mut self.netlink, subject.index);
             tally.latest = tally.before;
         }
@@ -135,14 +137,14 @@ impl Tap {
         }
         progress(&Progress::default());
         while state.end.is_none() {
-            self.look(&mut state, stop);
+            self.poll(&mut state, stop);
             let now_ns = monotonic_ns();
             if now_ns >= state.next_progress_ns {
                 state.next_progress_ns = now_ns + PROGRESS_NS;
                 progress(&self.progress(&state));
             }
             if state.end.is_none() {
-                sleep_until(now_ns + state.nap_ns);
+                sleep_until(now_ns + state.read_interval_ns);
             }
         }
         self.drain(&mut state);
@@ -154,12 +156,12 @@ impl Tap {
         if self.options.baseline_ns == 0 {
             return None;
         }
-        let first = cpu::look()?;
+        let first = cpu::poll()?;
         let deadline_ns = monotonic_ns() + self.options.baseline_ns;
         while monotonic_ns() < deadline_ns && !stop.load(Ordering::Relaxed) {
             sleep_until(deadline_ns.min(monotonic_ns() + 20_000_000));
         }
-        cpu::between(first, cpu::look()?)
+        cpu::between(first, cpu::poll()?)
     }
 
     fn slices(&mut self, stop: &AtomicBool) -> Option<TapSlices> {
@@ -180,20 +182,20 @@ impl Tap {
     }
 
     /// Reads the rings, and checks whether the capture has to end.
-    fn look(&mut self, state: &mut State, stop: &AtomicBool) {
+    fn poll(&mut self, state: &mut State, stop: &AtomicBool) {
         let fill = self.fill();
-        state.nap_ns = match fill {
-            fill if fill > 0.125 => state.nap_ns / 2,
-            fill if fill < 0.03 => state.nap_ns + state.nap_ns / 4,
-            _ => state.nap_ns,
+        state.read_interval_ns = match fill {
+            fill if fill > 0.125 => state.read_interval_ns / 2,
+            fill if fill < 0.03 => state.read_interval_ns + state.read_interval_ns / 4,
+            _ => state.read_interval_ns,
         }
-        .clamp(NAP_NS.0, NAP_NS.1);
-        self.read(state, Some(HOLD_NS));
+        .clamp(READ_INTERVAL_NS.0, READ_INTERVAL_NS.1);
+        self.read(state, Some(MIN_MERGE_AGE_NS));
         let now_ns = monotonic_ns();
         if now_ns >= state.next_count_ns {
-            state.next_count_ns = now_ns + COUNT_NS;
+            state.next_count_ns = now_ns + COUNT_INTERVAL_NS;
             self.count(state);
-            self.narrow();
+            self.install_narrow_filter();
             if let Err(failure) = self.files.flush() {
                 state.fail(&failure);
             }
@@ -207,7 +209,7 @@ impl Tap {
     }
 
     /// Installs a narrower kernel filter once the selection is complete.
-    fn narrow(&mut self) {
+    fn install_narrow_filter(&mut self) {
         let Some(filter) = self.options.selection.as_ref().and_then(|selection| selection.take_filter()) else {
             return;
         };
@@ -235,11 +237,11 @@ impl Tap {
         if let Some(events) = &mut self.events {
             events.take(&mut state.events);
         }
-        let Self { sources, files, tallies, options, subjects, .. } = self;
+        let Self { sources, files, interface_counts, options, subjects, .. } = self;
         // Packets of unknown flows do not count towards the size limit.
         let spare = options.selection.as_ref().map_or(0, |selection| selection.provisional_bytes());
         merge::drain(sources, bound_ns, |_, interface, packet| {
-            let tally = &mut tallies[interface];
+            let tally = &mut interface_counts[interface];
             match packet.kind {
                 PacketKind::Out => tally.packets_out += 1,
                 _ => tally.packets_in += 1,
@@ -247,11 +249,11 @@ impl Tap {
             tally.wire_bytes += u64::from(packet.original_bytes);
             tally.hardware += u64::from(packet.hardware_time);
             // Packets after the last one to write are only counted.
-            if !state.is_writing || !files.is_on() {
+            if !state.is_writing || !files.is_enabled() {
                 return true;
             }
             if !state.events.is_empty() {
-                state.put_events(files, packet.timestamp_ns);
+                state.write_events(files, packet.timestamp_ns);
             }
             let mut record = record(interface as u32, packet);
             if let Some(selection) = &options.selection {
@@ -301,14 +303,14 @@ impl Tap {
         if self.sources.iter().all(|source| source.gone) {
             state.ends(TapEnd::InterfaceGone);
         }
-        for (subject, tally) in self.subjects.iter().zip(&mut self.tallies) {
+        for (subject, tally) in self.subjects.iter().zip(&mut self.interface_counts) {
             tally.latest = subject::traffic(&mut self.netlink, subject.index).or(tally.latest);
         }
         state.counts = self.counts(state);
     }
 
     fn counts(&self, state: &State) -> Vec<Counts> {
-        let each = self.tallies.iter().enumerate().map(|(number, tally)| {
+        let each = self.interface_counts.iter().enumerate().map(|(number, tally)| {
             let of = || self.sources.iter().filter(|source| source.interface == number);
             let own = tally.before.zip(tally.latest);
             Counts {
@@ -340,7 +342,7 @@ impl Tap {
         // Twice, because a packet may be entering a ring while it is stopped, and is counted afterwards.
         while quiet < 2 && monotonic_ns() < deadline_ns {
             // Keep merging by time: a partly filled block is passed on later than a full one.
-            self.read(state, Some(HOLD_NS));
+            self.read(state, Some(MIN_MERGE_AGE_NS));
             for source in &mut self.sources {
                 source.count();
             }
@@ -355,8 +357,8 @@ impl Tap {
                 "the kernel counted packets that the rings did not give out".into(),
             );
         }
-        state.put_events(&mut self.files, u64::MAX);
-        for (subject, tally) in self.subjects.iter().zip(&mut self.tallies) {
+        state.write_events(&mut self.files, u64::MAX);
+        for (subject, tally) in self.subjects.iter().zip(&mut self.interface_counts) {
             tally.latest = subject::traffic(&mut self.netlink, subject.index).or(tally.latest);
         }
         state.counts = self.counts(state);
@@ -377,7 +379,7 @@ impl Tap {
         Progress {
             elapsed_ns: monotonic_ns().min(state.stopped_ns).saturating_sub(state.start_ns),
             packets: self.sources.iter().map(|source| source.read).sum(),
-            wire_bytes: self.tallies.iter().map(|tally| tally.wire_bytes).sum(),
+            wire_bytes: self.interface_counts.iter().map(|tally| tally.wire_bytes).sum(),
             dropped: self.sources.iter().map(|source| source.dropped).sum(),
             fill: self.fill(),
             reader_cpu_ns: thread_cpu_ns().saturating_sub(state.cpu_ns),
@@ -392,7 +394,7 @@ impl Tap {
     ) -> TapDocument {
         let duration_ns = state.stopped_ns.saturating_sub(state.start_ns);
         let reader_cpu_ns = thread_cpu_ns().saturating_sub(state.cpu_ns);
-        let during = state.host.zip(cpu::look()).and_then(|(first, last)| cpu::between(first, last));
+        let during = state.host.zip(cpu::poll()).and_then(|(first, last)| cpu::between(first, last));
         let interfaces: Vec<TapInterface> = self.interfaces();
         let dropped: u64 = interfaces.iter().map(|interface| interface.dropped).sum();
         let packets: u64 = interfaces.iter().map(|interface| interface.packets).sum();
@@ -405,7 +407,7 @@ impl Tap {
             );
         }
         let (files, files_removed) = self.files.listed();
-        let written = if state.is_cut { files.iter().map(|file| file.packets).sum() } else { state.written };
+        let written = if state.disk_full { files.iter().map(|file| file.packets).sum() } else { state.written };
         TapDocument {
             schema: TAP_SCHEMA.to_owned(),
             landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None },
@@ -442,7 +444,7 @@ impl Tap {
     }
 
     fn interfaces(&self) -> Vec<TapInterface> {
-        let each = self.subjects.iter().zip(&self.tallies).enumerate().map(|(number, (subject, tally))| {
+        let each = self.subjects.iter().zip(&self.interface_counts).enumerate().map(|(number, (subject, tally))| {
             let of = || self.sources.iter().filter(|source| source.interface == number);
             let read: u64 = of().map(|source| source.read).sum();
             let (block_bytes, blocks) = geometry(&self.options);
@@ -484,14 +486,14 @@ struct State {
     deadline_ns: Option<u64>,
     next_count_ns: u64,
     next_progress_ns: u64,
-    nap_ns: u64,
+    read_interval_ns: u64,
     cpu_ns: u64,
-    host: Option<cpu::Look>,
+    host: Option<cpu::CpuReading>,
     end: Option<TapEnd>,
     failure: Option<String>,
     is_writing: bool,
     /// Whether packets counted as written were lost because the disk was full.
-    is_cut: bool,
+    disk_full: bool,
     written: u64,
     counts: Vec<Counts>,
     /// Kernel events that are not written yet.
@@ -506,15 +508,15 @@ impl State {
             start_unix_ns: realtime_ns(),
             stopped_ns: u64::MAX,
             deadline_ns: options.limits.time_ns.map(|time| now_ns.saturating_add(time)),
-            next_count_ns: now_ns + COUNT_NS,
+            next_count_ns: now_ns + COUNT_INTERVAL_NS,
             next_progress_ns: now_ns + PROGRESS_NS,
-            nap_ns: NAP_NS.1,
+            read_interval_ns: READ_INTERVAL_NS.1,
             cpu_ns: thread_cpu_ns(),
-            host: cpu::look(),
+            host: cpu::poll(),
             end: None,
             failure: None,
             is_writing: true,
-            is_cut: false,
+            disk_full: false,
             written: 0,
             counts: vec![Counts::default(); options.interfaces.len()],
             events: Vec::new(),
@@ -529,12 +531,12 @@ impl State {
     fn fail(&mut self, failure: &WriteFailure) {
         self.end = Some(TapEnd::WriteFailed);
         self.is_writing = false;
-        self.is_cut = true;
+        self.disk_full = true;
         self.failure.get_or_insert(format!("cannot write {}: {}", failure.path.display(), failure.cause));
     }
 
     /// Writes the events up to a time.
-    fn put_events(&mut self, files: &mut Files, until_ns: u64) {
+    fn write_events(&mut self, files: &mut Files, until_ns: u64) {
         let count = self.events.partition_point(|event| event.time_ns <= until_ns);
         for event in self.events.drain(..count) {
             let time = event.time_ns.to_string();
@@ -555,10 +557,10 @@ impl State {
 fn record<'a>(interface: u32, packet: &RingPacket<'a>) -> Packet<'a> {
     let (direction, reception) = match packet.kind {
         PacketKind::Out => (write::PacketDirection::Out, Reception::Unknown),
-        PacketKind::Here => (write::PacketDirection::In, Reception::Unicast),
+        PacketKind::ThisHost => (write::PacketDirection::In, Reception::Unicast),
         PacketKind::Broadcast => (write::PacketDirection::In, Reception::Broadcast),
         PacketKind::Multicast => (write::PacketDirection::In, Reception::Multicast),
-        PacketKind::Elsewhere => (write::PacketDirection::In, Reception::Elsewhere),
+        PacketKind::OtherHost => (write::PacketDirection::In, Reception::OtherHost),
     };
     Packet {
         interface,

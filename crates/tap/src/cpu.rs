@@ -8,7 +8,7 @@ const TICKS: f64 = 100.0;
 
 /// A reading of the CPU counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct CpuReading {
     at_ns: u64,
     busy: u64,
     softirq: u64,
@@ -16,21 +16,21 @@ pub struct Look {
 }
 
 /// Reads /proc/stat; `None` if it lacks the values.
-pub fn look() -> Option<Look> {
+pub fn poll() -> Option<CpuReading> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
     parse(&text, monotonic_ns())
 }
 
 /// Parses the total line (proc_stat(5)): user nice system idle iowait irq softirq steal.
-fn parse(text: &str, at_ns: u64) -> Option<Look> {
+fn parse(text: &str, at_ns: u64) -> Option<CpuReading> {
     let line = text.lines().next()?.strip_prefix("cpu ")?;
     let ticks: Vec<u64> = line.split_whitespace().map_while(|word| word.parse().ok()).collect();
     let [user, nice, system, _idle, _iowait, irq, softirq, steal, ..] = ticks[..] else { return None };
-    Some(Look { at_ns, busy: user + nice + system + irq + softirq, softirq, steal })
+    Some(CpuReading { at_ns, busy: user + nice + system + irq + softirq, softirq, steal })
 }
 
 /// Utilization between two readings; `None` if no time has passed.
-pub fn between(before: Look, after: Look) -> Option<TapHostUse> {
+pub fn between(before: CpuReading, after: CpuReading) -> Option<TapHostUse> {
     let span_ns = after.at_ns.checked_sub(before.at_ns).filter(|&span| span > 0)?;
     let cores = |before: u64, after: u64| after.saturating_sub(before) as f64 / TICKS / (span_ns as f64 / 1e9);
     Some(TapHostUse {

@@ -18,10 +18,10 @@ pub enum TapError {
     },
     /// The interface was given twice.
     #[error("{0} is named twice: each interface is tapped once")]
-    Twice(String),
+    DuplicateInterface(String),
     /// The interface is down.
     #[error("{0} is down: nothing passes it; `ip link set {0} up` and try again")]
-    Down(String),
+    InterfaceDown(String),
     /// The link type of the interface is not supported.
     #[error("{name}: frames of its kind (ARPHRD {kind}) are not known here; Ethernet, loopback and IP tunnels are")]
     Framing {

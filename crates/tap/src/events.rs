@@ -15,14 +15,14 @@ use landspeed_sys::process::start_ticks;
 
 use crate::TapError;
 
-const ROOTS: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-const PREFIX: &str = "landspeed-tap-";
+const TRACEFS_PATHS: &[&str] = &["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+const INSTANCE_PREFIX: &str = "landspeed-tap-";
 const WANTED: &[&str] = &["tcp/tcp_probe", "tcp/tcp_retransmit_skb", "skb/kfree_skb"];
 const O_NONBLOCK: i32 = 0o4000;
 /// Size of the trace buffer of each CPU, KiB.
 const BUFFER_KIB: u32 = 4096;
 /// Maximum stored length of a line, bytes; the kernel's are far shorter.
-const LONGEST: usize = 4096;
+const MAX_LINE_BYTES: usize = 4096;
 
 /// A kernel event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Events {
     /// kernel has.
     pub fn open(wanted: &'static [&'static str], buffer_kib: u32) -> Result<Self, TapError> {
         let fail = |what: &str, why: &std::io::Error| TapError::Events(format!("{what}: {why} (needs root)"));
-        let root = ROOTS.iter().map(Path::new).find(|root| root.join("instances").is_dir());
+        let root = TRACEFS_PATHS.iter().map(Path::new).find(|root| root.join("instances").is_dir());
         let root = root.ok_or_else(|| {
             TapError::Events(
                 "tracefs is not there, or not for this user; as root: mount -t tracefs tracefs /sys/kernel/tracing"
@@ -63,7 +63,7 @@ impl Events {
         })?;
         remove_stale(&root.join("instances"));
         let process = std::process::id();
-        let name = format!("{PREFIX}{process}-{}", start_ticks(process).unwrap_or(0));
+        let name = format!("{INSTANCE_PREFIX}{process}-{}", start_ticks(process).unwrap_or(0));
         let instance = root.join("instances").join(name);
         std::fs::create_dir(&instance).map_err(|why| fail("make an instance of tracefs", &why))?;
         let made =
@@ -123,7 +123,7 @@ impl Events {
                 }
             }
             self.rest.drain(..start);
-            if self.rest.len() > LONGEST {
+            if self.rest.len() > MAX_LINE_BYTES {
                 self.rest.clear();
             }
         }
@@ -153,7 +153,8 @@ fn remove_stale(instances: &Path) {
     let Ok(entries) = std::fs::read_dir(instances) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let Some((process, started)) = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')) else {
+        let Some((process, started)) = name.strip_prefix(INSTANCE_PREFIX).and_then(|rest| rest.split_once('-'))
+        else {
             continue;
         };
         let alive = process.parse().ok().and_then(start_ticks).is_some_and(|ticks| ticks.to_string() == started);

@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek as _, Write};
 
 use landspeed_wire::capture::write::{self, Counts, PacketDirection, Reception};
-use landspeed_wire::capture::{Frame, Next, Reader};
+use landspeed_wire::capture::{CaptureItem, Frame, Reader};
 
-use crate::selection::{Passing, Selection, TapTransport};
+use crate::selection::{FlowPacket, Selection, TapTransport};
 
 /// Maximum time from a data socket's first packet until the server accepts it, nanoseconds: enough for
 /// connecting and for the preface or repeated hellos.
-const OPENING_NS: u64 = 20_000_000_000;
+const MAX_ACCEPT_DELAY_NS: u64 = 20_000_000_000;
 /// Size of a read, bytes.
 const CHUNK: usize = 256 << 10;
 
@@ -36,13 +36,13 @@ pub fn excerpt(
     (application, dropped): (&str, u64),
     most_bytes: u64,
 ) -> io::Result<Excerpt> {
-    let arrivals = selection.arrivals();
-    let mut openings = Openings::default();
+    let accept_times = selection.accept_times();
+    let mut openings = FirstSegments::default();
     frames(from, |frame| {
-        if let Some(passing) = selection.passing(frame.link, frame.data, frame.original)
-            && arrivals.contains_key(&(passing.transport, passing.port))
+        if let Some(flow_packet) = selection.flow_packet(frame.link, frame.data, frame.original)
+            && accept_times.contains_key(&(flow_packet.transport, flow_packet.port))
         {
-            openings.note(frame.time_ns, &passing);
+            openings.note(frame.time_ns, &flow_packet);
         }
         Ok(())
     })?;
@@ -51,9 +51,9 @@ pub fn excerpt(
     let (mut buffer, mut found, mut written) = (Vec::new(), Excerpt::default(), 0);
     let (mut first_ns, mut last_ns) = (None, 0);
     frames(from, |frame| {
-        let Some(passing) = selection.passing(frame.link, frame.data, frame.original) else { return Ok(()) };
-        let Some(times) = arrivals.get(&(passing.transport, passing.port)) else { return Ok(()) };
-        if !openings.is_own(frame.time_ns, &passing, times) {
+        let Some(flow_packet) = selection.flow_packet(frame.link, frame.data, frame.original) else { return Ok(()) };
+        let Some(times) = accept_times.get(&(flow_packet.transport, flow_packet.port)) else { return Ok(()) };
+        if !openings.is_own(frame.time_ns, &flow_packet, times) {
             return Ok(());
         }
         if first_ns.is_none() {
@@ -71,9 +71,9 @@ pub fn excerpt(
                 interface: 0,
                 time_ns: frame.time_ns,
                 original_bytes: frame.original,
-                data: frame.data.get(..passing.header_bytes).unwrap_or_default(),
+                data: frame.data.get(..flow_packet.header_bytes).unwrap_or_default(),
                 vlan: None,
-                direction: if passing.from_client { PacketDirection::In } else { PacketDirection::Out },
+                direction: if flow_packet.from_client { PacketDirection::In } else { PacketDirection::Out },
                 reception: Reception::Unknown,
             },
         );
@@ -123,12 +123,12 @@ fn begin(buffer: &mut Vec<u8>, frame: &Frame<'_>, application: &str) {
 
 /// First segments of the connections on each client port: time and sequence number.
 #[derive(Debug, Default)]
-struct Openings(HashMap<u16, Vec<(u64, u32)>>);
+struct FirstSegments(HashMap<u16, Vec<(u64, u32)>>);
 
-impl Openings {
-    fn note(&mut self, time_ns: u64, passing: &Passing) {
-        let Some(sequence) = passing.opening.filter(|_| passing.from_client) else { return };
-        let known = self.0.entry(passing.port).or_default();
+impl FirstSegments {
+    fn note(&mut self, time_ns: u64, flow_packet: &FlowPacket) {
+        let Some(sequence) = flow_packet.opening.filter(|_| flow_packet.from_client) else { return };
+        let known = self.0.entry(flow_packet.port).or_default();
         // A retransmitted SYN is not a new connection.
         if known.last().is_none_or(|&(_, last)| last != sequence) {
             known.push((time_ns, sequence));
@@ -139,10 +139,10 @@ impl Openings {
         self.0.values_mut().for_each(|openings| openings.sort_unstable());
     }
 
-    /// Whether a packet belongs to one of the sockets on its port; `arrivals` are the times at which these were
+    /// Whether a packet belongs to one of the sockets on its port; `accept_times` are the times at which these were
     /// accepted.
-    fn is_own(&self, time_ns: u64, passing: &Passing, arrivals: &[u64]) -> bool {
-        let (begun_ns, next_ns) = match (passing.transport, self.0.get(&passing.port)) {
+    fn is_own(&self, time_ns: u64, flow_packet: &FlowPacket, accept_times: &[u64]) -> bool {
+        let (begun_ns, next_ns) = match (flow_packet.transport, self.0.get(&flow_packet.port)) {
             (TapTransport::Tcp, Some(openings)) => {
                 let next = openings.partition_point(|&(opened_ns, _)| opened_ns <= time_ns);
                 let begun =
@@ -152,10 +152,10 @@ impl Openings {
             _ => (0, u64::MAX),
         };
         // The first socket accepted after this connection began, if before the next connection.
-        let at = arrivals.partition_point(|&arrived_ns| arrived_ns < begun_ns);
-        arrivals
-            .get(at)
-            .is_some_and(|&arrived_ns| arrived_ns < next_ns && time_ns.saturating_add(OPENING_NS) >= arrived_ns)
+        let at = accept_times.partition_point(|&arrived_ns| arrived_ns < begun_ns);
+        accept_times.get(at).is_some_and(|&arrived_ns| {
+            arrived_ns < next_ns && time_ns.saturating_add(MAX_ACCEPT_DELAY_NS) >= arrived_ns
+        })
     }
 }
 
@@ -174,9 +174,9 @@ fn frames(file: &mut File, mut take: impl FnMut(&Frame<'_>) -> io::Result<()>) -
         loop {
             let rest = held.get(used..).unwrap_or_default();
             match reader.next(rest).map_err(|error| io::Error::other(error.to_string()))? {
-                (_, Next::More(_)) => break,
+                (_, CaptureItem::More(_)) => break,
                 (taken, next) => {
-                    if let Next::Frame(frame) = &next {
+                    if let CaptureItem::Frame(frame) = &next {
                         take(frame)?;
                     }
                     used += taken;
@@ -193,19 +193,19 @@ mod tests {
 
     const TCP: TapTransport = TapTransport::Tcp;
 
-    fn syn(port: u16, sequence: u32) -> Passing {
-        Passing { transport: TCP, port, from_client: true, opening: Some(sequence), header_bytes: 54 }
+    fn syn(port: u16, sequence: u32) -> FlowPacket {
+        FlowPacket { transport: TCP, port, from_client: true, opening: Some(sequence), header_bytes: 54 }
     }
 
     #[test]
     fn connections_of_other_clients_on_the_same_port_are_excluded() {
-        let mut openings = Openings::default();
+        let mut openings = FirstSegments::default();
         // Three connections: another client's, the test's own with a retransmitted SYN, another client's again.
         for (time_ns, sequence) in [(100, 1), (200, 2), (203, 2), (300, 3)] {
             openings.note(time_ns, &syn(7, sequence));
         }
         openings.sort();
-        let own = |time_ns| openings.is_own(time_ns, &Passing { opening: None, ..syn(7, 0) }, &[210]);
+        let own = |time_ns| openings.is_own(time_ns, &FlowPacket { opening: None, ..syn(7, 0) }, &[210]);
         assert_eq!(
             [100, 199, 200, 203, 250, 299, 300, 400].map(own),
             [false, false, true, true, true, true, false, false]
@@ -214,10 +214,10 @@ mod tests {
 
     #[test]
     fn packets_without_handshake_match_a_later_accepted_socket() {
-        let openings = Openings::default();
-        let arrived = 100 * OPENING_NS;
-        let own = |time_ns| openings.is_own(time_ns, &Passing { opening: None, ..syn(7, 0) }, &[arrived]);
-        assert!(!own(98 * OPENING_NS) && own(arrived - 1) && own(arrived + 50 * OPENING_NS));
+        let openings = FirstSegments::default();
+        let arrived = 100 * MAX_ACCEPT_DELAY_NS;
+        let own = |time_ns| openings.is_own(time_ns, &FlowPacket { opening: None, ..syn(7, 0) }, &[arrived]);
+        assert!(!own(98 * MAX_ACCEPT_DELAY_NS) && own(arrived - 1) && own(arrived + 50 * MAX_ACCEPT_DELAY_NS));
         assert!(!openings.is_own(5, &syn(7, 0), &[]));
     }
 }

@@ -34,31 +34,31 @@ pub struct Files {
     output: Output,
     rotation: Rotation,
     /// Encoded section and interface blocks, for the start of each file.
-    prelude: Vec<u8>,
+    header_blocks: Vec<u8>,
     sink: Sink,
     buffer: Vec<u8>,
     current: TapFile,
     /// Packets of the current file that are written, not only buffered.
-    safe_packets: u64,
+    flushed_packets: u64,
     number: u32,
-    past: VecDeque<TapFile>,
+    closed_files: VecDeque<TapFile>,
     removed: u64,
     bytes: u64,
 }
 
 impl Files {
     /// Creates the first file.
-    pub fn create(output: Output, rotation: Rotation, prelude: Vec<u8>) -> Result<Self, WriteFailure> {
+    pub fn create(output: Output, rotation: Rotation, header_blocks: Vec<u8>) -> Result<Self, WriteFailure> {
         let mut files = Self {
             output,
             rotation,
-            prelude,
+            header_blocks,
             sink: Sink::None,
             buffer: Vec::with_capacity(CHUNK + (64 << 10)),
             current: TapFile::default(),
-            safe_packets: 0,
+            flushed_packets: 0,
             number: 0,
-            past: VecDeque::new(),
+            closed_files: VecDeque::new(),
             removed: 0,
             bytes: 0,
         };
@@ -73,20 +73,20 @@ impl Files {
             Output::Stdout => (Sink::Stdout(io::stdout()), PathBuf::from("-")),
             Output::Pipe(pipe) => (Sink::Pipe(Arc::clone(&pipe.into)), pipe.name.clone()),
             Output::File(path) => {
-                let path = if self.rotation.is_on() { numbered(path, self.number) } else { path.clone() };
+                let path = if self.rotation.is_enabled() { numbered(path, self.number) } else { path.clone() };
                 let file = File::create(&path).map_err(|cause| WriteFailure { path: path.clone(), cause })?;
                 (Sink::File(file), path)
             }
         };
         self.sink = sink;
-        self.safe_packets = 0;
+        self.flushed_packets = 0;
         self.current = TapFile { path: path.display().to_string(), ..TapFile::default() };
-        self.buffer.extend_from_slice(&self.prelude);
+        self.buffer.extend_from_slice(&self.header_blocks);
         self.flush()
     }
 
     /// Whether packets are written at all.
-    pub fn is_on(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         !matches!(self.sink, Sink::None)
     }
 
@@ -97,8 +97,8 @@ impl Files {
         if matches!(self.sink, Sink::None) {
             return Ok(());
         }
-        if self.rotation.is_on() && self.is_full(packet) {
-            self.turn(counts)?;
+        if self.rotation.is_enabled() && self.is_full(packet) {
+            self.rotate(counts)?;
         }
         write::packet(&mut self.buffer, packet);
         self.current.packets += 1;
@@ -109,7 +109,7 @@ impl Files {
 
     /// Appends a block that is not a packet.
     pub fn block(&mut self, put: impl FnOnce(&mut Vec<u8>)) {
-        if self.is_on() {
+        if self.is_enabled() {
             put(&mut self.buffer);
         }
     }
@@ -125,11 +125,11 @@ impl Files {
                     .is_some_and(|(most, first)| packet.time_ns.saturating_sub(first) >= most))
     }
 
-    fn turn(&mut self, counts: &[Counts]) -> Result<(), WriteFailure> {
+    fn rotate(&mut self, counts: &[Counts]) -> Result<(), WriteFailure> {
         self.close(counts)?;
         if let Some(most) = self.rotation.files {
-            while self.past.len() >= most.max(1) as usize {
-                if let Some(oldest) = self.past.pop_front() {
+            while self.closed_files.len() >= most.max(1) as usize {
+                if let Some(oldest) = self.closed_files.pop_front() {
                     let _ = std::fs::remove_file(&oldest.path);
                     self.removed += 1;
                 }
@@ -143,13 +143,13 @@ impl Files {
             write::statistics(&mut self.buffer, number as u32, counts);
         }
         let flushed = self.flush();
-        self.retire();
+        self.finish_current();
         flushed
     }
 
-    fn retire(&mut self) {
-        if self.is_on() {
-            self.past.push_back(std::mem::take(&mut self.current));
+    fn finish_current(&mut self) {
+        if self.is_enabled() {
+            self.closed_files.push_back(std::mem::take(&mut self.current));
         }
         self.sink = Sink::None;
     }
@@ -167,7 +167,7 @@ impl Files {
             Ok(()) => {
                 self.current.bytes += self.buffer.len() as u64;
                 self.bytes += self.buffer.len() as u64;
-                self.safe_packets = self.current.packets;
+                self.flushed_packets = self.current.packets;
                 self.buffer.clear();
                 Ok(())
             }
@@ -177,7 +177,7 @@ impl Files {
                     let _ = io::Seek::seek(file, io::SeekFrom::Start(self.current.bytes));
                 }
                 self.buffer.clear();
-                self.current.packets = self.safe_packets;
+                self.current.packets = self.flushed_packets;
                 Err(WriteFailure { path: PathBuf::from(&self.current.path), cause })
             }
         }
@@ -190,12 +190,12 @@ impl Files {
 
     /// Closes the last file. Statistics are written even after a failure: truncation may have made space for them.
     pub fn finish(&mut self, counts: &[Counts]) -> Result<(), WriteFailure> {
-        if self.is_on() { self.close(counts) } else { Ok(()) }
+        if self.is_enabled() { self.close(counts) } else { Ok(()) }
     }
 
     /// The existing files, oldest first, and the number of removed files.
     pub fn listed(&mut self) -> (Vec<TapFile>, u64) {
-        (std::mem::take(&mut self.past).into(), self.removed)
+        (std::mem::take(&mut self.closed_files).into(), self.removed)
     }
 }
 

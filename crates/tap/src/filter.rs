@@ -3,7 +3,7 @@
 
 use landspeed_sys::filter::Instruction;
 use landspeed_wire::LinkType;
-use landspeed_wire::filter::{self, OUTGOING, PACKET_TYPE, Refusal, op};
+use landspeed_wire::filter::{self, FilterError, OUTGOING, PACKET_TYPE, op};
 
 use crate::TapError;
 use crate::tcpdump::{self, TcpdumpError};
@@ -42,7 +42,7 @@ fn compile_with(
         Ok(program) => return Ok(attachable(&program)),
         Err(refusal) => refusal,
     };
-    if !matches!(refusal, Refusal::Unknown { .. }) {
+    if !matches!(refusal, FilterError::Unknown { .. }) {
         return Err(refused(refusal.to_string(), EXAMPLE));
     }
     if let Some(why) = needs_interface(text) {

@@ -98,7 +98,7 @@ pub fn drain(
     mut each: impl FnMut(usize, usize, &RingPacket<'_>) -> bool,
 ) -> u64 {
     if let [only] = sources {
-        return drain_one(only, |interface, packet| each(0, interface, packet));
+        return drain_single(only, |interface, packet| each(0, interface, packet));
     }
     let mut passed = 0;
     let mut heads: Vec<Option<u64>> =
@@ -126,7 +126,7 @@ pub fn drain(
 }
 
 /// Drains a single ring, block by block.
-fn drain_one(source: &mut Source, mut each: impl FnMut(usize, &RingPacket<'_>) -> bool) -> u64 {
+fn drain_single(source: &mut Source, mut each: impl FnMut(usize, &RingPacket<'_>) -> bool) -> u64 {
     let mut passed = 0;
     while let Some(block) = source.ring.block(0) {
         let (mut at, mut left) = source.cursor.take().unwrap_or((block.first(), block.packets()));

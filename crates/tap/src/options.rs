@@ -41,7 +41,7 @@ pub struct Rotation {
 
 impl Rotation {
     /// Whether files are rotated.
-    pub fn is_on(&self) -> bool {
+    pub fn is_enabled(&self) -> bool {
         self.file_bytes.is_some() || self.file_ns.is_some()
     }
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use landspeed_wire::{LinkType, Transport, Wrapping, dissect_headers};
+use landspeed_wire::{Encapsulations, LinkType, Transport, dissect_headers};
 
 /// Maximum number of packets stored per flow until its owner is known: more than a handshake has.
 const PROVISIONAL_PACKETS: u32 = 32;
@@ -18,10 +18,10 @@ const PROVISIONAL_BYTES: u64 = 32 << 20;
 /// Overhead of a packet in a file, bytes.
 const BLOCK_BYTES: u64 = 48;
 /// Maximum number of stored data sockets: more than fit into a capture of 256 MiB with their handshakes.
-const MOST_FLOWS: usize = 1 << 18;
+const MAX_SOCKETS: usize = 1 << 18;
 /// Maximum number of flows for which a kernel filter is built: filters are limited to a few thousand
 /// instructions.
-const MOST_FILTERED: usize = 64;
+const MAX_FILTERED_FLOWS: usize = 64;
 
 /// Transport protocol of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,7 +45,7 @@ pub struct TapFlow {
 
 /// A packet between the client and the server's port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Passing {
+pub(crate) struct FlowPacket {
     pub transport: TapTransport,
     /// Port of the client.
     pub port: u16,
@@ -86,7 +86,7 @@ impl Selection {
     /// Adds an accepted data socket of the test.
     pub fn add(&self, flow: TapFlow) {
         let mut inner = self.lock();
-        if inner.own_flows >= MOST_FLOWS {
+        if inner.own_flows >= MAX_SOCKETS {
             return;
         }
         inner.own_flows += 1;
@@ -102,7 +102,7 @@ impl Selection {
     pub fn complete(&self, coarse: &str) {
         let mut inner = self.lock();
         inner.is_complete = true;
-        if (1..=MOST_FILTERED).contains(&inner.own.len()) {
+        if (1..=MAX_FILTERED_FLOWS).contains(&inner.own.len()) {
             let mut ports: Vec<String> = inner
                 .own
                 .keys()
@@ -128,16 +128,16 @@ impl Selection {
 
     /// Number of bytes of a frame to store; `None` to discard it.
     pub(crate) fn keep(&self, link: LinkType, frame: &[u8], original: u32) -> Option<usize> {
-        let passing = self.passing(link, frame, original)?;
-        let key = (passing.transport, passing.port);
+        let flow_packet = self.flow_packet(link, frame, original)?;
+        let key = (flow_packet.transport, flow_packet.port);
         let mut inner = self.lock();
         if inner.own.contains_key(&key) {
-            return Some(passing.header_bytes);
+            return Some(flow_packet.header_bytes);
         }
         if inner.is_complete || inner.unknown_bytes >= PROVISIONAL_BYTES {
             return None;
         }
-        let bytes = passing.header_bytes as u64 + BLOCK_BYTES;
+        let bytes = flow_packet.header_bytes as u64 + BLOCK_BYTES;
         let (packets, kept) = inner.unknown.entry(key).or_default();
         if *packets >= PROVISIONAL_PACKETS {
             return None;
@@ -145,13 +145,13 @@ impl Selection {
         *packets += 1;
         *kept += bytes;
         inner.unknown_bytes += bytes;
-        Some(passing.header_bytes)
+        Some(flow_packet.header_bytes)
     }
 
     /// Parses a frame between the client and the server's port; `None` for others, and for packets in a tunnel.
-    pub(crate) fn passing(&self, link: LinkType, frame: &[u8], original: u32) -> Option<Passing> {
+    pub(crate) fn flow_packet(&self, link: LinkType, frame: &[u8], original: u32) -> Option<FlowPacket> {
         let (packet, header_bytes) = dissect_headers(link, frame, original).ok()?;
-        if !Wrapping::VLAN.contains(packet.wrapping) {
+        if !Encapsulations::VLAN.contains(packet.encapsulations) {
             return None;
         }
         let (transport, source, destination, opening) = match packet.transport {
@@ -163,18 +163,18 @@ impl Selection {
             Transport::Fragment | Transport::Other => return None,
         };
         let (from, to) = ((packet.network.source, source), (packet.network.destination, destination));
-        let passing = |port, from_client| Passing { transport, port, from_client, opening, header_bytes };
+        let flow_packet = |port, from_client| FlowPacket { transport, port, from_client, opening, header_bytes };
         if to == self.server && from.0 == self.client {
-            Some(passing(from.1, true))
+            Some(flow_packet(from.1, true))
         } else if from == self.server && to.0 == self.client {
-            Some(passing(to.1, false))
+            Some(flow_packet(to.1, false))
         } else {
             None
         }
     }
 
     /// Times at which sockets were accepted, ascending, by transport and client port.
-    pub(crate) fn arrivals(&self) -> HashMap<(TapTransport, u16), Vec<u64>> {
+    pub(crate) fn accept_times(&self) -> HashMap<(TapTransport, u16), Vec<u64>> {
         let mut own = self.lock().own.clone();
         for times in own.values_mut() {
             times.sort_unstable();

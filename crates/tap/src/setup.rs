@@ -12,7 +12,7 @@ use crate::options::{Clock, Options, TapDirection};
 use crate::subject::Subject;
 
 /// Time after which the kernel passes on a block that is not full, ms.
-pub const RETIRE_MS: u32 = 50;
+pub const BLOCK_TIMEOUT_MS: u32 = 50;
 /// Maximum size of a block in a ring, bytes.
 const BLOCK_BYTES: u64 = 1 << 20;
 /// Minimum number of blocks in a ring, unless the ring is very small.
@@ -46,7 +46,7 @@ pub fn ring_options<'a>(
         ifindex: subject.index,
         block_bytes,
         blocks,
-        retire_ms: RETIRE_MS,
+        retire_ms: BLOCK_TIMEOUT_MS,
         filter,
         // On loopback each packet is sent and received; capture it once.
         ignore_outgoing: options.direction == TapDirection::In
@@ -97,7 +97,7 @@ pub fn warn(warnings: &mut Vec<Warning>, code: &str, message: String) {
 }
 
 /// Encodes the blocks at the start of every file: section and interfaces.
-pub fn prelude(options: &Options, subjects: &[Subject]) -> Vec<u8> {
+pub fn header_blocks(options: &Options, subjects: &[Subject]) -> Vec<u8> {
     let system = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let system = format!("Linux {}", system.trim());
     let mut bytes = Vec::new();

@@ -17,10 +17,10 @@ use crate::subject::{self, Subject};
 const SLICE_NS: u64 = 200_000_000;
 /// Settling time between switching and counting, nanoseconds.
 const SETTLE_NS: u64 = 20_000_000;
-const NAP_NS: u64 = 2_000_000;
+const POLL_INTERVAL_NS: u64 = 2_000_000;
 
 /// Result of a slice: packets per second, and busy cores.
-struct Turn {
+struct Slice {
     pps: f64,
     busy: f64,
 }
@@ -43,7 +43,7 @@ pub fn measure(
         let first = random::bytes::<1>().map_or(0, |[byte]| byte & 1) == 1;
         let mut pair = [None, None];
         for hooked in [first, !first] {
-            pair[usize::from(hooked)] = turn(sources, subjects, netlink, hooked, &mut each);
+            pair[usize::from(hooked)] = slice(sources, subjects, netlink, hooked, &mut each);
         }
         if let [Some(without), Some(with)] = pair {
             on.push(with);
@@ -51,21 +51,21 @@ pub fn measure(
         }
     }
     for source in sources.iter_mut() {
-        let _ = source.ring.unhook();
+        let _ = source.ring.detach();
     }
     let _ = merge::drain(sources, u64::MAX, |_, _, _| true);
     summary(&on, &off)
 }
 
-fn turn(
+fn slice(
     sources: &mut [Source],
     subjects: &[Subject],
     netlink: &mut Netlink,
     hooked: bool,
     each: &mut impl FnMut(&landspeed_sys::ring::RingPacket<'_>),
-) -> Option<Turn> {
+) -> Option<Slice> {
     for source in sources.iter_mut() {
-        if hooked { source.ring.start() } else { source.ring.unhook() }.ok()?;
+        if hooked { source.ring.start() } else { source.ring.detach() }.ok()?;
     }
     let mut read_until = |deadline_ns: u64| {
         while monotonic_ns() < deadline_ns {
@@ -73,24 +73,24 @@ fn turn(
                 each(packet);
                 true
             });
-            sleep_until((monotonic_ns() + NAP_NS).min(deadline_ns));
+            sleep_until((monotonic_ns() + POLL_INTERVAL_NS).min(deadline_ns));
         }
     };
     read_until(monotonic_ns() + SETTLE_NS);
-    let (packets, begun_ns, before) = (passed(netlink, subjects)?, monotonic_ns(), cpu::look()?);
+    let (packets, begun_ns, before) = (total_packets(netlink, subjects)?, monotonic_ns(), cpu::poll()?);
     read_until(begun_ns + SLICE_NS);
     let (after, ended_ns, packets) =
-        (cpu::look()?, monotonic_ns(), passed(netlink, subjects)?.saturating_sub(packets));
+        (cpu::poll()?, monotonic_ns(), total_packets(netlink, subjects)?.saturating_sub(packets));
     let pps = packets as f64 / ((ended_ns - begun_ns) as f64 / 1e9);
-    Some(Turn { pps, busy: cpu::between(before, after)?.busy_cores })
+    Some(Slice { pps, busy: cpu::between(before, after)?.busy_cores })
 }
 
-fn passed(netlink: &mut Netlink, subjects: &[Subject]) -> Option<u64> {
+fn total_packets(netlink: &mut Netlink, subjects: &[Subject]) -> Option<u64> {
     subjects.iter().map(|subject| subject::traffic(netlink, subject.index).map(|traffic| traffic.packets)).sum()
 }
 
-fn summary(on: &[Turn], off: &[Turn]) -> TapSlices {
-    let figures = |turns: &[Turn]| turns.iter().map(|turn| turn.pps).collect::<Vec<_>>();
+fn summary(on: &[Slice], off: &[Slice]) -> TapSlices {
+    let figures = |turns: &[Slice]| turns.iter().map(|slice| slice.pps).collect::<Vec<_>>();
     let pairs = on.iter().zip(off);
     let ratios: Vec<f64> = pairs.clone().filter(|(_, off)| off.pps > 0.0).map(|(on, off)| on.pps / off.pps).collect();
     let more: Vec<f64> = pairs.map(|(on, off)| on.busy - off.busy).collect();

@@ -9,7 +9,7 @@ use crate::TapError;
 const IFF_UP: u32 = 1;
 const IFF_LOOPBACK: u32 = 8;
 /// Offloads that merge or split packets: a tap sees super-packets with them.
-const SUPER: &[&str] = &[
+const SUPER_PACKET_OFFLOADS: &[&str] = &[
     "tx-tcp-segmentation",
     "tx-tcp6-segmentation",
     "tx-generic-segmentation",
@@ -53,10 +53,10 @@ pub fn find(netlink: &mut Netlink, names: &[String]) -> Result<Vec<Subject>, Tap
             return Err(TapError::NoInterface { name: name.clone(), near: near(name, &known) });
         };
         if subjects.iter().any(|other| other.index == link.index) {
-            return Err(TapError::Twice(name.clone()));
+            return Err(TapError::DuplicateInterface(name.clone()));
         }
         if link.flags & IFF_UP == 0 {
-            return Err(TapError::Down(name.clone()));
+            return Err(TapError::InterfaceDown(name.clone()));
         }
         let link_type = match link.hardware {
             // ARPHRD_ETHER, ARPHRD_LOOPBACK.
@@ -67,8 +67,9 @@ pub fn find(netlink: &mut Netlink, names: &[String]) -> Result<Vec<Subject>, Tap
         };
         let mut ethtool = Ethtool::new(name).ok();
         let offloads = ethtool.as_mut().and_then(|ethtool| ethtool.features().ok()).unwrap_or_default();
-        let offloads =
-            offloads.into_iter().filter(|feature| feature.active && SUPER.contains(&feature.name.as_str()));
+        let offloads = offloads
+            .into_iter()
+            .filter(|feature| feature.active && SUPER_PACKET_OFFLOADS.contains(&feature.name.as_str()));
         subjects.push(Subject {
             name: name.clone(),
             index: link.index,

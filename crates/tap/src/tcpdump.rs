@@ -9,16 +9,16 @@ use std::thread::JoinHandle;
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
 use landspeed_sys::process::is_root;
 use landspeed_wire::LinkType;
-use landspeed_wire::filter::{Instruction, MOST_INSTRUCTIONS, op, verify};
+use landspeed_wire::filter::{Instruction, MAX_INSTRUCTIONS, op, verify};
 
 /// Time limit for tcpdump, which may resolve names, nanoseconds.
-const MOST_NS: u64 = 10_000_000_000;
+const TCPDUMP_TIMEOUT_NS: u64 = 10_000_000_000;
 /// Poll interval while it runs, nanoseconds.
 const POLL_NS: u64 = 2_000_000;
 /// Maximum output read from it, bytes: twice the longest possible program.
-const MOST_BYTES: u64 = 256 << 10;
+const MAX_OUTPUT_BYTES: u64 = 256 << 10;
 /// User and group id of `nobody`.
-const NOBODY: u32 = 65534;
+const NOBODY_ID: u32 = 65534;
 /// BPF operation that returns the accumulator.
 const RETURN_A: u16 = 0x16;
 
@@ -32,7 +32,7 @@ pub enum TcpdumpError {
     #[error("cannot run {0}: {1}")]
     Run(PathBuf, std::io::Error),
     /// tcpdump exceeded the time limit.
-    #[error("tcpdump has not answered in {} s", MOST_NS / 1_000_000_000)]
+    #[error("tcpdump has not answered in {} s", TCPDUMP_TIMEOUT_NS / 1_000_000_000)]
     Time,
     /// tcpdump refused the expression; its message.
     #[error("tcpdump: {0}")]
@@ -49,7 +49,7 @@ pub fn compile(text: &str, link: LinkType, snap_bytes: u32) -> Result<Vec<Instru
     let mut programs =
         directories.filter(|directory| directory.is_absolute()).map(|directory| directory.join("tcpdump"));
     let program = programs.find(|program| program.is_file()).ok_or(TcpdumpError::Missing)?;
-    let output = run(&program, text, link, snap_bytes, MOST_NS)?;
+    let output = run(&program, text, link, snap_bytes, TCPDUMP_TIMEOUT_NS)?;
     read(&output, snap_bytes)
 }
 
@@ -59,8 +59,8 @@ fn run(program: &Path, text: &str, link: LinkType, snap_bytes: u32, most_ns: u64
     let deadline_ns = monotonic_ns().saturating_add(most_ns);
     let mut child = spawn(program, text).map_err(failed)?;
     let [stdout, stderr] = [
-        child.stdout.take().map(|pipe| read_some(Box::new(pipe))),
-        child.stderr.take().map(|pipe| read_some(Box::new(pipe))),
+        child.stdout.take().map(|pipe| read_limited(Box::new(pipe))),
+        child.stderr.take().map(|pipe| read_limited(Box::new(pipe))),
     ];
     if let Some(mut stdin) = child.stdin.take() {
         // Fails if tcpdump has already refused the expression.
@@ -94,7 +94,7 @@ fn spawn(program: &Path, text: &str) -> std::io::Result<Child> {
     if !is_root() {
         return command.spawn();
     }
-    match command.uid(NOBODY).gid(NOBODY).spawn() {
+    match command.uid(NOBODY_ID).gid(NOBODY_ID).spawn() {
         // In a user namespace without `nobody`, or if only root may execute it.
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::InvalidInput) => {
             command.uid(0).gid(0).spawn()
@@ -104,10 +104,10 @@ fn spawn(program: &Path, text: &str) -> std::io::Result<Child> {
 }
 
 /// Reads a pipe on a new thread, to its end or to the limit.
-fn read_some(pipe: Box<dyn Read + Send>) -> JoinHandle<String> {
+fn read_limited(pipe: Box<dyn Read + Send>) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        let _ = pipe.take(MOST_BYTES).read_to_end(&mut bytes);
+        let _ = pipe.take(MAX_OUTPUT_BYTES).read_to_end(&mut bytes);
         String::from_utf8_lossy(&bytes).into_owned()
     })
 }
@@ -125,7 +125,7 @@ fn read(output: &str, snap_bytes: u32) -> Result<Vec<Instruction>, TcpdumpError>
     let mut lines = output.lines();
     let count =
         lines.next().and_then(|line| line.parse().ok()).ok_or_else(|| invalid("no number of instructions"))?;
-    if count > MOST_INSTRUCTIONS {
+    if count > MAX_INSTRUCTIONS {
         return Err(invalid("too many instructions"));
     }
     let mut program = Vec::with_capacity(count);

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use landspeed_sys::udp::set_receive_buffer;
 
-use crate::relay::{Deeds, Mischief, Path};
+use crate::relay::{Impairments, Path, RelayCounts};
 
 /// Minimum size of data datagrams, which are impaired; smaller ones are a test's handshake.
 pub const DATA_BYTES: usize = 600;
@@ -21,18 +21,18 @@ pub const DATA_BYTES: usize = 600;
 /// Read timeout, and so the interval at which threads check for the stop request.
 const TICK: Duration = Duration::from_millis(5);
 
-/// A running detour. Clients connect to [`Detour::address`]; several streams and clients may share it.
-pub struct Detour {
+/// A running detour. Clients connect to [`RunRelay::address`]; several streams and clients may share it.
+pub struct RunRelay {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
-    datagrams: Option<JoinHandle<Deeds>>,
+    datagrams: Option<JoinHandle<RelayCounts>>,
 }
 
-impl Detour {
-    /// Starts a detour to `server`; each client socket's data is impaired by `mischief` with the same seed.
-    pub fn to(server: SocketAddr, mischief: Mischief) -> io::Result<Self> {
-        println!("detour seed {}", mischief.seed);
-        let (listener, front) = same_port(server)?;
+impl RunRelay {
+    /// Starts a detour to `server`; each client socket's data is impaired by `impairments` with the same seed.
+    pub fn to(server: SocketAddr, impairments: Impairments) -> io::Result<Self> {
+        println!("detour seed {}", impairments.seed);
+        let (listener, front) = bind_same_port(server)?;
         set_receive_buffer(front.as_fd(), 16 << 20)?;
         front.set_read_timeout(Some(TICK))?;
         listener.set_nonblocking(true)?;
@@ -40,7 +40,7 @@ impl Detour {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, accepting) = (Arc::clone(&stop), Arc::clone(&stop));
         std::thread::spawn(move || accept(&listener, server, &accepting));
-        let datagrams = std::thread::spawn(move || carry(&front, server, mischief, &stopped));
+        let datagrams = std::thread::spawn(move || forward_datagrams(&front, server, impairments, &stopped));
         Ok(Self { address, stop, datagrams: Some(datagrams) })
     }
 
@@ -53,20 +53,20 @@ impl Detour {
     ///
     /// # Panics
     /// If its thread panicked.
-    pub fn end(mut self) -> Deeds {
+    pub fn end(mut self) -> RelayCounts {
         self.stop.store(true, Ordering::Relaxed);
         self.datagrams.take().expect("ended once").join().expect("the detour does not panic")
     }
 }
 
-impl Drop for Detour {
+impl Drop for RunRelay {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
 /// Binds the same port for TCP and UDP.
-fn same_port(server: SocketAddr) -> io::Result<(TcpListener, UdpSocket)> {
+fn bind_same_port(server: SocketAddr) -> io::Result<(TcpListener, UdpSocket)> {
     for _ in 0..100 {
         let listener = TcpListener::bind((server.ip(), 0))?;
         if let Ok(front) = UdpSocket::bind(listener.local_addr()?) {
@@ -95,40 +95,45 @@ fn accept(listener: &TcpListener, server: SocketAddr, stop: &AtomicBool) {
     }
 }
 
-fn carry(front: &UdpSocket, server: SocketAddr, mischief: Mischief, stop: &AtomicBool) -> Deeds {
-    let mut clients: HashMap<SocketAddr, (Path, Deeds)> = HashMap::new();
+fn forward_datagrams(
+    front: &UdpSocket,
+    server: SocketAddr,
+    impairments: Impairments,
+    stop: &AtomicBool,
+) -> RelayCounts {
+    let mut clients: HashMap<SocketAddr, (Path, RelayCounts)> = HashMap::new();
     let over = Arc::new(AtomicBool::new(false));
     let mut buffer = vec![0; 65_536];
     loop {
         let Ok((length, from)) = front.recv_from(&mut buffer) else {
             // Idle: no later packet will arrive to overtake the held ones.
-            for (path, deeds) in clients.values_mut() {
-                path.release(u64::MAX, deeds);
+            for (path, relay_counts) in clients.values_mut() {
+                path.release(u64::MAX, relay_counts);
             }
             if stop.load(Ordering::Relaxed) {
                 break;
             }
             continue;
         };
-        let (path, deeds) = match clients.entry(from) {
+        let (path, relay_counts) = match clients.entry(from) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => {
-                let Ok(back) = back_path(front, from, server, &over) else { continue };
-                new.insert((Path::new(back, mischief), Deeds::default()))
+                let Ok(back) = open_return_socket(front, from, server, &over) else { continue };
+                new.insert((Path::new(back, impairments), RelayCounts::default()))
             }
         };
         if length < DATA_BYTES {
             path.pass(&buffer[..length]);
         } else {
-            path.arrive(&buffer[..length], deeds);
+            path.arrive(&buffer[..length], relay_counts);
         }
     }
     over.store(true, Ordering::Relaxed);
-    clients.into_values().map(|(_, deeds)| deeds).fold(Deeds::default(), Deeds::plus)
+    clients.into_values().map(|(_, relay_counts)| relay_counts).fold(RelayCounts::default(), RelayCounts::plus)
 }
 
 /// Opens a socket to the server for one client, and starts a thread that forwards the replies.
-fn back_path(
+fn open_return_socket(
     front: &UdpSocket,
     client: SocketAddr,
     server: SocketAddr,

@@ -39,7 +39,7 @@ pub fn drip(stream: &mut TcpStream, first: &[u8], every: Duration, most_s: f64) 
 ///
 /// # Panics
 /// If a state lasts longer than documented, or a connection panics.
-pub fn hold_no_longer_than_documented(states: Vec<State>) {
+pub fn assert_time_limits(states: Vec<State>) {
     let held: Vec<_> = std::thread::scope(|scope| {
         let drips: Vec<_> = states
             .into_iter()

@@ -13,17 +13,17 @@ pub fn path(name: &str) -> PathBuf {
 
 /// Fails unless `text` equals `golden/NAME`.
 pub fn same(name: &str, text: &str) {
-    same_as(&path(name), text, &[]);
+    same_as_file(&path(name), text, &[]);
 }
 
 /// Like [`same`], but first replaces each match of a pattern with its placeholder, such as `("[TIME]", r"\d+
 /// ms")`. If a pattern has a group `redacted`, only the group is replaced.
-pub fn same_but(name: &str, text: &str, volatile: &[(&'static str, &str)]) {
-    same_as(&path(name), text, volatile);
+pub fn same_redacted(name: &str, text: &str, volatile: &[(&'static str, &str)]) {
+    same_as_file(&path(name), text, volatile);
 }
 
-/// Like [`same_but`], for a file at any path.
-pub fn same_as(file: &Path, text: &str, volatile: &[(&'static str, &str)]) {
+/// Like [`same_redacted`], for a file at any path.
+pub fn same_as_file(file: &Path, text: &str, volatile: &[(&'static str, &str)]) {
     let mut redactions = Redactions::new();
     for (placeholder, pattern) in volatile {
         let pattern = Regex::new(pattern).expect("a pattern");

@@ -20,7 +20,7 @@ pub struct Iperf3 {
 
 impl Iperf3 {
     /// Whether its `--help` lists this flag; this depends on release and build options.
-    pub fn knows(&self, flag: &str) -> bool {
+    pub fn supports_flag(&self, flag: &str) -> bool {
         let out = Command::new(&self.path).arg("--help").stdin(Stdio::null()).output();
         out.is_ok_and(|out| [out.stdout, out.stderr].iter().any(|text| String::from_utf8_lossy(text).contains(flag)))
     }
@@ -74,8 +74,8 @@ mod tests {
     #[test]
     fn found_programs_run() {
         for program in programs() {
-            assert!(program.knows("--omit"), "{program}");
-            assert!(!program.knows("--no-such-flag"), "{program}");
+            assert!(program.supports_flag("--omit"), "{program}");
+            assert!(!program.supports_flag("--no-such-flag"), "{program}");
         }
     }
 }

@@ -19,12 +19,12 @@ use tempfile::TempDir;
 use crate::skip;
 
 /// Time limit of a guest, nanoseconds: below that of a test (`.config/nextest.toml`).
-const LONGEST_NS: u64 = 500_000_000_000;
+const GUEST_TIMEOUT_NS: u64 = 500_000_000_000;
 /// Environment variable set for everything that runs in a guest.
-const INSIDE: &str = "LANDSPEED_IN_LAB_KERNEL";
+const IN_LAB_KERNEL_VARIABLE: &str = "LANDSPEED_IN_LAB_KERNEL";
 
 /// The guest sees this host's files read-only, its own /run, and its disk: one writable directory.
-const PRELUDE: &str = "
+const INIT_SCRIPT: &str = "
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin NO_COLOR=1 HOME=/run TMPDIR=/run/tmp
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
@@ -52,12 +52,12 @@ ip link set lo up
 #[macro_export]
 macro_rules! in_lab_kernel {
     ($($why:tt)*) => {{
-        $crate::lab_kernel::run_again(&::std::format!($($why)*));
+        $crate::lab_kernel::run_in_lab_kernel(&::std::format!($($why)*));
         return;
     }};
 }
 
-/// Returns the value of a result of `landspeed_sys::netns::in_new`. If this host's kernel refused a part of it,
+/// Returns the value of a result of `landspeed_sys::netns::run_in_new_namespace`. If this host's kernel refused a part of it,
 /// runs the test in the lab's kernel ([`in_lab_kernel!`](crate::in_lab_kernel!)) with the reason.
 #[macro_export]
 macro_rules! or_lab_kernel {
@@ -81,8 +81,8 @@ macro_rules! needs_lab_kernel {
 }
 
 /// Whether this process runs in the lab's kernel because of [`in_lab_kernel!`](crate::in_lab_kernel!).
-pub fn is_inside() -> bool {
-    std::env::var_os(INSIDE).is_some()
+pub fn runs_in_lab_kernel() -> bool {
+    std::env::var_os(IN_LAB_KERNEL_VARIABLE).is_some()
 }
 
 /// Reason for skipping tests of the lab.
@@ -93,10 +93,10 @@ pub const NOT_BUILT: &str = "no kernel is built for the lab (`landspeed lab kern
 ///
 /// # Panics
 /// If the test fails there; the message contains its output.
-pub fn run_again(why: &str) {
+pub fn run_in_lab_kernel(why: &str) {
     /// Names of tests that passed.
     static PASSED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    if is_inside() {
+    if runs_in_lab_kernel() {
         return skip::record(why);
     }
     let (kernel, directory) = match machine() {
@@ -111,7 +111,7 @@ pub fn run_again(why: &str) {
     println!("{why}; running in {}", kernel.display());
     let binary = std::env::current_exe().expect("a program");
     let script = format!(
-        "export {INSIDE}=1\ncd '{}'\n'{}' --exact '{test}' --nocapture; echo LS EXIT $?",
+        "export {IN_LAB_KERNEL_VARIABLE}=1\ncd '{}'\n'{}' --exact '{test}' --nocapture; echo LS EXIT $?",
         std::env::current_dir().expect("a directory").display(),
         binary.display(),
     );
@@ -172,7 +172,7 @@ impl Guest {
     /// If the kernel cannot be started.
     pub fn boot(kernel: &Path, directory: &Path, script: &str) -> Self {
         let init = directory.join("init");
-        std::fs::write(&init, format!("{PRELUDE}\n{script}\necho LS END\nexec sleep 1000\n")).expect("written");
+        std::fs::write(&init, format!("{INIT_SCRIPT}\n{script}\necho LS END\nexec sleep 1000\n")).expect("written");
         let disk = directory.join("disk");
         std::fs::create_dir_all(&disk).expect("a directory");
         let mut command = Command::new(kernel);
@@ -188,7 +188,7 @@ impl Guest {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let mut child = process::lead_own_group(&mut command).spawn().expect("the kernel starts");
+        let mut child = process::start_in_new_group(&mut command).spawn().expect("the kernel starts");
         let out = child.stdout.take().expect("piped");
         let (say, lines) = mpsc::channel();
         std::thread::spawn(move || {
@@ -198,7 +198,7 @@ impl Guest {
                 }
             }
         });
-        Self { child, lines, deadline_ns: clock::monotonic_ns() + LONGEST_NS, said: String::new() }
+        Self { child, lines, deadline_ns: clock::monotonic_ns() + GUEST_TIMEOUT_NS, said: String::new() }
     }
 
     /// Returns the rest of the next line that begins with `LS `.
@@ -234,7 +234,7 @@ impl Guest {
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        process::end_group(self.child.id(), true);
+        process::kill_group(self.child.id(), true);
         let _ = self.child.wait();
     }
 }

@@ -13,10 +13,10 @@ use crate::netns::Namespace;
 use crate::process::{Process, free_port};
 
 /// Concurrent measurements would disturb each other: one pair at a time in a test process.
-static ALONE: Mutex<()> = Mutex::new(());
+static ONE_PAIR_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 /// Maximum duration of a run, seconds; a run that hangs fails its test instead of blocking the others.
-const LONGEST_S: &str = "60";
+const MAX_RUN_S: &str = "60";
 
 /// A server, and the namespace of its clients. Dropping it stops the server.
 pub struct Pair {
@@ -25,15 +25,15 @@ pub struct Pair {
     target: String,
     server: Process,
     documents: tempfile::TempDir,
-    _alone: MutexGuard<'static, ()>,
+    _guard: MutexGuard<'static, ()>,
 }
 
 impl Pair {
     /// Server and clients on this machine's loopback. `program` is the landspeed binary (`CARGO_BIN_EXE_landspeed`),
     /// unless the environment variable `LANDSPEED_BINARY` names another.
     pub fn on_loopback(program: &str) -> Self {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        Self::start(program, None, &format!("127.0.0.1:{}", free_port()), &[], alone)
+        let guard = ONE_PAIR_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::start(program, None, &format!("127.0.0.1:{}", free_port()), &[], guard)
     }
 
     /// Server in `right`, which has `address`; clients in `left`.
@@ -43,8 +43,8 @@ impl Pair {
 
     /// Like [`Pair::across`], with additional server options.
     pub fn across_with(program: &str, left: &Namespace, right: &Namespace, address: &str, options: &[&str]) -> Self {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        Self::start(program, Some((left.name(), right.name())), &format!("{address}:5210"), options, alone)
+        let guard = ONE_PAIR_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        Self::start(program, Some((left.name(), right.name())), &format!("{address}:5210"), options, guard)
     }
 
     fn start(
@@ -52,7 +52,7 @@ impl Pair {
         names: Option<(&str, &str)>,
         target: &str,
         options: &[&str],
-        alone: MutexGuard<'static, ()>,
+        guard: MutexGuard<'static, ()>,
     ) -> Self {
         let program = std::env::var_os("LANDSPEED_BINARY").map_or_else(|| PathBuf::from(program), PathBuf::from);
         let mut server = command(&program, names.map(|(_, right)| right));
@@ -64,7 +64,7 @@ impl Pair {
             target: target.to_owned(),
             server,
             documents: tempfile::tempdir().expect("a place for documents"),
-            _alone: alone,
+            _guard: guard,
         }
     }
 
@@ -101,7 +101,7 @@ impl Pair {
     pub fn run_to(&self, target: &str, arguments: &str) -> Value {
         let path = self.documents.path().join("run.json");
         let output = command(Path::new("timeout"), self.client.as_deref())
-            .args(["--kill-after=5", LONGEST_S])
+            .args(["--kill-after=5", MAX_RUN_S])
             .arg(&self.program)
             .args(["run", target, "--json"])
             .arg(&path)
@@ -126,12 +126,12 @@ fn command(program: &Path, namespace: Option<&str>) -> Command {
 }
 
 /// A load on a core; ends when dropped.
-pub struct Burden {
+pub struct CpuLoad {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Burden {
+impl CpuLoad {
     /// Starts `loops` busy loops on `core`, at the same priority as the measured program.
     pub fn on(core: u32, loops: usize) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
@@ -150,7 +150,7 @@ impl Burden {
     }
 }
 
-impl Drop for Burden {
+impl Drop for CpuLoad {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {

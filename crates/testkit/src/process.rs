@@ -35,7 +35,7 @@ pub fn signal(id: u32, name: &str) {
 }
 
 /// Runs every case in its own thread, for cases that mostly wait. A panic in one of them is propagated.
-pub fn side_by_side<T: Send>(cases: impl IntoIterator<Item = T>, run: impl Fn(T) + Sync) {
+pub fn run_concurrently<T: Send>(cases: impl IntoIterator<Item = T>, run: impl Fn(T) + Sync) {
     let run = &run;
     std::thread::scope(|scope| {
         let threads: Vec<_> = cases.into_iter().map(|case| scope.spawn(move || run(case))).collect();
@@ -97,8 +97,8 @@ impl Process {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let (out, err) = (Arc::default(), Arc::default());
         let readers = vec![
-            gather(child.stdout.take().expect("piped"), Arc::clone(&out)),
-            gather(child.stderr.take().expect("piped"), Arc::clone(&err)),
+            collect_output(child.stdout.take().expect("piped"), Arc::clone(&out)),
+            collect_output(child.stderr.take().expect("piped"), Arc::clone(&err)),
         ];
         Self { child, out, err, readers, started_ns: clock::monotonic_ns() }
     }
@@ -197,7 +197,7 @@ impl Drop for Process {
     }
 }
 
-fn gather(from: impl Read + Send + 'static, into: Arc<Mutex<String>>) -> JoinHandle<()> {
+fn collect_output(from: impl Read + Send + 'static, into: Arc<Mutex<String>>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut from = BufReader::new(from);
         let mut line = Vec::new();

@@ -15,7 +15,7 @@ use crate::random::Random;
 
 /// Impairments applied to each datagram independently; probabilities from 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Mischief {
+pub struct Impairments {
     /// Seed of the random numbers; the same seed and the same arrivals give the same impairments.
     pub seed: u64,
     /// Probability of dropping a datagram.
@@ -25,12 +25,12 @@ pub struct Mischief {
     /// Probability of delaying it until some later datagrams have passed (if not dropped).
     pub reorder: f64,
     /// Drops everything after this many datagrams, to simulate tail loss.
-    pub cut_after: Option<u64>,
+    pub drop_after: Option<u64>,
 }
 
 /// Counts of a relay. `received = dropped + first copies forwarded`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Deeds {
+pub struct RelayCounts {
     /// Datagrams received.
     pub received: u64,
     /// Datagrams dropped.
@@ -43,7 +43,7 @@ pub struct Deeds {
     pub forwarded: u64,
 }
 
-impl Deeds {
+impl RelayCounts {
     /// Returns the sum of both counts.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
@@ -63,20 +63,20 @@ pub struct UdpRelay {
     front: SocketAddr,
     back: SocketAddr,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Deeds>>,
+    thread: Option<JoinHandle<RelayCounts>>,
 }
 
 impl UdpRelay {
     /// Starts a relay to `receiver`, which should accept datagrams from [`UdpRelay::back`] only.
-    pub fn start(receiver: SocketAddr, mischief: Mischief) -> io::Result<Self> {
-        println!("relay seed {}", mischief.seed);
+    pub fn start(receiver: SocketAddr, impairments: Impairments) -> io::Result<Self> {
+        println!("relay seed {}", impairments.seed);
         let (front, back) = (bind(receiver.ip())?, bind(receiver.ip())?);
         set_receive_buffer(front.as_fd(), 4 << 20)?;
         front.set_read_timeout(Some(Duration::from_millis(5)))?;
         back.connect(receiver)?;
         let stop = Arc::new(AtomicBool::new(false));
         let (front_addr, back_addr) = (front.local_addr()?, back.local_addr()?);
-        let path = Path::new(back, mischief);
+        let path = Path::new(back, impairments);
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || path.run(&front, &stopped));
         Ok(Self { front: front_addr, back: back_addr, stop, thread: Some(thread) })
@@ -96,7 +96,7 @@ impl UdpRelay {
     ///
     /// # Panics
     /// If the relay's thread panicked.
-    pub fn stop(mut self) -> Deeds {
+    pub fn stop(mut self) -> RelayCounts {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.take().expect("stopped once").join().expect("the relay does not panic")
     }
@@ -115,7 +115,7 @@ fn bind(ip: IpAddr) -> io::Result<UdpSocket> {
 /// Path of one stream through a relay.
 pub(crate) struct Path {
     out: UdpSocket,
-    mischief: Mischief,
+    impairments: Impairments,
     random: Random,
     held: VecDeque<Held>,
     /// Highest arrival number forwarded, plus one.
@@ -132,54 +132,54 @@ struct Held {
 
 impl Path {
     /// Maximum number of later arrivals that may overtake a datagram.
-    const FURTHEST: u64 = 16;
+    const MAX_OVERTAKING: u64 = 16;
 
     /// Creates a path that sends on `out`, which must be connected.
-    pub(crate) fn new(out: UdpSocket, mischief: Mischief) -> Self {
-        Self { out, mischief, random: Random::new(mischief.seed), held: VecDeque::new(), highest: 0 }
+    pub(crate) fn new(out: UdpSocket, impairments: Impairments) -> Self {
+        Self { out, impairments, random: Random::new(impairments.seed), held: VecDeque::new(), highest: 0 }
     }
 
-    fn run(mut self, front: &UdpSocket, stop: &AtomicBool) -> Deeds {
-        let mut deeds = Deeds::default();
+    fn run(mut self, front: &UdpSocket, stop: &AtomicBool) -> RelayCounts {
+        let mut relay_counts = RelayCounts::default();
         let mut buffer = vec![0; 65_536];
         loop {
             if let Ok(length) = front.recv(&mut buffer) {
-                self.arrive(&buffer[..length], &mut deeds);
+                self.arrive(&buffer[..length], &mut relay_counts);
             } else {
                 // Idle: no later packet will arrive to overtake the held ones.
-                self.release(u64::MAX, &mut deeds);
+                self.release(u64::MAX, &mut relay_counts);
                 if stop.load(Ordering::Relaxed) {
-                    return deeds;
+                    return relay_counts;
                 }
             }
         }
     }
 
     /// Applies the impairments to an arriving datagram.
-    pub(crate) fn arrive(&mut self, data: &[u8], deeds: &mut Deeds) {
-        let number = deeds.received;
-        deeds.received += 1;
-        self.release(number, deeds);
-        let cut = self.mischief.cut_after.is_some_and(|after| number >= after);
-        if cut || self.random.happens(self.mischief.drop) {
-            deeds.dropped += 1;
+    pub(crate) fn arrive(&mut self, data: &[u8], relay_counts: &mut RelayCounts) {
+        let number = relay_counts.received;
+        relay_counts.received += 1;
+        self.release(number, relay_counts);
+        let cut = self.impairments.drop_after.is_some_and(|after| number >= after);
+        if cut || self.random.random_bool(self.impairments.drop) {
+            relay_counts.dropped += 1;
             return;
         }
-        let copies = 1 + u64::from(self.random.happens(self.mischief.duplicate));
-        if self.random.happens(self.mischief.reorder) {
-            let until = number + 1 + self.random.below(Self::FURTHEST);
+        let copies = 1 + u64::from(self.random.random_bool(self.impairments.duplicate));
+        if self.random.random_bool(self.impairments.reorder) {
+            let until = number + 1 + self.random.below(Self::MAX_OVERTAKING);
             self.held.push_back(Held { until, number, copies, data: data.to_vec() });
         } else {
-            self.forward(number, copies, data, deeds);
+            self.forward(number, copies, data, relay_counts);
         }
     }
 
     /// Forwards the datagrams delayed until arrival `number`.
-    pub(crate) fn release(&mut self, number: u64, deeds: &mut Deeds) {
+    pub(crate) fn release(&mut self, number: u64, relay_counts: &mut RelayCounts) {
         for _ in 0..self.held.len() {
             let held = self.held.pop_front().expect("as many as counted");
             if held.until <= number {
-                self.forward(held.number, held.copies, &held.data, deeds);
+                self.forward(held.number, held.copies, &held.data, relay_counts);
             } else {
                 self.held.push_back(held);
             }
@@ -191,16 +191,16 @@ impl Path {
         let _ = self.out.send(data);
     }
 
-    fn forward(&mut self, number: u64, copies: u64, data: &[u8], deeds: &mut Deeds) {
-        deeds.reordered += u64::from(number < self.highest);
+    fn forward(&mut self, number: u64, copies: u64, data: &[u8], relay_counts: &mut RelayCounts) {
+        relay_counts.reordered += u64::from(number < self.highest);
         self.highest = self.highest.max(number + 1);
-        deeds.duplicated += copies - 1;
+        relay_counts.duplicated += copies - 1;
         for _ in 0..copies {
             // A refusal reports the ICMP error of an earlier datagram, and this one has not been sent: try again.
             if self.out.send(data).is_err() && self.out.send(data).is_err() {
                 continue;
             }
-            deeds.forwarded += 1;
+            relay_counts.forwarded += 1;
         }
     }
 }
@@ -210,45 +210,48 @@ mod tests {
     use super::*;
 
     /// Sends `count` numbered datagrams through a relay; returns the numbers that arrived and the relay's counts.
-    fn through(mischief: Mischief, count: u32) -> (Vec<u32>, Deeds) {
+    fn through(impairments: Impairments, count: u32) -> (Vec<u32>, RelayCounts) {
         let receiver = UdpSocket::bind("127.0.0.1:0").expect("loopback exists");
         receiver.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
-        let relay = UdpRelay::start(receiver.local_addr().unwrap(), mischief).unwrap();
+        let relay = UdpRelay::start(receiver.local_addr().unwrap(), impairments).unwrap();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         sender.connect(relay.front()).unwrap();
         for i in 0..count {
             sender.send(&i.to_be_bytes()).unwrap();
         }
-        let deeds = relay.stop();
+        let relay_counts = relay.stop();
         let mut buffer = [0; 8];
-        let arrived = (0..deeds.forwarded).map(|_| {
+        let arrived = (0..relay_counts.forwarded).map(|_| {
             assert_eq!(receiver.recv(&mut buffer).unwrap(), 4);
             u32::from_be_bytes([buffer[0], buffer[1], buffer[2], buffer[3]])
         });
-        (arrived.collect(), deeds)
+        (arrived.collect(), relay_counts)
     }
 
     #[test]
     fn relay_without_impairments_forwards_everything_in_order() {
-        let (arrived, deeds) = through(Mischief::default(), 100);
+        let (arrived, relay_counts) = through(Impairments::default(), 100);
         assert_eq!(arrived, (0..100).collect::<Vec<_>>());
-        assert_eq!(deeds, Deeds { received: 100, forwarded: 100, ..Deeds::default() });
+        assert_eq!(relay_counts, RelayCounts { received: 100, forwarded: 100, ..RelayCounts::default() });
     }
 
     #[test]
     fn relay_counts_match_what_arrives() {
-        let mischief = Mischief { seed: 7, drop: 0.1, duplicate: 0.2, reorder: 0.1, cut_after: Some(150) };
-        let (arrived, deeds) = through(mischief, 200);
-        assert_eq!(deeds.received, 200);
+        let impairments = Impairments { seed: 7, drop: 0.1, duplicate: 0.2, reorder: 0.1, drop_after: Some(150) };
+        let (arrived, relay_counts) = through(impairments, 200);
+        assert_eq!(relay_counts.received, 200);
         let mut seen = std::collections::HashSet::new();
         let (mut next, mut reordered) = (0, 0);
         for &number in &arrived {
             reordered += u64::from(seen.insert(number) && number < next);
             next = next.max(number + 1);
         }
-        assert_eq!(seen.len() as u64, deeds.received - deeds.dropped);
-        assert_eq!(arrived.len() as u64 - seen.len() as u64, deeds.duplicated);
-        assert_eq!(reordered, deeds.reordered);
-        assert!(deeds.dropped > 0 && deeds.duplicated > 0 && deeds.reordered > 0, "{deeds:?}");
+        assert_eq!(seen.len() as u64, relay_counts.received - relay_counts.dropped);
+        assert_eq!(arrived.len() as u64 - seen.len() as u64, relay_counts.duplicated);
+        assert_eq!(reordered, relay_counts.reordered);
+        assert!(
+            relay_counts.dropped > 0 && relay_counts.duplicated > 0 && relay_counts.reordered > 0,
+            "{relay_counts:?}"
+        );
     }
 }

@@ -16,7 +16,7 @@ const PROGRAMS: [&str; 6] = ["munged", "mungekey", "slurmctld", "slurmd", "sbatc
 /// Time limit for the cluster to become ready, seconds.
 const READY_S: u64 = 60;
 /// Search path for programs, including the sbin directories.
-const PATHS: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// A cluster with the partition `p` and the nodes `n1` and `n2`, one core each. Its processes are killed when it
 /// is dropped.
@@ -41,7 +41,7 @@ impl Slurm {
     /// If all programs exist but the cluster does not become ready.
     pub fn start() -> Result<Self, String> {
         for program in PROGRAMS {
-            let found = PATHS.split(':').any(|place| Path::new(place).join(program).exists());
+            let found = SEARCH_PATH.split(':').any(|place| Path::new(place).join(program).exists());
             if !found {
                 return Err(format!("{program} is not installed (Debian: slurmctld slurmd slurm-client munge)"));
             }
@@ -132,7 +132,7 @@ impl Slurm {
         let daemon = self.daemons.swap_remove(at);
         // The daemon first, since it would report the end of the others.
         let spool = self.directory.path().join(format!("spool.{node}"));
-        let steps = steps_of(node, &spool);
+        let steps = slurmstepd_processes(node, &spool);
         kill(daemon.pid);
         for step in steps {
             let below = descendants(step);
@@ -154,7 +154,7 @@ impl Slurm {
     /// Returns a command for `program` that uses this cluster.
     pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
-        command.env("SLURM_CONF", self.conf()).env("PATH", PATHS).stdin(Stdio::null());
+        command.env("SLURM_CONF", self.conf()).env("PATH", SEARCH_PATH).stdin(Stdio::null());
         command
     }
 
@@ -164,7 +164,7 @@ impl Slurm {
     }
 
     fn daemon(&mut self, name: &str, command: &mut Command) {
-        command.env("SLURM_CONF", self.conf()).env("PATH", PATHS).current_dir(self.directory.path());
+        command.env("SLURM_CONF", self.conf()).env("PATH", SEARCH_PATH).current_dir(self.directory.path());
         run(command);
         let file = self.directory.path().join(format!("{name}.pid"));
         let mut pid = None;
@@ -184,7 +184,7 @@ impl Drop for Slurm {
         let _ = quietly(self.command("scancel").args(["--signal=KILL", "--full", "--user=root"]));
         let _ = quietly(self.command("scancel").arg("--user=root"));
         for node in ["n1", "n2"] {
-            for step in steps_of(node, &self.directory.path().join(format!("spool.{node}"))) {
+            for step in slurmstepd_processes(node, &self.directory.path().join(format!("spool.{node}"))) {
                 let below = descendants(step);
                 kill(step);
                 below.into_iter().for_each(kill);
@@ -206,7 +206,7 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 fn run(command: &mut Command) {
-    let output = command.env("PATH", PATHS).stdin(Stdio::null()).output().expect("it is installed");
+    let output = command.env("PATH", SEARCH_PATH).stdin(Stdio::null()).output().expect("it is installed");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{}: {said}", command.get_program().display());
 }
@@ -228,7 +228,7 @@ fn is_running(pid: u32) -> bool {
 
 /// Returns the `slurmstepd` processes of a node, which are detached from its daemon. They have its log or a file
 /// in its spool directory open.
-fn steps_of(node: &str, spool: &Path) -> Vec<u32> {
+fn slurmstepd_processes(node: &str, spool: &Path) -> Vec<u32> {
     processes()
         .filter(|&pid| {
             let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

@@ -17,7 +17,7 @@ use crate::random::Random;
 
 /// One direction of a wire. The default has no impairments.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Leg {
+pub struct WireDirection {
     /// One-way delay, nanoseconds.
     pub delay_ns: u64,
     /// Rate of the bottleneck, bits/s of IP packets; `None` for no bottleneck.
@@ -28,7 +28,7 @@ pub struct Leg {
     pub loss: f64,
     /// Probability of delivering a packet twice.
     pub duplicate: f64,
-    /// Probability of delivering a packet [`Leg::reorder_ns`] late.
+    /// Probability of delivering a packet [`WireDirection::reorder_ns`] late.
     pub reorder: f64,
     /// Additional delay of reordered packets, nanoseconds.
     pub reorder_ns: u64,
@@ -40,7 +40,7 @@ pub struct Leg {
 /// duplicated or reordered), so that handshakes and ACKs are not included. `received = lost + overflowed +
 /// delivered − duplicated`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Count {
+pub struct DirectionCounts {
     /// Packets received.
     pub received: u64,
     /// Packets lost at random.
@@ -66,13 +66,18 @@ pub const RIGHT: &str = "10.77.0.2";
 /// A running wire; stopped when dropped.
 pub struct Wire {
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<[Count; 2]>>,
+    thread: Option<JoinHandle<[DirectionCounts; 2]>>,
 }
 
 impl Wire {
-    /// Connects `left` ([`LEFT`]) and `right` ([`RIGHT`]); `legs` are left to right and right to left. The error is
+    /// Connects `left` ([`LEFT`]) and `right` ([`RIGHT`]); `directions` are left to right and right to left. The error is
     /// the reason why this is not possible here.
-    pub fn between(left: &Namespace, right: &Namespace, legs: [Leg; 2], seed: u64) -> Result<Self, String> {
+    pub fn between(
+        left: &Namespace,
+        right: &Namespace,
+        directions: [WireDirection; 2],
+        seed: u64,
+    ) -> Result<Self, String> {
         let end = |namespace: &Namespace, here: &str| -> Result<File, String> {
             let file = namespace.run(|| tun::open("wire")).map_err(|why| format!("no TUN interface: {why}"))?;
             address(namespace, "wire", &format!("{here}/24"));
@@ -83,11 +88,11 @@ impl Wire {
         println!("wire seed {seed}");
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let [ahead, back] = legs;
+        let [ahead, back] = directions;
         let paths = [Path::new(ahead, seed), Path::new(back, seed ^ 0x5555)];
         let thread = std::thread::Builder::new()
             .name("wire".to_owned())
-            .spawn(move || carry(&files, paths, &stopped))
+            .spawn(move || forward_packets(&files, paths, &stopped))
             .map_err(|why| format!("no thread for the wire: {why}"))?;
         Ok(Self { stop, thread: Some(thread) })
     }
@@ -96,9 +101,9 @@ impl Wire {
     ///
     /// # Panics
     /// If its thread panicked.
-    pub fn cut(mut self) -> [Count; 2] {
+    pub fn shutdown(mut self) -> [DirectionCounts; 2] {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.take().expect("cut once").join().expect("the wire does not panic")
+        self.thread.take().expect("shutdown once").join().expect("the wire does not panic")
     }
 }
 
@@ -113,21 +118,21 @@ impl Drop for Wire {
 }
 
 /// Raises the thread's priority (best effort), so that scheduling on a busy machine adds no delay.
-fn hurry() {
+fn raise_priority() {
     thread::set_timer_slack_ns(1);
     let thread = thread::id().to_string();
     let _ = Command::new("chrt").args(["-f", "-p", "10", &thread]).output();
 }
 
-fn carry(files: &[File; 2], mut paths: [Path; 2], stop: &AtomicBool) -> [Count; 2] {
+fn forward_packets(files: &[File; 2], mut paths: [Path; 2], stop: &AtomicBool) -> [DirectionCounts; 2] {
     /// Maximum sleep of an idle wire, nanoseconds; it limits how late a stop request is noticed.
-    const NAP_NS: u64 = 20_000_000;
-    hurry();
+    const MAX_SLEEP_NS: u64 = 20_000_000;
+    raise_priority();
     let mut packet = vec![0; 65_536];
     while !stop.load(Ordering::Relaxed) {
         let now = clock::monotonic_ns();
         let due = paths.iter().filter_map(Path::next_ns).min().unwrap_or(u64::MAX);
-        tun::wait_readable([files[0].as_fd(), files[1].as_fd()], due.saturating_sub(now).min(NAP_NS));
+        tun::wait_readable([files[0].as_fd(), files[1].as_fd()], due.saturating_sub(now).min(MAX_SLEEP_NS));
         for (from, path) in paths.iter_mut().enumerate() {
             // Bounded, so that a flood in one direction does not delay the other.
             for _ in 0..64 {
@@ -162,29 +167,29 @@ impl PartialOrd for Transit {
 }
 
 struct Path {
-    leg: Leg,
+    direction: WireDirection,
     random: Random,
     /// Time at which the bottleneck has sent its queue, nanoseconds.
-    free_ns: u64,
+    link_free_ns: u64,
     /// Queued packets: departure time in nanoseconds, and bytes.
     waiting: VecDeque<(u64, u64)>,
     waiting_bytes: u64,
     transit: BinaryHeap<Transit>,
     number: u64,
-    count: Count,
+    count: DirectionCounts,
 }
 
 impl Path {
-    fn new(leg: Leg, seed: u64) -> Self {
+    fn new(direction: WireDirection, seed: u64) -> Self {
         Self {
-            leg,
+            direction,
             random: Random::new(seed),
-            free_ns: 0,
+            link_free_ns: 0,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             transit: BinaryHeap::new(),
             number: 0,
-            count: Count::default(),
+            count: DirectionCounts::default(),
         }
     }
 
@@ -194,37 +199,37 @@ impl Path {
 
     /// Whether a packet is impaired and counted.
     fn counts(&self, data: &[u8]) -> bool {
-        data.len() >= COUNTED_BYTES && (!self.leg.udp_only || is_udp(data))
+        data.len() >= COUNTED_BYTES && (!self.direction.udp_only || is_udp(data))
     }
 
     fn take(&mut self, data: &[u8], now: u64) {
         let counted = self.counts(data);
         self.count.received += u64::from(counted);
-        if counted && self.random.happens(self.leg.loss) {
+        if counted && self.random.random_bool(self.direction.loss) {
             self.count.lost += 1;
             return;
         }
         let bytes = data.len() as u64;
         let mut left_ns = now;
-        if let Some(rate) = self.leg.rate_bps {
+        if let Some(rate) = self.direction.rate_bps {
             while self.waiting.front().is_some_and(|&(at, _)| at <= now) {
                 self.waiting_bytes -= self.waiting.pop_front().map_or(0, |(_, bytes)| bytes);
             }
-            if self.waiting_bytes + bytes > self.leg.queue_bytes {
+            if self.waiting_bytes + bytes > self.direction.queue_bytes {
                 self.count.overflowed += u64::from(counted);
                 return;
             }
-            self.free_ns = self.free_ns.max(now) + (bytes as f64 * 8e9 / rate) as u64;
-            left_ns = self.free_ns;
+            self.link_free_ns = self.link_free_ns.max(now) + (bytes as f64 * 8e9 / rate) as u64;
+            left_ns = self.link_free_ns;
             self.waiting.push_back((left_ns, bytes));
             self.waiting_bytes += bytes;
         }
-        let mut at_ns = left_ns + self.leg.delay_ns;
-        if counted && self.random.happens(self.leg.reorder) {
-            at_ns += self.leg.reorder_ns;
+        let mut at_ns = left_ns + self.direction.delay_ns;
+        if counted && self.random.random_bool(self.direction.reorder) {
+            at_ns += self.direction.reorder_ns;
             self.count.delayed += 1;
         }
-        if counted && self.random.happens(self.leg.duplicate) {
+        if counted && self.random.random_bool(self.direction.duplicate) {
             self.count.duplicated += 1;
             self.send_at(at_ns, data.to_vec());
         }
@@ -263,8 +268,8 @@ mod tests {
     fn wire_delays_loses_and_duplicates_with_exact_counts() {
         let left = crate::or_skip!(Namespace::new("left"));
         let right = crate::or_skip!(Namespace::new("right"));
-        let leg = Leg { delay_ns: 5_000_000, loss: 0.2, duplicate: 0.2, ..Leg::default() };
-        let wire = crate::or_skip!(Wire::between(&left, &right, [leg, Leg::default()], 11));
+        let direction = WireDirection { delay_ns: 5_000_000, loss: 0.2, duplicate: 0.2, ..WireDirection::default() };
+        let wire = crate::or_skip!(Wire::between(&left, &right, [direction, WireDirection::default()], 11));
         let there = right.run(|| UdpSocket::bind((RIGHT, 9))).expect("its address");
         there.set_read_timeout(Some(Duration::from_millis(200))).expect("a timeout");
         let here = left.run(|| UdpSocket::bind((LEFT, 0))).expect("its address");
@@ -281,7 +286,7 @@ mod tests {
             }
             arrived += 1;
         }
-        let [ahead, _] = wire.cut();
+        let [ahead, _] = wire.shutdown();
         assert_eq!((ahead.received, ahead.delivered), (50, arrived), "{ahead:?}");
         assert_eq!(ahead.received, ahead.lost + ahead.delivered - ahead.duplicated, "{ahead:?}");
         assert!(ahead.lost > 0 && ahead.duplicated > 0, "{ahead:?}");

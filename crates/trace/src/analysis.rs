@@ -6,12 +6,12 @@ use landspeed_model::{
 };
 use landspeed_wire::capture::{Frame, InterfaceStatistics, Sink};
 
-use crate::connection::{Connection, Moment};
+use crate::connection::{Connection, PacketTime};
 use crate::direction::FlowDirection;
 use crate::flows::{Flows, add, payload, unique};
-use crate::intake::{Intake, Seen};
+use crate::intake::{Intake, ParsedFrame};
 use crate::key::document_endpoint;
-use crate::known::{Directions, Headers};
+use crate::known::{Headers, KnownDirections};
 use crate::row::Observer;
 use crate::table::{Flow, State};
 
@@ -59,12 +59,12 @@ pub struct Analysis {
     intake: Intake,
     flows: Flows,
     /// Frames not yet handed to the flow table; `waiting` is how many of them are in use.
-    batch: Vec<Seen>,
+    batch: Vec<ParsedFrame>,
     waiting: usize,
     /// Headers and station of the first frame of the batch.
     headers: Option<Headers>,
     station: usize,
-    known: Directions,
+    known: KnownDirections,
 }
 
 impl Analysis {
@@ -74,7 +74,7 @@ impl Analysis {
     }
 
     fn of(limits: Limits, intake: Intake, flows: Flows) -> Self {
-        let (batch, known) = (vec![Seen::default(); BATCH], Directions::new());
+        let (batch, known) = (vec![ParsedFrame::default(); BATCH], KnownDirections::new());
         Self { limits, intake, flows, batch, waiting: 0, headers: None, station: 0, known }
     }
 
@@ -95,15 +95,15 @@ impl Analysis {
     /// then not accounted for.
     #[inline(always)]
     fn expected(&mut self, frame: &Frame<'_>) -> bool {
-        let Some((owner, brief)) = self.known.find(frame) else { return false };
+        let Some((owner, fast_header)) = self.known.find(frame) else { return false };
         if self.waiting > 0 {
             self.flush();
         }
         let [time_ns, since_ns] = self.intake.times(frame);
-        let at = Moment { time_ns, since_ns, frame: self.intake.frames() + 1 };
-        let taken = self.flows.expected(owner.flow, owner.upward, &brief, at, frame.original);
+        let at = PacketTime { time_ns, since_ns, frame: self.intake.frames() + 1 };
+        let taken = self.flows.expected(owner.flow, owner.upward, &fast_header, at, frame.original);
         if taken {
-            self.intake.expected(frame, time_ns, usize::from(owner.station), brief.payload == 0);
+            self.intake.expected(frame, time_ns, usize::from(owner.station), fast_header.payload == 0);
         }
         taken
     }
@@ -139,7 +139,7 @@ impl Analysis {
 
     /// Analyses the next frame and passes its row to an observer.
     #[inline]
-    pub fn frame_to<O: Observer>(&mut self, frame: &Frame<'_>, observer: &mut O) {
+    pub fn frame_with_row<O: Observer>(&mut self, frame: &Frame<'_>, observer: &mut O) {
         self.flush();
         let seen = &mut self.batch[0];
         let place = self.intake.frame(frame, seen);
@@ -157,7 +157,7 @@ impl Analysis {
     }
 
     /// Splits the analysis for several cores: one runs the intake, the others share the flows. Each frame from
-    /// [`Intake::frame`] goes to [`Flows::batch`] of the share given by [`Seen::share`].
+    /// [`Intake::frame`] goes to [`Flows::batch`] of the share given by [`ParsedFrame::share`].
     pub fn parts(mut self, shares: usize) -> (Intake, Vec<Flows>) {
         self.flush();
         (self.intake, self.flows.split(self.limits, shares))

@@ -13,17 +13,17 @@ use landspeed_wire::{Flags, TcpHeader};
 use crate::sequence::{anchor, unwrap};
 
 /// Maximum number of unacknowledged packets kept per direction; no path has more in flight.
-const MOST: usize = 1 << 18;
+const MAX_PENDING: usize = 1 << 18;
 /// Maximum number of SACKed ranges kept.
-const MAX_HELD: usize = 256;
+const MAX_SACKED_RANGES: usize = 256;
 /// Maximum amount of data recorded after the ACK that it caused, bytes.
 const MAX_AHEAD: u64 = 1 << 20;
 /// Maximum time from a duplicate to its DSACK, nanoseconds.
-const PATIENCE_NS: i64 = 1_000_000_000;
+const DSACK_TIMEOUT_NS: i64 = 1_000_000_000;
 /// Maximum time from the tap to the processing by the receiver host, nanoseconds.
-const TAKEN_NS: i64 = 10_000_000;
+const MAX_PROCESSING_NS: i64 = 10_000_000;
 /// Maximum delay of a delayed ACK in Linux (`TCP_DELACK_MAX`), nanoseconds.
-const DELAYED_NS: i64 = 200_000_000;
+const MAX_DELAYED_ACK_NS: i64 = 200_000_000;
 
 /// A data packet seen at the tap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Arrival {
     /// IPv4 identification; 0 if there is none.
     pub identification: u16,
     /// Whether an ACK proves that the receiver does not have it.
-    lacked: bool,
+    proven_missing: bool,
     /// Number of its frame, from 1.
     pub frame: u64,
     /// Position among the packets of this direction, in the order of the capture.
@@ -53,7 +53,7 @@ impl Arrival {
         (self.end - self.start) as u32
     }
 
-    fn meets(&self, start: u64, end: u64) -> bool {
+    fn overlaps(&self, start: u64, end: u64) -> bool {
         self.start < end && start < self.end
     }
 }
@@ -76,12 +76,12 @@ pub struct Arrivals {
     waiting: VecDeque<Arrival>,
     suspects: Vec<Suspect>,
     /// SACKed ranges: data that the receiver has above the cumulative ACK.
-    held: Vec<(u64, u64)>,
+    sacked_ranges: Vec<(u64, u64)>,
     next: u64,
     acked: u64,
     ranks: u64,
     /// Rank of the latest packet that the receiver has certainly processed.
-    taken: u64,
+    processed_rank: u64,
     latest_ack_ns: Option<i64>,
     window: Option<u16>,
     /// Whether SACK blocks were seen, and (`incomplete`) whether the latest ACK may lack some.
@@ -107,16 +107,16 @@ impl Arrivals {
         if start >= end || probe {
             return;
         }
-        if end <= self.acked || self.holds(start, end) {
+        if end <= self.acked || self.is_sacked(start, end) {
             if start >= self.next {
                 // Recorded after the ACK that it caused, as in captures with several queues.
                 self.next = end;
-                self.taken = self.taken.max(self.ranks);
+                self.processed_rank = self.processed_rank.max(self.ranks);
             }
             return;
         }
         let rank = self.ranks;
-        let arrival = Arrival { start, end, time_ns, identification, lacked: false, frame, rank };
+        let arrival = Arrival { start, end, time_ns, identification, proven_missing: false, frame, rank };
         if start >= self.next {
             self.next = end;
             self.waiting.push_back(arrival);
@@ -124,13 +124,13 @@ impl Arrivals {
             self.next = self.next.max(end);
             self.repeated(arrival);
         }
-        if self.waiting.len() > MOST {
+        if self.waiting.len() > MAX_PENDING {
             self.waiting.pop_front();
         }
     }
 
-    fn holds(&self, start: u64, end: u64) -> bool {
-        self.held.iter().any(|&(from, to)| from <= start && end <= to)
+    fn is_sacked(&self, start: u64, end: u64) -> bool {
+        self.sacked_ranges.iter().any(|&(from, to)| from <= start && end <= to)
     }
 
     /// Handles a packet with old sequence numbers: earlier copies of its data become suspects.
@@ -142,9 +142,9 @@ impl Arrivals {
             let repeat_ns = arrival.time_ns;
             // Every packet that arrives is acknowledged within this time.
             let silent = self.latest_ack_ns.is_none_or(|ack_ns| ack_ns < other.time_ns);
-            let lacked = other.lacked || silent && repeat_ns - other.time_ns >= DELAYED_NS;
-            let would_report = self.reports && self.held.is_empty() && !self.incomplete;
-            self.suspects.push(Suspect { arrival: Arrival { lacked, ..other }, repeat_ns, would_report });
+            let proven_missing = other.proven_missing || silent && repeat_ns - other.time_ns >= MAX_DELAYED_ACK_NS;
+            let would_report = self.reports && self.sacked_ranges.is_empty() && !self.incomplete;
+            self.suspects.push(Suspect { arrival: Arrival { proven_missing, ..other }, repeat_ns, would_report });
             to += 1;
         }
         self.waiting.drain(from..to);
@@ -165,7 +165,7 @@ impl Arrivals {
             self.acked = ack;
             while let Some(&arrival) = self.waiting.front().filter(|arrival| arrival.end <= ack) {
                 if self.suspects.is_empty() {
-                    self.taken = self.taken.max(arrival.rank);
+                    self.processed_rank = self.processed_rank.max(arrival.rank);
                 } else {
                     self.take(&arrival);
                 }
@@ -175,12 +175,13 @@ impl Arrivals {
             return;
         }
         let plain = tcp.options.sack.as_slice().is_empty() && !tcp.options.incomplete;
-        let lacks_none = |first: &Arrival| first.rank > self.taken && time_ns - first.time_ns < TAKEN_NS;
+        let lacks_none =
+            |first: &Arrival| first.rank > self.processed_rank && time_ns - first.time_ns < MAX_PROCESSING_NS;
         if plain && self.suspects.is_empty() && self.waiting.front().is_none_or(lacks_none) {
             if repeats && !self.selective {
-                self.taken = (self.taken + 1).min(self.ranks);
+                self.processed_rank = (self.processed_rank + 1).min(self.ranks);
             }
-            self.held.clear();
+            self.sacked_ranges.clear();
             self.incomplete = false;
             return;
         }
@@ -190,9 +191,9 @@ impl Arrivals {
     /// Records that the receiver has a packet: of several copies, the first one it may have processed.
     fn take(&mut self, arrival: &Arrival) {
         let copies = self.suspects.iter().map(|suspect| &suspect.arrival);
-        let copies = copies.filter(|copy| !copy.lacked && copy.meets(arrival.start, arrival.end));
+        let copies = copies.filter(|copy| !copy.proven_missing && copy.overlaps(arrival.start, arrival.end));
         let first = copies.map(|copy| copy.rank).min().unwrap_or(arrival.rank);
-        self.taken = self.taken.max(first.min(arrival.rank));
+        self.processed_rank = self.processed_rank.max(first.min(arrival.rank));
     }
 
     /// Compares the packets seen with an ACK and its SACK blocks.
@@ -206,25 +207,25 @@ impl Arrivals {
         }
         self.selective |= !blocks.is_empty();
         self.incomplete = tcp.options.incomplete || full || self.incomplete && !blocks.is_empty();
-        self.held.retain(|&(_, to)| to > ack);
+        self.sacked_ranges.retain(|&(_, to)| to > ack);
         if blocks.is_empty() && !tcp.options.incomplete {
-            self.held.clear();
+            self.sacked_ranges.clear();
         }
         for &(from, to) in blocks {
-            self.hold(unwrap(from, self.next), unwrap(to, self.next));
+            self.add_sacked_range(unwrap(from, self.next), unwrap(to, self.next));
         }
         if repeats && !self.selective {
             // Each duplicate ACK is caused by at least one out-of-order packet.
-            self.taken = (self.taken + 1).min(self.ranks);
+            self.processed_rank = (self.processed_rank + 1).min(self.ranks);
         }
         self.mark(ack, time_ns, tcp.options.incomplete);
         if !self.suspects.is_empty() {
-            self.settle(time_ns - PATIENCE_NS, lost);
+            self.settle(time_ns - DSACK_TIMEOUT_NS, lost);
         }
     }
 
     /// Adds a SACKed range.
-    fn hold(&mut self, mut from: u64, mut to: u64) {
+    fn add_sacked_range(&mut self, mut from: u64, mut to: u64) {
         // Data not seen yet may be recorded late, but not by more than this.
         if from >= to || to > self.next + MAX_AHEAD {
             return;
@@ -236,37 +237,37 @@ impl Arrivals {
             last += 1;
         }
         self.waiting.drain(first..last);
-        self.held.retain(|&(low, high)| {
+        self.sacked_ranges.retain(|&(low, high)| {
             let is_disjoint = high < from || to < low;
             if !is_disjoint {
                 (from, to) = (from.min(low), to.max(high));
             }
             is_disjoint
         });
-        if self.held.len() < MAX_HELD {
-            self.held.push((from, to));
+        if self.sacked_ranges.len() < MAX_SACKED_RANGES {
+            self.sacked_ranges.push((from, to));
         }
     }
 
     /// Marks packets that the receiver does not have although it has processed later ones, or had the time to.
     fn mark(&mut self, ack: u64, time_ns: i64, unknown: bool) {
-        let (taken, held) = (self.taken, &self.held);
-        let top = held.iter().map(|&(_, to)| to).max().unwrap_or(ack).max(ack);
+        let (processed_rank, sacked_ranges) = (self.processed_rank, &self.sacked_ranges);
+        let top = sacked_ranges.iter().map(|&(_, to)| to).max().unwrap_or(ack).max(ack);
         // The packet at the cumulative ACK is certainly missing; those above are only if the SACK blocks are
         // complete.
         let all = self.selective && !self.incomplete && !unknown;
-        let lacked = |arrival: &Arrival| {
+        let proven_missing = |arrival: &Arrival| {
             let first = arrival.start == ack;
             let missing = arrival.start >= ack
-                && !held.iter().any(|&(from, to)| from < arrival.end && arrival.start < to)
+                && !sacked_ranges.iter().any(|&(from, to)| from < arrival.end && arrival.start < to)
                 && (first || all && arrival.start <= top);
-            missing && (arrival.rank < taken || first && time_ns - arrival.time_ns >= TAKEN_NS)
+            missing && (arrival.rank < processed_rank || first && time_ns - arrival.time_ns >= MAX_PROCESSING_NS)
         };
         for arrival in self.waiting.iter_mut().take_while(|arrival| arrival.start <= top) {
-            arrival.lacked |= lacked(arrival);
+            arrival.proven_missing |= proven_missing(arrival);
         }
         for suspect in &mut self.suspects {
-            suspect.arrival.lacked |= lacked(&suspect.arrival);
+            suspect.arrival.proven_missing |= proven_missing(&suspect.arrival);
         }
     }
 
@@ -283,11 +284,11 @@ impl Arrivals {
         self.reports = true;
         // A DSACK may cover several packets, but only one copy of each: if possible, one that was not dropped.
         let mut cleared: Vec<Arrival> = Vec::new();
-        for lacked in [false, true] {
+        for proven_missing in [false, true] {
             self.suspects.retain(|Suspect { arrival, .. }| {
-                let decided = arrival.lacked == lacked
-                    && arrival.meets(from, to)
-                    && !cleared.iter().any(|other| other.meets(arrival.start, arrival.end));
+                let decided = arrival.proven_missing == proven_missing
+                    && arrival.overlaps(from, to)
+                    && !cleared.iter().any(|other| other.overlaps(arrival.start, arrival.end));
                 if decided {
                     cleared.push(*arrival);
                 }
@@ -302,7 +303,7 @@ impl Arrivals {
         let Self { acked, lost: count, undetermined, .. } = self;
         self.suspects.retain(|Suspect { arrival, repeat_ns, would_report }| {
             let due = *repeat_ns <= until_ns && arrival.end <= *acked;
-            if due && (arrival.lacked || *would_report) {
+            if due && (arrival.proven_missing || *would_report) {
                 *count += 1;
                 lost.push(*arrival);
             } else if due {

@@ -5,7 +5,7 @@ use landspeed_model::{Microburst, Microbursts};
 /// Averaging window of the rate, nanoseconds.
 pub const WINDOW_NS: u64 = 100_000;
 /// Maximum number of microbursts kept.
-const MOST: usize = 64;
+const MAX_BURSTS: usize = 64;
 
 /// Microburst detection for one station.
 #[derive(Debug, Clone)]
@@ -80,12 +80,12 @@ impl Bursts {
         let Some(burst) = self.open.take() else { return };
         self.count += 1;
         let burst = Microburst { duration_ns: self.end_ns.saturating_sub(burst.start_ns), ..burst };
-        if self.worst.len() == MOST && self.worst.last().is_some_and(|least| least.bytes >= burst.bytes) {
+        if self.worst.len() == MAX_BURSTS && self.worst.last().is_some_and(|least| least.bytes >= burst.bytes) {
             return;
         }
         let position = self.worst.partition_point(|other| other.bytes >= burst.bytes);
         self.worst.insert(position, burst);
-        self.worst.truncate(MOST);
+        self.worst.truncate(MAX_BURSTS);
     }
 
     /// Returns the microbursts for the document; times are relative to `zero_ns`.
@@ -138,7 +138,7 @@ mod tests {
             bursts.frame(number * 10 * WINDOW_NS, 100 + (number * 37 % 1_000) as u32);
         }
         let document = bursts.document(0);
-        assert_eq!((document.count, document.worst.len()), (1_000, MOST));
-        assert!(document.worst.iter().all(|burst| burst.bytes >= 100 + 1_000 - MOST as u64));
+        assert_eq!((document.count, document.worst.len()), (1_000, MAX_BURSTS));
+        assert!(document.worst.iter().all(|burst| burst.bytes >= 100 + 1_000 - MAX_BURSTS as u64));
     }
 }

@@ -22,7 +22,7 @@ const STEP_BINS: usize = 3;
 /// Maximum number of steps.
 const MAX_STEPS: usize = 8;
 /// Change of the offset between two packets that means a clock was set, nanoseconds.
-const SET_NS: i64 = 250_000_000;
+const CLOCK_SET_NS: i64 = 250_000_000;
 /// Minimum step, nanoseconds; smaller ones look like delay variation.
 const MIN_STEP_NS: i64 = 50_000;
 
@@ -31,7 +31,7 @@ const MIN_STEP_NS: i64 = 50_000;
 #[derive(Debug, Clone, Copy, Default)]
 struct Point {
     time_ns: i64,
-    ahead_ns: i64,
+    clock_diff_ns: i64,
 }
 
 /// One bin of one direction.
@@ -46,9 +46,9 @@ impl Bin {
     fn add(&mut self, point: Point) {
         if self.packets == 0 {
             (self.least, self.most) = (point, point);
-        } else if point.ahead_ns < self.least.ahead_ns {
+        } else if point.clock_diff_ns < self.least.clock_diff_ns {
             self.least = point;
-        } else if point.ahead_ns > self.most.ahead_ns {
+        } else if point.clock_diff_ns > self.most.clock_diff_ns {
             self.most = point;
         }
         self.packets += 1;
@@ -62,10 +62,10 @@ impl Bin {
         if self.packets == 0 {
             *self = *other;
         }
-        if other.least.ahead_ns < self.least.ahead_ns {
+        if other.least.clock_diff_ns < self.least.clock_diff_ns {
             self.least = other.least;
         }
-        if other.most.ahead_ns > self.most.ahead_ns {
+        if other.most.clock_diff_ns > self.most.clock_diff_ns {
             self.most = other.most;
         }
         self.packets = packets;
@@ -114,7 +114,7 @@ pub struct Clocks {
 
 /// The clock offset as a function of time: a line with steps.
 #[derive(Debug, Clone, Default)]
-struct Difference {
+struct OffsetModel {
     start_ns: i64,
     drift: f64,
     steps: Vec<Step>,
@@ -125,29 +125,29 @@ struct Difference {
 struct Step {
     from_ns: i64,
     to_ns: i64,
-    by_ns: i64,
+    size_ns: i64,
 }
 
-impl Difference {
+impl OffsetModel {
     fn at(&self, time_ns: i64) -> i64 {
-        let stepped: i64 = self.steps.iter().filter(|step| step.to_ns <= time_ns).map(|step| step.by_ns).sum();
+        let stepped: i64 = self.steps.iter().filter(|step| step.to_ns <= time_ns).map(|step| step.size_ns).sum();
         (self.drift * (time_ns - self.start_ns) as f64).round() as i64 + stepped
     }
 
     /// Returns whether a step happened in a time span.
-    fn meets(&self, from_ns: i64, to_ns: i64) -> bool {
+    fn overlaps(&self, from_ns: i64, to_ns: i64) -> bool {
         self.steps.iter().any(|step| step.from_ns < to_ns && from_ns < step.to_ns)
     }
 
     /// Returns whether a time is within the interval of a step, where the offset is uncertain.
-    fn unsure(&self, time_ns: i64) -> bool {
+    fn is_uncertain(&self, time_ns: i64) -> bool {
         self.steps.iter().any(|step| (step.from_ns..step.to_ns).contains(&time_ns))
     }
 }
 
 /// The result of comparing two clocks.
 #[derive(Debug, Clone, Default)]
-pub struct Compared {
+pub struct ClockComparison {
     /// Offset of the second clock at the first match, assuming equal one-way delays, nanoseconds.
     pub offset_ns: Option<i64>,
     /// Drift of the second clock and its uncertainty, parts per million.
@@ -187,17 +187,17 @@ impl Clocks {
         }
     }
 
-    /// Adds a packet seen at both taps; `ahead_ns` is the second timestamp minus the first.
-    pub fn matched(&mut self, time_ns: i64, ahead_ns: i64, reverse: bool) {
+    /// Adds a packet seen at both taps; `clock_diff_ns` is the second timestamp minus the first.
+    pub fn matched(&mut self, time_ns: i64, clock_diff_ns: i64, reverse: bool) {
         let direction = usize::from(reverse);
         let mut time_ns = time_ns.saturating_add(self.shift_ns[direction]);
         if let Some((latest_ns, before_ns)) = self.latest[direction]
-            && (ahead_ns - before_ns).abs() > SET_NS
+            && (clock_diff_ns - before_ns).abs() > CLOCK_SET_NS
         {
-            time_ns += self.shift_time(direction, time_ns - latest_ns, ahead_ns - before_ns);
+            time_ns += self.shift_time(direction, time_ns - latest_ns, clock_diff_ns - before_ns);
         }
-        self.latest[direction] = Some((time_ns, ahead_ns));
-        let point = Point { time_ns, ahead_ns: if reverse { -ahead_ns } else { ahead_ns } };
+        self.latest[direction] = Some((time_ns, clock_diff_ns));
+        let point = Point { time_ns, clock_diff_ns: if reverse { -clock_diff_ns } else { clock_diff_ns } };
         let start_ns = *self.start_ns.get_or_insert(time_ns);
         // Points before the first match belong to the first bin.
         let since_ns = time_ns.saturating_sub(start_ns).max(0) as u64;
@@ -242,15 +242,15 @@ impl Clocks {
     /// Returns the floors of both directions so far: the minimum difference forward, the maximum reverse.
     pub fn floors(&self) -> [Option<i64>; 2] {
         let floor = |samples: &DelaySamples| {
-            samples.bins.iter().filter(|bin| bin.packets > 0).map(|bin| bin.least.ahead_ns).min()
+            samples.bins.iter().filter(|bin| bin.packets > 0).map(|bin| bin.least.clock_diff_ns).min()
         };
         [floor(&self.directions[0]), floor(&self.directions[1]).map(|floor| -floor)]
     }
 
     /// Compares the clocks. Times in the result count from `zero_ns`.
-    pub fn compare(&self, zero_ns: i64) -> Compared {
-        let Some(start_ns) = self.start_ns else { return Compared::default() };
-        let mut difference = Difference { start_ns, drift: 0.0, steps: Vec::new() };
+    pub fn compare(&self, zero_ns: i64) -> ClockComparison {
+        let Some(start_ns) = self.start_ns else { return ClockComparison::default() };
+        let mut difference = OffsetModel { start_ns, drift: 0.0, steps: Vec::new() };
         self.find_steps(&mut difference);
         let mut drift = None;
         for _ in 0..if difference.steps.is_empty() { 1 } else { 3 } {
@@ -267,8 +267,8 @@ impl Clocks {
         let [forward, reverse] = [false, true].map(|reverse| self.floor(&difference, reverse));
         let delays = [false, true].map(|reverse| self.delays(&difference, reverse, zero_ns));
         let steps =
-            difference.steps.iter().map(|step| ClockStep { time_ns: step.to_ns - zero_ns, step_ns: step.by_ns });
-        Compared {
+            difference.steps.iter().map(|step| ClockStep { time_ns: step.to_ns - zero_ns, step_ns: step.size_ns });
+        ClockComparison {
             offset_ns: forward.zip(reverse).map(|(forward, reverse)| i64::midpoint(forward, -reverse)),
             drift_ppm: drift.map(|(drift, error)| (drift * 1e6, error * 1e6)),
             steps: steps.collect(),
@@ -282,21 +282,21 @@ impl Clocks {
     }
 
     /// Returns the minimum of each bin of a direction, without the clock offset.
-    fn least<'a>(&'a self, difference: &'a Difference, reverse: bool) -> impl Iterator<Item = Point> + 'a {
+    fn least<'a>(&'a self, difference: &'a OffsetModel, reverse: bool) -> impl Iterator<Item = Point> + 'a {
         let bins = self.directions[usize::from(reverse)].bins.iter();
         bins.filter(|bin| bin.packets > 0).map(move |bin| corrected(bin.least, difference, reverse))
     }
 
-    fn floor(&self, difference: &Difference, reverse: bool) -> Option<i64> {
-        let sure = self.least(difference, reverse).filter(|point| !difference.unsure(point.time_ns));
+    fn floor(&self, difference: &OffsetModel, reverse: bool) -> Option<i64> {
+        let sure = self.least(difference, reverse).filter(|point| !difference.is_uncertain(point.time_ns));
         // With the drift removed, another point of a bin may be its minimum; the sample has some of those.
         let sample = self.directions[usize::from(reverse)].sample.iter();
-        let sample = sample.filter(|point| !difference.unsure(point.time_ns));
-        sure.chain(sample.map(|point| corrected(*point, difference, reverse))).map(|point| point.ahead_ns).min()
+        let sample = sample.filter(|point| !difference.is_uncertain(point.time_ns));
+        sure.chain(sample.map(|point| corrected(*point, difference, reverse))).map(|point| point.clock_diff_ns).min()
     }
 
     /// Finds the steps, the largest first.
-    fn find_steps(&self, difference: &mut Difference) {
+    fn find_steps(&self, difference: &mut OffsetModel) {
         for _ in 0..MAX_STEPS {
             let Some(step) = self.largest_step(difference) else { break };
             difference.steps.push(step);
@@ -306,7 +306,7 @@ impl Clocks {
 
     /// Refines each step, now that the drift is known: by the minimum delays between it and its neighbours, if both
     /// directions agree.
-    fn refine_steps(&self, difference: &mut Difference) {
+    fn refine_steps(&self, difference: &mut OffsetModel) {
         for at in 0..difference.steps.len() {
             let step = difference.steps[at];
             let from_ns = at.checked_sub(1).map_or(i64::MIN, |before| difference.steps[before].to_ns);
@@ -319,7 +319,10 @@ impl Clocks {
                             .iter()
                             .map(|point| corrected(*point, difference, reverse)),
                     );
-                    points.filter(|point| (from_ns..to_ns).contains(&point.time_ns)).map(|point| point.ahead_ns).min()
+                    points
+                        .filter(|point| (from_ns..to_ns).contains(&point.time_ns))
+                        .map(|point| point.clock_diff_ns)
+                        .min()
                 };
                 Some(floor(step.to_ns, to_ns)? - floor(from_ns, step.from_ns)?)
             };
@@ -328,21 +331,21 @@ impl Clocks {
             let most_ns = (step.to_ns - step.from_ns + 2 * STEP_BINS as i64 * self.width_ns as i64) / 10_000;
             let agree = (forward + reverse).abs() <= MIN_STEP_NS / 10;
             if agree && i64::midpoint(forward, -reverse).abs() <= most_ns {
-                difference.steps[at].by_ns += i64::midpoint(forward, -reverse);
+                difference.steps[at].size_ns += i64::midpoint(forward, -reverse);
             }
         }
     }
 
-    fn largest_step(&self, difference: &Difference) -> Option<Step> {
+    fn largest_step(&self, difference: &OffsetModel) -> Option<Step> {
         // Bins with both directions, as bounds of the second clock's lead: upper by forward, lower by reverse packets.
         let bins = self.directions[0].bins.iter().zip(&self.directions[1].bins).enumerate();
         let bounds: Vec<(usize, i64, i64)> = bins
             .filter(|(_, (forward, reverse))| forward.packets > 0 && reverse.packets > 0)
             // Bins around a removed step mix packets from before and after it.
-            .filter(|(at, _)| !difference.meets(self.bin_start_ns(*at), self.bin_start_ns(*at + 1)))
+            .filter(|(at, _)| !difference.overlaps(self.bin_start_ns(*at), self.bin_start_ns(*at + 1)))
             .map(|(at, (forward, reverse))| {
-                let upper = corrected(forward.least, difference, false).ahead_ns;
-                (at, upper, -corrected(reverse.least, difference, true).ahead_ns)
+                let upper = corrected(forward.least, difference, false).clock_diff_ns;
+                (at, upper, -corrected(reverse.least, difference, true).clock_diff_ns)
             })
             .collect();
         // A packet may pass the first tap before the second clock's step, and its ACK after it.
@@ -383,7 +386,7 @@ impl Clocks {
             .fold((best.0, best.0), |(first, last), jump| (first.min(jump.0), last.max(jump.0)));
         let (from_ns, to_ns) =
             (self.bin_start_ns(bounds[first].0), self.bin_start_ns(bounds[last + between - 1].0 + 1));
-        Some(Step { from_ns, to_ns, by_ns: i64::midpoint(upper, lower) })
+        Some(Step { from_ns, to_ns, size_ns: i64::midpoint(upper, lower) })
     }
 
     /// Returns the start of a bin.
@@ -392,10 +395,10 @@ impl Clocks {
     }
 
     /// Returns the drift of the second clock and its uncertainty, as ratios. Needs packets in both directions.
-    fn drift(&self, difference: &Difference) -> Option<(f64, f64)> {
+    fn drift(&self, difference: &OffsetModel) -> Option<(f64, f64)> {
         let fit = |reverse| {
             let points: Vec<Point> =
-                self.least(difference, reverse).filter(|point| !difference.unsure(point.time_ns)).collect();
+                self.least(difference, reverse).filter(|point| !difference.is_uncertain(point.time_ns)).collect();
             slope(&points)
         };
         let (forward, reverse) = (fit(false)?, fit(true)?);
@@ -416,13 +419,13 @@ impl Clocks {
         }
     }
 
-    fn delays(&self, difference: &Difference, reverse: bool, zero_ns: i64) -> Delays {
+    fn delays(&self, difference: &OffsetModel, reverse: bool, zero_ns: i64) -> Delays {
         let samples = &self.directions[usize::from(reverse)];
         let (Some(floor), Some(start_ns)) = (self.floor(difference, reverse), self.start_ns) else {
             return Delays::default();
         };
-        let over = |point: Point| (corrected(point, difference, reverse).ahead_ns - floor).max(0) as u64;
-        let sure = |point: &Point| !difference.unsure(point.time_ns);
+        let over = |point: Point| (corrected(point, difference, reverse).clock_diff_ns - floor).max(0) as u64;
+        let sure = |point: &Point| !difference.is_uncertain(point.time_ns);
         let mut all: Vec<u64> = samples.sample.iter().copied().filter(sure).map(over).collect();
         all.sort_unstable();
         let greatest = samples.bins.iter().filter(|bin| bin.packets > 0 && sure(&bin.most)).map(|bin| over(bin.most));
@@ -466,9 +469,9 @@ fn joined(pair: &[Bin]) -> Bin {
 }
 
 /// Returns a point without the clock offset, whose sign depends on the direction.
-fn corrected(point: Point, difference: &Difference, reverse: bool) -> Point {
+fn corrected(point: Point, difference: &OffsetModel, reverse: bool) -> Point {
     let ahead = difference.at(point.time_ns);
-    Point { ahead_ns: if reverse { point.ahead_ns + ahead } else { point.ahead_ns - ahead }, ..point }
+    Point { clock_diff_ns: if reverse { point.clock_diff_ns + ahead } else { point.clock_diff_ns - ahead }, ..point }
 }
 
 /// Returns the quantile of sorted values.
@@ -500,9 +503,9 @@ fn slope(points: &[Point]) -> Option<(f64, f64)> {
     if run <= 0.0 {
         return None;
     }
-    let slope = (edge[1].ahead_ns - edge[0].ahead_ns) as f64 / run;
-    let line = |point: &Point| edge[0].ahead_ns as f64 + slope * (point.time_ns - edge[0].time_ns) as f64;
-    let mut misses: Vec<f64> = points.iter().map(|point| point.ahead_ns as f64 - line(point)).collect();
+    let slope = (edge[1].clock_diff_ns - edge[0].clock_diff_ns) as f64 / run;
+    let line = |point: &Point| edge[0].clock_diff_ns as f64 + slope * (point.time_ns - edge[0].time_ns) as f64;
+    let mut misses: Vec<f64> = points.iter().map(|point| point.clock_diff_ns as f64 - line(point)).collect();
     misses.sort_by(f64::total_cmp);
     let miss = misses[misses.len() / 4].max(0.0);
     Some((slope, miss / span))
@@ -510,7 +513,7 @@ fn slope(points: &[Point]) -> Option<(f64, f64)> {
 
 /// Returns whether the middle one of three points, in order of time, lies above the line through the others.
 fn is_above_line(a: Point, b: Point, c: Point) -> bool {
-    let area = i128::from(b.time_ns - a.time_ns) * i128::from(c.ahead_ns - a.ahead_ns)
-        - i128::from(b.ahead_ns - a.ahead_ns) * i128::from(c.time_ns - a.time_ns);
+    let area = i128::from(b.time_ns - a.time_ns) * i128::from(c.clock_diff_ns - a.clock_diff_ns)
+        - i128::from(b.clock_diff_ns - a.clock_diff_ns) * i128::from(c.time_ns - a.time_ns);
     area <= 0
 }

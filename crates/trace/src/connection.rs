@@ -1,10 +1,10 @@
 //! A TCP connection at the tap.
 
 use landspeed_model::{TraceEventKind, TraceHandshake};
-use landspeed_wire::{Brief, Flags, TcpHeader};
+use landspeed_wire::{FastHeader, Flags, TcpHeader};
 
-use crate::direction::{Acknowledging, FlowDirection, Mark, Passing, Reaction, Scene};
-use crate::intake::Seen;
+use crate::direction::{AckEffect, AckInfo, FlowDirection, PacketContext, SegmentInfo, SendOrder};
+use crate::intake::ParsedFrame;
 use crate::row::{Class, RowTcp};
 
 /// State of both directions: index 0 is from the lower endpoint of the key to the higher. Fields that every
@@ -17,7 +17,7 @@ pub struct Connection {
     server_rtt_ns: Option<u64>,
     client_rtt_ns: Option<u64>,
     /// Initial sequence number of the client.
-    client_number: Option<u32>,
+    client_isn: Option<u32>,
     directions: [FlowDirection; 2],
     syn: Option<(bool, u64)>,
     syns: u32,
@@ -25,7 +25,7 @@ pub struct Connection {
 
 /// Time and frame number of a packet.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment {
+pub struct PacketTime {
     /// Nanoseconds since the Unix epoch.
     pub time_ns: u64,
     /// Nanoseconds since the start of the capture.
@@ -36,11 +36,11 @@ pub struct Moment {
 
 /// Analysis result of a segment.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Passed {
+pub struct SegmentResult {
     /// Class of the segment.
     pub class: Class,
     /// Effect of its ACK on the opposite direction.
-    pub reaction: Reaction,
+    pub ack_effect: AckEffect,
 }
 
 impl Connection {
@@ -52,10 +52,10 @@ impl Connection {
         connection
     }
 
-    /// Accounts for a segment. `room` is the number of RTT histograms that may still be allocated.
+    /// Accounts for a segment. `histograms_left` is the number of RTT histograms that may still be allocated.
     #[inline]
-    pub fn pass(&mut self, seen: &Seen, room: &mut u32) -> Passed {
-        let Seen { time_ns, wire, upward, ref tcp, .. } = *seen;
+    pub fn account(&mut self, seen: &ParsedFrame, histograms_left: &mut u32) -> SegmentResult {
+        let ParsedFrame { time_ns, wire, upward, ref tcp, .. } = *seen;
         let span_ns = if self.last_ns == 0 { 0 } else { time_ns.saturating_sub(self.last_ns) };
         self.last_ns = self.last_ns.max(time_ns);
         let [up, down] = &mut self.directions;
@@ -64,50 +64,58 @@ impl Connection {
         down.account_time(span_ns, up, mss);
         let (from, to) = if upward { (up, down) } else { (down, up) };
         let identification = seen.identification;
-        let mark = Mark { identification, timestamp: tcp.options.timestamps.map(|(value, _)| value) };
-        let passing = Passing { time_ns, wire, mark, pushed: tcp.flags.has(Flags::PSH) };
+        let mark = SendOrder { identification, timestamp: tcp.options.timestamps.map(|(value, _)| value) };
+        let info = SegmentInfo { time_ns, wire, mark, pushed: tcp.flags.has(Flags::PSH) };
         let round_trip_ns = self.server_rtt_ns.zip(self.client_rtt_ns).map_or(0, |(one, two)| one + two);
-        let Seen { number: frame, since_ns, .. } = *seen;
-        let scene = Scene { frame, since_ns, quiet_ns: span_ns, round_trip_ns, sequence: tcp.sequence };
-        from.notify(seen.traffic_class, tcp.flags, to);
-        let class = from.pass(tcp, passing, scene, to.is_window_closed());
+        let ParsedFrame { number: frame, since_ns, .. } = *seen;
+        let context =
+            PacketContext { frame, since_ns, packet_gap_ns: span_ns, round_trip_ns, sequence: tcp.sequence };
+        from.count_ecn(seen.traffic_class, tcp.flags, to);
+        let class = from.account(tcp, info, context, to.is_window_closed());
         if tcp.flags.has(Flags::SYN) {
             from.negotiate_scale(tcp, to);
         }
-        let scene = Scene { sequence: tcp.acknowledgement, ..scene };
-        let window_moved = from.announce(tcp.window, tcp.flags, scene);
-        let mut reaction = Reaction::default();
+        let context = PacketContext { sequence: tcp.acknowledgement, ..context };
+        let window_changed = from.announce(tcp.window, tcp.flags, context);
+        let mut ack_effect = AckEffect::default();
         if tcp.flags.has(Flags::ACK) {
             let handshake = Flags(Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0);
-            let by = Acknowledging {
+            let by = AckInfo {
                 acknowledgement: tcp.acknowledgement,
                 sack: tcp.options.sack.as_slice(),
                 bare: tcp.payload == 0 && !tcp.flags.has(handshake),
                 time_ns,
-                window_moved,
+                window_changed,
             };
-            reaction = to.acknowledged(by, mss, room);
-            from.note(reaction);
-            if reaction.reneged {
-                from.event(TraceEventKind::Reneging, scene, None);
+            ack_effect = to.acknowledged(by, mss, histograms_left);
+            from.count_ack(ack_effect);
+            if ack_effect.reneged {
+                from.event(TraceEventKind::Reneging, context, None);
             }
         }
         self.handshake_step(tcp, upward, time_ns);
-        Passed { class, reaction }
+        SegmentResult { class, ack_effect }
     }
 
     /// Fast path for a plain segment with the next sequence number, or a pure ACK: same result as
-    /// [`pass`](Self::pass). Returns `false`, without changing anything, for other segments: those between the
+    /// [`account`](Self::account). Returns `false`, without changing anything, for other segments: those between the
     /// SYN-ACK and the client's first ACK, those with earlier timestamps, and those out of order.
     #[inline(always)]
-    pub fn pass_expected(&mut self, brief: &Brief<'_>, at: Moment, wire: u32, upward: bool, room: &mut u32) -> bool {
+    pub fn account_expected(
+        &mut self,
+        fast_header: &FastHeader<'_>,
+        at: PacketTime,
+        wire: u32,
+        upward: bool,
+        histograms_left: &mut u32,
+    ) -> bool {
         let time_ns = at.time_ns;
         let shaking = self.syn_ack_ns.is_some() && self.client_rtt_ns.is_none();
         let [up, down] = &mut self.directions;
         let expected = if upward {
-            up.expects(brief) && !(down.is_window_closed() && brief.payload == 1)
+            up.expects(fast_header) && !(down.is_window_closed() && fast_header.payload == 1)
         } else {
-            down.expects(brief) && !(up.is_window_closed() && brief.payload == 1)
+            down.expects(fast_header) && !(up.is_window_closed() && fast_header.payload == 1)
         };
         if !expected || shaking || self.last_ns == 0 || time_ns < self.last_ns {
             return false;
@@ -118,25 +126,30 @@ impl Connection {
         up.account_time(span_ns, down, mss);
         down.account_time(span_ns, up, mss);
         let (from, to) = if upward { (up, down) } else { (down, up) };
-        let mark = Mark { identification: brief.identification, timestamp: brief.timestamp };
-        from.pass_expected(brief, Passing { time_ns, wire, mark, pushed: brief.pushed });
-        let scene = || Scene { frame: at.frame, since_ns: at.since_ns, ..Scene::default() };
-        let window_moved = !from.repeats_window(brief.window) && from.announce(brief.window, Flags::ACK, scene());
-        if brief.payload > 0 && to.acknowledges_nothing_new(brief) {
+        let mark = SendOrder { identification: fast_header.identification, timestamp: fast_header.timestamp };
+        from.account_expected(fast_header, SegmentInfo { time_ns, wire, mark, pushed: fast_header.pushed });
+        let context = || PacketContext { frame: at.frame, since_ns: at.since_ns, ..PacketContext::default() };
+        let window_changed =
+            !from.repeats_window(fast_header.window) && from.announce(fast_header.window, Flags::ACK, context());
+        if fast_header.payload > 0 && to.acknowledges_nothing_new(fast_header) {
             return true;
         }
-        let sack = brief.sack();
-        let by = Acknowledging {
-            acknowledgement: brief.acknowledgement,
+        let sack = fast_header.sack();
+        let by = AckInfo {
+            acknowledgement: fast_header.acknowledgement,
             sack: sack.as_slice(),
-            bare: brief.payload == 0,
+            bare: fast_header.payload == 0,
             time_ns,
-            window_moved,
+            window_changed,
         };
-        let reaction = to.acknowledged(by, mss, room);
-        from.note(reaction);
-        if reaction.reneged {
-            from.event(TraceEventKind::Reneging, Scene { sequence: brief.acknowledgement, ..scene() }, None);
+        let ack_effect = to.acknowledged(by, mss, histograms_left);
+        from.count_ack(ack_effect);
+        if ack_effect.reneged {
+            from.event(
+                TraceEventKind::Reneging,
+                PacketContext { sequence: fast_header.acknowledgement, ..context() },
+                None,
+            );
         }
         true
     }
@@ -147,7 +160,7 @@ impl Connection {
     }
 
     /// Returns the row of a segment that was accounted for.
-    pub fn row(&self, tcp: &TcpHeader, upward: bool, passed: Passed) -> RowTcp {
+    pub fn row(&self, tcp: &TcpHeader, upward: bool, passed: SegmentResult) -> RowTcp {
         let [up, down] = &self.directions;
         let (from, to) = if upward { (up, down) } else { (down, up) };
         let sequence = from.relative(tcp.sequence).unwrap_or(0);
@@ -163,7 +176,7 @@ impl Connection {
         RowTcp {
             flags: tcp.flags,
             class: passed.class,
-            duplicate_ack: passed.reaction.duplicate,
+            duplicate_ack: passed.ack_effect.duplicate,
             sequence,
             end: sequence + numbers,
             acknowledgement: tcp.flags.has(Flags::ACK).then(|| to.relative(tcp.acknowledgement)).flatten(),
@@ -171,7 +184,7 @@ impl Connection {
             sack,
             sacks,
             timestamps: tcp.options.timestamps,
-            rtt_ns: passed.reaction.rtt_ns(),
+            rtt_ns: passed.ack_effect.rtt_ns(),
             in_flight: if tcp.payload > 0 { from.in_flight() } else { to.in_flight() },
         }
     }
@@ -181,7 +194,7 @@ impl Connection {
             (true, false) => {
                 self.syns += 1;
                 self.syn = Some((upward, time_ns));
-                self.client_number = Some(tcp.sequence);
+                self.client_isn = Some(tcp.sequence);
             }
             (true, true) => {
                 // With more than one SYN, it is unknown which one the SYN-ACK answers.
@@ -192,7 +205,7 @@ impl Connection {
                     self.server_rtt_ns = Some(time_ns.saturating_sub(syn_ns));
                 }
                 self.syn.get_or_insert((!upward, time_ns));
-                self.client_number.get_or_insert(tcp.acknowledgement.wrapping_sub(1));
+                self.client_isn.get_or_insert(tcp.acknowledgement.wrapping_sub(1));
                 self.syn_ack_ns = Some(time_ns);
                 self.directions[usize::from(!upward)].begin_ecn_count();
             }
@@ -218,7 +231,7 @@ impl Connection {
         let (upward, _) = self.syn?;
         let handshake = TraceHandshake {
             client: None,
-            client_sequence: self.client_number,
+            client_sequence: self.client_isn,
             server_rtt_ns: self.server_rtt_ns,
             client_rtt_ns: self.client_rtt_ns,
             syn_retransmits: self.syns.saturating_sub(1),

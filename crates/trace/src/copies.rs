@@ -10,8 +10,8 @@ const SETS: usize = 4_096;
 const WAYS: usize = 4;
 /// Maximum delay of a copy after its original, nanoseconds. The second is for packets without an IP
 /// identification: a retransmit may look the same, but takes longer.
-const SOON_NS: u64 = 50_000_000;
-const SOON_ALIKE_NS: u64 = 1_000_000;
+const MAX_COPY_DELAY_NS: u64 = 50_000_000;
+const MAX_COPY_DELAY_NO_ID_NS: u64 = 1_000_000;
 
 /// A packet seen earlier.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,9 +39,9 @@ pub struct Candidate {
     /// Whether the packet goes from the flow's lower endpoint to its higher one.
     pub upward: bool,
     /// Whether it has an IP identification.
-    pub identified: bool,
+    pub has_ip_id: bool,
     /// Whether it has data, SYN or FIN; pure ACKs are often identical.
-    pub moves: bool,
+    pub has_content: bool,
 }
 
 /// The latest packets, while copies are searched for.
@@ -79,11 +79,11 @@ impl Copies {
         if self.sets.is_empty() {
             self.sets = vec![[Original::default(); WAYS]; SETS];
         }
-        let Candidate { print, time_ns, upward, identified, moves } = packet;
-        let is_distinct = identified || moves;
+        let Candidate { print, time_ns, upward, has_ip_id, has_content } = packet;
+        let is_distinct = has_ip_id || has_content;
         let share = &mut self.shares[usize::from(!upward)][usize::from(!is_distinct)];
         let set = &mut self.sets[(print >> 52) as usize % SETS];
-        let soon_ns = if identified { SOON_NS } else { SOON_ALIKE_NS };
+        let soon_ns = if has_ip_id { MAX_COPY_DELAY_NS } else { MAX_COPY_DELAY_NO_ID_NS };
         let is_alike = |original: &&mut Original| {
             original.number > 0 && original.print == print && time_ns.saturating_sub(original.time_ns) <= soon_ns
         };

@@ -1,7 +1,7 @@
 //! One direction of a TCP connection: the sender's data and the receiver's ACKs.
 
 use landspeed_model::{TraceEventKind, TraceLimits};
-use landspeed_wire::{Brief, Flags, TcpHeader};
+use landspeed_wire::{FastHeader, Flags, TcpHeader};
 
 use crate::row::Class;
 use crate::rtt::RoundTrips;
@@ -14,7 +14,7 @@ mod repeats;
 mod window;
 
 use ecn::Ecn;
-use rare::{Event, Rare};
+use rare::{Event, RareState};
 use window::Gap;
 
 /// Maximum number of sequence holes kept per direction. Beyond it, the oldest counts as missing data.
@@ -22,9 +22,9 @@ const MAX_HOLES: usize = 1024;
 /// Linux's minimum RTO (`TCP_RTO_MIN`) less the granularity of its timers, nanoseconds.
 const MIN_TIMEOUT_NS: u64 = 190_000_000;
 /// One in this many packets is sampled for the order of IP identifications.
-const SAMPLED: u64 = 8;
+const SAMPLE_INTERVAL: u64 = 8;
 /// Number of duplicate ACKs that signals a loss (RFC 5681).
-const DUPLICATES_MEAN_LOSS: u32 = 3;
+const DUPLICATE_ACK_THRESHOLD: u32 = 3;
 
 /// A sequence hole at the tap.
 #[derive(Debug, Clone, Copy)]
@@ -33,19 +33,19 @@ struct Hole {
     end: u64,
     since_ns: u64,
     /// IP identification and timestamp of the segment that opened the hole.
-    overtaker: Mark,
+    opened_by: SendOrder,
 }
 
 /// Fields that show which of two packets was sent first.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Mark {
+pub struct SendOrder {
     /// IPv4 identification; 0 if unknown.
     pub identification: u16,
     /// TSval of the TCP timestamps option.
     pub timestamp: Option<u32>,
 }
 
-impl Mark {
+impl SendOrder {
     /// Returns `Some(true)` if this packet was certainly sent before the other, `Some(false)` if after it.
     fn before(self, other: Self) -> Option<bool> {
         let (mine, theirs) = (self.identification, other.identification);
@@ -59,26 +59,26 @@ impl Mark {
 
 /// The properties of a segment at the tap that determine its class.
 #[derive(Debug, Clone, Copy)]
-pub struct Passing {
+pub struct SegmentInfo {
     /// Capture timestamp, nanoseconds since the Unix epoch.
     pub time_ns: u64,
     /// Frame length on the wire, bytes.
     pub wire: u32,
     /// Fields that show the order of sending.
-    pub mark: Mark,
+    pub mark: SendOrder,
     /// Whether PSH is set: the segment is the last of the sender's queue.
     pub pushed: bool,
 }
 
 /// The position of a packet in the capture, and the state of its connection.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Scene {
+pub struct PacketContext {
     /// Number of the frame, from 1.
     pub frame: u64,
     /// Time since the start of the capture, nanoseconds.
     pub since_ns: u64,
     /// Time since the previous packet of the connection, nanoseconds.
-    pub quiet_ns: u64,
+    pub packet_gap_ns: u64,
     /// End-to-end RTT from the handshake, nanoseconds; 0 if unknown.
     pub round_trip_ns: u64,
     /// Sequence or ACK number for events of this packet.
@@ -99,7 +99,7 @@ pub struct FlowDirection {
     recovery: u64,
     data_packets: u64,
     /// Time of the latest payload, or of an ACK that covers new data, nanoseconds.
-    last_moved_ns: u64,
+    last_progress_ns: u64,
     in_flight_max: u64,
     /// Latest receive window announced in this direction, bytes; unscaled if the scale is unknown.
     window: Option<u32>,
@@ -114,7 +114,7 @@ pub struct FlowDirection {
     /// Timestamp of the latest segment of this direction, nanoseconds.
     last_ns: u64,
     /// State that few directions need, allocated on first use.
-    rare: Option<Box<Rare>>,
+    rare: Option<Box<RareState>>,
     /// Largest payload of a segment, bytes.
     largest: u32,
     repeats_of_ack: u32,
@@ -137,7 +137,7 @@ pub struct FlowDirection {
 
     /// Timestamp of the first payload, nanoseconds.
     first_data_ns: Option<u64>,
-    last_data: Option<(u64, u32, Mark)>,
+    last_data: Option<(u64, u32, SendOrder)>,
     pure_acks: u64,
     rtt: RoundTrips,
 
@@ -149,7 +149,7 @@ pub struct FlowDirection {
     /// End of a byte sent into a closed window, which counts if it is acknowledged; 0 without one.
     probe_end: u64,
     /// First sequence number seen.
-    origin: u64,
+    first_sequence: u64,
     /// Lowest sequence number seen.
     begin: u64,
     /// One past the highest SACKed sequence number.
@@ -171,12 +171,12 @@ pub struct FlowDirection {
     sack_permitted: bool,
     fin_seen: bool,
     /// Lower bound of the peer's window scale, if that is unknown.
-    peer_scale_at_least: u8,
+    peer_scale_min: u8,
 }
 
 /// An ACK from the opposite direction.
 #[derive(Debug, Clone, Copy)]
-pub struct Acknowledging<'a> {
+pub struct AckInfo<'a> {
     /// ACK number.
     pub acknowledgement: u32,
     /// SACK blocks; the first may be a DSACK.
@@ -186,7 +186,7 @@ pub struct Acknowledging<'a> {
     /// Capture timestamp, nanoseconds.
     pub time_ns: u64,
     /// Whether the window differs from the previous one.
-    pub window_moved: bool,
+    pub window_changed: bool,
 }
 
 impl FlowDirection {
@@ -207,8 +207,8 @@ impl FlowDirection {
 
     /// Counts the ECN bits of a packet.
     #[inline]
-    pub fn notify(&mut self, traffic_class: u8, flags: Flags, peer: &Self) {
-        self.ecn.pass(traffic_class);
+    pub fn count_ecn(&mut self, traffic_class: u8, flags: Flags, peer: &Self) {
+        self.ecn.account(traffic_class);
         if flags.has(Flags(Flags::AE.0 | Flags::ECE.0 | Flags::CWR.0)) || self.ecn.is_accurate() {
             self.ecn.flags(flags, &peer.ecn);
         }
@@ -231,7 +231,7 @@ impl FlowDirection {
 
     /// Returns the goodput: new payload over the time from its first byte to its last byte or ACK, bits/s.
     pub fn goodput_bps(&self) -> Option<f64> {
-        let span_ns = self.last_moved_ns.saturating_sub(self.first_data_ns?);
+        let span_ns = self.last_progress_ns.saturating_sub(self.first_data_ns?);
         (span_ns > 0).then(|| self.unique_bytes as f64 * 8e9 / span_ns as f64)
     }
 
@@ -252,14 +252,20 @@ impl FlowDirection {
 
     /// Returns a sequence number of this direction, unwrapped and relative to the first one seen; `None` before that.
     pub fn relative(&self, number: u32) -> Option<i64> {
-        (self.next != 0).then(|| unwrap(number, self.next).wrapping_sub(self.origin) as i64)
+        (self.next != 0).then(|| unwrap(number, self.next).wrapping_sub(self.first_sequence) as i64)
     }
 
     /// Accounts for a segment of this direction. Returns its class.
-    pub fn pass(&mut self, tcp: &TcpHeader, passing: Passing, scene: Scene, peer_window_closed: bool) -> Class {
-        let moved_ns = self.last_moved_ns;
+    pub fn account(
+        &mut self,
+        tcp: &TcpHeader,
+        info: SegmentInfo,
+        context: PacketContext,
+        peer_window_closed: bool,
+    ) -> Class {
+        let moved_ns = self.last_progress_ns;
         self.packets += 1;
-        self.wire_bytes += u64::from(passing.wire);
+        self.wire_bytes += u64::from(info.wire);
         self.timestamps |= tcp.options.timestamps.is_some();
         self.closed |= tcp.flags.has(Flags::FIN) || tcp.flags.has(Flags::RST);
         self.fin_seen |= tcp.flags.has(Flags::FIN);
@@ -275,57 +281,57 @@ impl FlowDirection {
         let length =
             u64::from(tcp.payload) + u64::from(tcp.flags.has(Flags::SYN)) + u64::from(tcp.flags.has(Flags::FIN));
         if tcp.payload > 0 {
-            self.data(tcp.payload, passing.time_ns);
+            self.data(tcp.payload, info.time_ns);
         } else if length == 0 && tcp.flags.has(Flags::ACK) {
             self.pure_acks += 1;
         }
         if tcp.flags.has(Flags::RST) {
             self.rare().resets += 1;
-            self.event(TraceEventKind::Reset, scene, None);
+            self.event(TraceEventKind::Reset, context, None);
             if length == 0 {
-                self.last_ns = passing.time_ns;
+                self.last_ns = info.time_ns;
                 return Class::Bare;
             }
         }
         if length > 0 && self.has_gap() {
             self.settle_gap(tcp.payload);
         }
-        let class = self.classify_segment(tcp, length, passing, scene, peer_window_closed);
-        self.log_event(class, tcp, scene, moved_ns, passing.time_ns);
-        self.last_ns = passing.time_ns;
+        let class = self.classify_segment(tcp, length, info, context, peer_window_closed);
+        self.log_event(class, tcp, context, moved_ns, info.time_ns);
+        self.last_ns = info.time_ns;
         class
     }
 
     /// Returns whether a plain segment has the next sequence number.
     #[inline]
-    pub fn expects(&self, brief: &Brief<'_>) -> bool {
-        self.next != 0 && brief.sequence == self.next as u32 && self.stays_open(brief.window)
+    pub fn expects(&self, fast_header: &FastHeader<'_>) -> bool {
+        self.next != 0 && fast_header.sequence == self.next as u32 && self.stays_open(fast_header.window)
     }
 
     /// Returns whether a data segment acknowledges nothing new.
     #[inline]
-    pub fn acknowledges_nothing_new(&self, brief: &Brief<'_>) -> bool {
+    pub fn acknowledges_nothing_new(&self, fast_header: &FastHeader<'_>) -> bool {
         let near = self.next.wrapping_sub(self.acked) < 1 << 31;
-        near && self.acked != 0 && brief.acknowledgement == self.acked as u32 && brief.has_no_sack()
+        near && self.acked != 0 && fast_header.acknowledgement == self.acked as u32 && fast_header.has_no_sack()
     }
 
-    /// Fast path of [`pass`](Self::pass) for a plain segment with the next sequence number.
+    /// Fast path of [`account`](Self::account) for a plain segment with the next sequence number.
     #[inline(always)]
-    pub fn pass_expected(&mut self, brief: &Brief<'_>, passing: Passing) {
+    pub fn account_expected(&mut self, fast_header: &FastHeader<'_>, info: SegmentInfo) {
         self.packets += 1;
-        self.wire_bytes += u64::from(passing.wire);
-        self.ecn.pass(brief.traffic_class);
-        self.timestamps |= brief.timestamp.is_some();
-        if brief.payload == 0 {
+        self.wire_bytes += u64::from(info.wire);
+        self.ecn.account(fast_header.traffic_class);
+        self.timestamps |= fast_header.timestamp.is_some();
+        if fast_header.payload == 0 {
             self.pure_acks += 1;
         } else {
             if self.has_gap() {
-                self.settle_gap(brief.payload);
+                self.settle_gap(fast_header.payload);
             }
-            self.data(brief.payload, passing.time_ns);
-            self.advance(self.next, self.next + u64::from(brief.payload), brief.payload, passing);
+            self.data(fast_header.payload, info.time_ns);
+            self.advance(self.next, self.next + u64::from(fast_header.payload), fast_header.payload, info);
         }
-        self.last_ns = passing.time_ns;
+        self.last_ns = info.time_ns;
     }
 
     /// Counts payload, new or not.
@@ -334,24 +340,24 @@ impl FlowDirection {
         self.payload_bytes += u64::from(payload);
         self.data_packets += 1;
         self.first_data_ns.get_or_insert(time_ns);
-        self.last_moved_ns = self.last_moved_ns.max(time_ns);
+        self.last_progress_ns = self.last_progress_ns.max(time_ns);
     }
 
     /// Accounts for sequence numbers above the highest one.
     #[inline(always)]
-    fn advance(&mut self, start: u64, end: u64, payload: u32, passing: Passing) {
+    fn advance(&mut self, start: u64, end: u64, payload: u32, info: SegmentInfo) {
         self.next = end;
         self.unique_bytes += u64::from(payload);
         let in_flight = self.in_flight();
         self.in_flight_max = self.in_flight_max.max(in_flight);
         if payload > 0 {
-            self.rtt.sent(end, passing.time_ns, in_flight);
+            self.rtt.sent(end, info.time_ns, in_flight);
         }
-        if self.packets.is_multiple_of(SAMPLED) {
-            self.sample_order(passing.mark);
+        if self.packets.is_multiple_of(SAMPLE_INTERVAL) {
+            self.sample_order(info.mark);
         }
-        self.last_data = Some((start, (end - start) as u32, passing.mark));
-        self.pushed = passing.pushed;
+        self.last_data = Some((start, (end - start) as u32, info.mark));
+        self.pushed = info.pushed;
         self.largest = self.largest.max(payload);
     }
 
@@ -360,14 +366,14 @@ impl FlowDirection {
         &mut self,
         tcp: &TcpHeader,
         length: u64,
-        passing: Passing,
-        scene: Scene,
+        info: SegmentInfo,
+        context: PacketContext,
         peer_window_closed: bool,
     ) -> Class {
         if self.next == 0 {
             self.next = anchor(tcp.sequence);
             self.begin = self.next;
-            self.origin = self.next;
+            self.first_sequence = self.next;
         }
         let start = unwrap(tcp.sequence, self.next);
         let end = start + length;
@@ -382,15 +388,15 @@ impl FlowDirection {
                 return self.probe(end);
             }
             if start > self.next {
-                self.skip(start, passing);
+                self.open_hole(start, info);
             }
-            self.advance(start, end, tcp.payload, passing);
+            self.advance(start, end, tcp.payload, info);
             return Class::New;
         }
         if length == 1 && tcp.payload == 1 && start + 1 == self.next && self.acked > start {
             return self.probe(0);
         }
-        self.repeat(start, end, u64::from(tcp.payload), passing, scene)
+        self.classify_repeat(start, end, u64::from(tcp.payload), info, context)
     }
 
     #[cold]
@@ -402,61 +408,61 @@ impl FlowDirection {
     }
 
     #[cold]
-    fn skip(&mut self, start: u64, passing: Passing) {
-        let hole = Hole { start: self.next, end: start, since_ns: passing.time_ns, overtaker: passing.mark };
+    fn open_hole(&mut self, start: u64, info: SegmentInfo) {
+        let hole = Hole { start: self.next, end: start, since_ns: info.time_ns, opened_by: info.mark };
         let holes = &mut self.rare().holes;
         let oldest = (holes.len() >= MAX_HOLES).then(|| holes.remove(0));
         holes.push(hole);
         self.missing_bytes += oldest.map_or(0, |oldest| oldest.end - oldest.start);
     }
 
-    /// Accounts for an ACK of the receiver. `room` is the number of RTT histograms that may still be allocated.
+    /// Accounts for an ACK of the receiver. `histograms_left` is the number of RTT histograms that may still be allocated.
     #[inline(always)]
-    pub fn acknowledged(&mut self, by: Acknowledging<'_>, mss: u64, room: &mut u32) -> Reaction {
-        let mut reaction = Reaction::default();
+    pub fn acknowledged(&mut self, by: AckInfo<'_>, mss: u64, histograms_left: &mut u32) -> AckEffect {
+        let mut ack_effect = AckEffect::default();
         if self.next == 0 {
             // The data was sent before the capture began, or takes another path.
-            return reaction;
+            return ack_effect;
         }
         let ack = unwrap(by.acknowledgement, self.next);
         let first_ack = self.acked == 0;
         if !by.sack.is_empty() {
-            reaction.dsack = self.selectively(by.sack, ack);
+            ack_effect.dsack = self.process_sack(by.sack, ack);
         }
         if ack > self.acked {
             if ack > self.next {
-                self.outrun(ack, by.time_ns);
+                self.ack_beyond_highest(ack, by.time_ns);
             }
-            reaction.reneged = self.holds_some() && self.is_reneged(ack);
+            ack_effect.reneged = self.has_sacked_ranges() && self.is_reneged(ack);
             if !first_ack {
                 self.advancing_acks += 1;
                 self.stretch_acks += u64::from(ack - self.acked > 2 * mss);
             }
             self.acked = ack;
             if self.first_data_ns.is_some() {
-                self.last_moved_ns = self.last_moved_ns.max(by.time_ns);
+                self.last_progress_ns = self.last_progress_ns.max(by.time_ns);
             }
             self.repeats_of_ack = 0;
-            reaction.rtt_ns = self.rtt.acked(ack, by.time_ns, room).unwrap_or(Reaction::NO_SAMPLE);
+            ack_effect.rtt_ns = self.rtt.acked(ack, by.time_ns, histograms_left).unwrap_or(AckEffect::NO_SAMPLE);
             if self.rare.is_some() {
                 self.forget_holes(by.time_ns);
             }
             if self.acked >= self.recovery {
                 self.by_timeout = false;
             }
-        } else if ack == self.acked && by.bare && !by.window_moved && self.next > ack {
+        } else if ack == self.acked && by.bare && !by.window_changed && self.next > ack {
             self.repeats_of_ack += 1;
-            reaction.duplicate = true;
+            ack_effect.duplicate = true;
         }
-        if self.rare.as_ref().is_some_and(|rare| rare.doubtful.is_some()) {
-            self.clear_doubt(by.time_ns);
+        if self.rare.as_ref().is_some_and(|rare| rare.unclassified_retransmits.is_some()) {
+            self.reclassify_as_fast(by.time_ns);
         }
-        reaction
+        ack_effect
     }
 
     /// Handles an ACK above the highest sequence number: the data is recorded late, or missing.
     #[cold]
-    fn outrun(&mut self, ack: u64, time_ns: u64) {
+    fn ack_beyond_highest(&mut self, ack: u64, time_ns: u64) {
         if ack == self.probe_end {
             // The byte that probed the window was accepted.
             self.unique_bytes += ack - self.next;
@@ -469,7 +475,7 @@ impl FlowDirection {
 
     /// Accounts for SACK blocks. Returns whether the first is a DSACK (RFC 2883).
     #[inline]
-    fn selectively(&mut self, blocks: &[(u32, u32)], ack: u64) -> bool {
+    fn process_sack(&mut self, blocks: &[(u32, u32)], ack: u64) -> bool {
         let mut twice = false;
         for (number, &(from, to)) in blocks.iter().enumerate() {
             let (from, to) = (unwrap(from, self.next), unwrap(to, self.next));
@@ -484,7 +490,7 @@ impl FlowDirection {
             } else if to <= self.next {
                 self.sacked = self.sacked.max(to);
                 if from > ack {
-                    self.hold(from, to);
+                    self.add_sacked_range(from, to);
                 }
             }
         }
@@ -512,14 +518,14 @@ impl FlowDirection {
 
     /// Counts an ACK sent in this direction.
     #[inline]
-    pub fn note(&mut self, reaction: Reaction) {
-        if reaction.duplicate {
+    pub fn count_ack(&mut self, ack_effect: AckEffect) {
+        if ack_effect.duplicate {
             self.duplicate_acks += 1;
         }
-        if reaction.dsack {
+        if ack_effect.dsack {
             self.dsacks = self.dsacks.saturating_add(1);
         }
-        if reaction.reneged {
+        if ack_effect.reneged {
             self.rare().reneged += 1;
         }
     }
@@ -527,7 +533,7 @@ impl FlowDirection {
 
 /// Result of an ACK: two machine words, which fit in registers.
 #[derive(Debug, Clone, Copy)]
-pub struct Reaction {
+pub struct AckEffect {
     rtt_ns: u64,
     /// Whether it is a duplicate ACK.
     pub duplicate: bool,
@@ -537,7 +543,7 @@ pub struct Reaction {
     pub reneged: bool,
 }
 
-impl Reaction {
+impl AckEffect {
     const NO_SAMPLE: u64 = u64::MAX;
 
     /// Returns its RTT sample, nanoseconds.
@@ -546,7 +552,7 @@ impl Reaction {
     }
 }
 
-impl Default for Reaction {
+impl Default for AckEffect {
     fn default() -> Self {
         Self { rtt_ns: Self::NO_SAMPLE, duplicate: false, dsack: false, reneged: false }
     }

@@ -1,23 +1,23 @@
 //! Flow table and time bins: the half of an analysis that does not need the frames' bytes.
 
 use landspeed_model::{TraceBins, UnlistedFlows};
-use landspeed_wire::Brief;
+use landspeed_wire::FastHeader;
 
 use crate::analysis::Limits;
-use crate::connection::Moment;
+use crate::connection::PacketTime;
 use crate::direction::FlowDirection;
-use crate::intake::{Body, Place, Seen};
+use crate::intake::{Body, FrameMeta, ParsedFrame};
 use crate::key::Key;
-use crate::lifetime::{Lifetime, TURNING};
-use crate::row::{Observer, Row, RowFlow, Unobserved};
+use crate::lifetime::{LIFECYCLE_FLAGS, Lifetime};
+use crate::row::{NoObserver, Observer, Row, RowFlow};
 use crate::table::{Flow, State, Table};
 
 /// Maximum number of directions with an RTT histogram (2.4 KB each).
-const HISTOGRAMS: u32 = 4_096;
+const MAX_HISTOGRAMS: u32 = 4_096;
 /// Maximum number of bins; beyond it, neighbours are merged.
 const MAX_BINS: usize = 8_192;
 /// Number of flows prefetched at once.
-const AHEAD: usize = 32;
+const PREFETCH_BATCH: usize = 32;
 
 /// The flow table and the time bins.
 #[derive(Debug)]
@@ -25,14 +25,14 @@ pub struct Flows {
     table: Table,
     bins: TraceBins,
     /// The bin of the last frame.
-    open: Open,
-    room: u32,
+    open: OpenBin,
+    histograms_left: u32,
     evicted: UnlistedFlows,
 }
 
 /// The open bin: index, time range (nanoseconds after the start), and sums since it was opened.
 #[derive(Debug, Clone, Copy, Default)]
-struct Open {
+struct OpenBin {
     at: usize,
     from_ns: u64,
     to_ns: u64,
@@ -42,7 +42,7 @@ struct Open {
 
 /// Position of a flow in the table, and its number, which shows whether another flow replaced it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct FlowAt {
+pub(crate) struct FlowPosition {
     at: u32,
     number: u64,
 }
@@ -53,26 +53,26 @@ impl Flows {
         Self {
             table: Table::new(limits.flows, limits.window_scale),
             bins: TraceBins { width_ns: limits.bin_ns.max(1), ..TraceBins::default() },
-            open: Open::default(),
-            room: HISTOGRAMS,
+            open: OpenBin::default(),
+            histograms_left: MAX_HISTOGRAMS,
             evicted: UnlistedFlows::default(),
         }
     }
 
     /// Analyses packets from the intake, in order.
-    pub fn batch(&mut self, batch: &[Seen]) {
-        for chunk in batch.chunks(AHEAD) {
+    pub fn batch(&mut self, batch: &[ParsedFrame]) {
+        for chunk in batch.chunks(PREFETCH_BATCH) {
             let guesses = self.prefetch(chunk);
             for (seen, place) in chunk.iter().zip(guesses) {
-                self.seen::<Unobserved>(seen, place);
+                self.seen::<NoObserver>(seen, place);
             }
         }
     }
 
     /// Prefetches the flows of a batch: with many flows each is a cache miss, and several misses at once take no
     /// longer than one. Returns their likely positions.
-    fn prefetch(&self, batch: &[Seen]) -> [Option<u32>; AHEAD] {
-        let mut guesses = [None; AHEAD];
+    fn prefetch(&self, batch: &[ParsedFrame]) -> [Option<u32>; PREFETCH_BATCH] {
+        let mut guesses = [None; PREFETCH_BATCH];
         if batch.iter().all(|seen| self.table.is_latest(&seen.key)) {
             return guesses;
         }
@@ -85,28 +85,37 @@ impl Flows {
     }
 
     /// Analyses a packet from the intake and passes its row to `observer`.
-    pub(crate) fn show<O: Observer>(&mut self, seen: &Seen, place: Place, observer: &mut O) {
+    pub(crate) fn show<O: Observer>(&mut self, seen: &ParsedFrame, place: FrameMeta, observer: &mut O) {
         let flow = self.seen::<O>(seen, None);
-        if O::WANTED {
-            let Place { number, interface, gap_ns } = place;
+        if O::NEEDS_ROWS {
+            let FrameMeta { number, interface, gap_ns } = place;
             observer.row(&Row { number, time_ns: seen.time_ns, interface, wire: seen.wire, gap_ns, flow });
         }
     }
 
     /// Returns the position of a flow.
-    pub(crate) fn at(&self, key: &Key) -> Option<FlowAt> {
+    pub(crate) fn at(&self, key: &Key) -> Option<FlowPosition> {
         let at = self.table.position(key)?;
-        Some(FlowAt { at, number: self.table.at(at)?.number })
+        Some(FlowPosition { at, number: self.table.at(at)?.number })
     }
 
     /// Fast path: accounts for a plain segment of a known flow if its connection expects it. Otherwise returns
     /// `false` without changing anything.
     #[inline(always)]
-    pub(crate) fn expected(&mut self, flow: FlowAt, upward: bool, brief: &Brief<'_>, at: Moment, wire: u32) -> bool {
+    pub(crate) fn expected(
+        &mut self,
+        flow: FlowPosition,
+        upward: bool,
+        fast_header: &FastHeader<'_>,
+        at: PacketTime,
+        wire: u32,
+    ) -> bool {
         let Some(Flow { number, last_ns, state: State::Tcp(connection), .. }) = self.table.at_mut(flow.at) else {
             return false;
         };
-        if *number != flow.number || !connection.pass_expected(brief, at, wire, upward, &mut self.room) {
+        if *number != flow.number
+            || !connection.account_expected(fast_header, at, wire, upward, &mut self.histograms_left)
+        {
             return false;
         }
         *last_ns = (*last_ns).max(at.time_ns);
@@ -115,7 +124,7 @@ impl Flows {
     }
 
     #[inline]
-    fn seen<O: Observer>(&mut self, seen: &Seen, guess: Option<u32>) -> Option<RowFlow> {
+    fn seen<O: Observer>(&mut self, seen: &ParsedFrame, guess: Option<u32>) -> Option<RowFlow> {
         let (retransmitted, flow) = match seen.body {
             Body::None => (false, None),
             _ => self.packet::<O>(seen, guess),
@@ -127,11 +136,11 @@ impl Flows {
     /// Accounts for a packet in its flow, which is probably at `guess`. Returns whether it is a retransmit, and its
     /// row if rows are wanted.
     #[inline]
-    fn packet<O: Observer>(&mut self, seen: &Seen, guess: Option<u32>) -> (bool, Option<RowFlow>) {
-        let Self { table, room, evicted, .. } = self;
+    fn packet<O: Observer>(&mut self, seen: &ParsedFrame, guess: Option<u32>) -> (bool, Option<RowFlow>) {
+        let Self { table, histograms_left, evicted, .. } = self;
         let at = match table.find(&seen.key, guess) {
             Some(at) => {
-                if seen.body == Body::Tcp && seen.tcp.flags.has(TURNING) {
+                if seen.body == Body::Tcp && seen.tcp.flags.has(LIFECYCLE_FLAGS) {
                     restart_connection(table, at, seen, evicted);
                 }
                 at
@@ -140,11 +149,11 @@ impl Flows {
         };
         let Some(flow) = table.at_mut(at) else { return (false, None) };
         flow.last_ns = flow.last_ns.max(seen.time_ns);
-        let mut row = O::WANTED.then(|| RowFlow::of(flow.number, seen));
+        let mut row = O::NEEDS_ROWS.then(|| RowFlow::of(flow.number, seen));
         let mut retransmitted = false;
         match (&mut flow.state, seen.body) {
             (State::Tcp(connection), Body::Tcp) => {
-                let passed = connection.pass(seen, room);
+                let passed = connection.account(seen, histograms_left);
                 retransmitted = passed.class.is_retransmission();
                 if let Some(row) = &mut row {
                     row.tcp = Some(connection.row(&seen.tcp, seen.upward, passed));
@@ -153,7 +162,7 @@ impl Flows {
             (State::Udp(datagrams), Body::Udp) => {
                 let datagram = &seen.datagram;
                 let datagrams = &mut datagrams[usize::from(!seen.upward)];
-                datagrams.pass(seen.wire, datagram.payload, datagram.head(), seen.time_ns);
+                datagrams.account(seen.wire, datagram.payload, datagram.head(), seen.time_ns);
             }
             _ => {}
         }
@@ -170,8 +179,8 @@ impl Flows {
     }
 
     /// Adds the open bin to the bins.
-    fn settle(&mut self) {
-        let Open { at, bytes, retransmits, .. } = std::mem::take(&mut self.open);
+    fn flush_bin(&mut self) {
+        let OpenBin { at, bytes, retransmits, .. } = std::mem::take(&mut self.open);
         if let (Some(sum), Some(count)) = (self.bins.bytes.get_mut(at), self.bins.retransmits.get_mut(at)) {
             *sum += bytes;
             *count += retransmits;
@@ -181,7 +190,7 @@ impl Flows {
     /// Opens the bin that contains a time.
     #[cold]
     fn open_bin(&mut self, since_ns: u64) {
-        self.settle();
+        self.flush_bin();
         let bins = &mut self.bins;
         while since_ns / bins.width_ns >= MAX_BINS as u64 {
             bins.width_ns *= 2;
@@ -194,7 +203,7 @@ impl Flows {
             bins.retransmits.resize(at + 1, 0);
         }
         let from_ns = at as u64 * bins.width_ns;
-        self.open = Open { at, from_ns, to_ns: from_ns + bins.width_ns, ..Open::default() };
+        self.open = OpenBin { at, from_ns, to_ns: from_ns + bins.width_ns, ..OpenBin::default() };
     }
 
     /// Returns the number of flows.
@@ -207,10 +216,10 @@ impl Flows {
         self.table.len() == 0
     }
 
-    /// Distributes the flows over `shares` new tables, by [`Seen::share`].
+    /// Distributes the flows over `shares` new tables, by [`ParsedFrame::share`].
     pub fn split(mut self, limits: Limits, shares: usize) -> Vec<Self> {
-        self.settle();
-        let Self { table, bins, open, room, evicted } = self;
+        self.flush_bin();
+        let Self { table, bins, open, histograms_left, evicted } = self;
         let part = limits.flows.div_ceil(Key::parts(shares));
         let most = |share| if share == 0 { part } else { part * Key::PARTS };
         let mut parts: Vec<_> =
@@ -220,15 +229,15 @@ impl Flows {
             parts[share].table.take(flow);
         }
         if let Some(first) = parts.first_mut() {
-            (first.bins, first.open, first.room, first.evicted) = (bins, open, room, evicted);
+            (first.bins, first.open, first.histograms_left, first.evicted) = (bins, open, histograms_left, evicted);
         }
         parts
     }
 
     /// Merges another share of the same capture.
     pub(crate) fn join(&mut self, mut other: Self) {
-        self.settle();
-        other.settle();
+        self.flush_bin();
+        other.flush_bin();
         let Self { table, bins, evicted, .. } = other;
         self.table.join(table);
         self.evicted.flows += evicted.flows;
@@ -253,14 +262,14 @@ impl Flows {
 
     /// Returns the flows in memory, the sums of evicted flows, and the bins.
     pub(crate) fn finish(mut self) -> (Vec<Flow>, UnlistedFlows, TraceBins) {
-        self.settle();
+        self.flush_bin();
         (self.table.into_flows(), self.evicted, self.bins)
     }
 }
 
 /// Adds the flow of a packet. Returns its position.
 #[cold]
-fn begin(table: &mut Table, seen: &Seen, evicted: &mut UnlistedFlows) -> u32 {
+fn begin(table: &mut Table, seen: &ParsedFrame, evicted: &mut UnlistedFlows) -> u32 {
     let (at, gone) = table.begin(seen.key, seen.time_ns);
     if let Some(gone) = gone {
         add(evicted, &gone);
@@ -273,12 +282,12 @@ fn begin(table: &mut Table, seen: &Seen, evicted: &mut UnlistedFlows) -> u32 {
 
 /// Replaces the connection at a position by a new one, if the segment opens one.
 #[cold]
-fn restart_connection(table: &mut Table, at: u32, seen: &Seen, evicted: &mut UnlistedFlows) {
+fn restart_connection(table: &mut Table, at: u32, seen: &ParsedFrame, evicted: &mut UnlistedFlows) {
     let Some(flow) = table.at_mut(at) else { return };
-    if !flow.lifetime.opens_another(&seen.tcp, seen.upward) {
+    if !flow.lifetime.opens_new_connection(&seen.tcp, seen.upward) {
         return;
     }
-    if let Some(gone) = table.renew(seen.time_ns) {
+    if let Some(gone) = table.replace_latest(seen.time_ns) {
         add(evicted, &gone);
     }
     if let Some(flow) = table.at_mut(at) {

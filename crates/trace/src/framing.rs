@@ -20,11 +20,11 @@ const MAX_NS: f64 = 1_000_000.0;
 /// Distances of more periods than this are ignored while the period is only roughly known.
 const MAX_PERIODS: f64 = 8.0;
 /// Minimum number of clusters for a result.
-const ENOUGH: usize = 256;
+const MIN_CLUSTERS: usize = 256;
 /// Minimum agreement for a period: that of normally distributed errors of a seventh of it.
 const MIN_AGREEMENT: f64 = 0.7;
 /// Clusters that begin within this share of a period belong to one group.
-const TOGETHER: f64 = 0.125;
+const GROUP_WIDTH: f64 = 0.125;
 /// Minimum share and number of distances of several periods: evenly spaced ACKs have one distance only.
 const MIN_MULTIPLES: (f64, usize) = (0.05, 24);
 /// Minimum share of distances of one period. With fewer, the period found is a fraction of the true one.
@@ -32,23 +32,23 @@ const MIN_SINGLES: f64 = 0.15;
 /// Minimum share of clusters with more than one ACK, as evidence of bunching.
 const MIN_BUNCHED: f64 = 0.1;
 /// Number of clusters over which the phase must be stable.
-const FAR: usize = 32;
-/// Maximum growth of the phase variance over [`FAR`] clusters. Without a clock it grows in proportion to their
+const PHASE_SPAN: usize = 32;
+/// Maximum growth of the phase variance over [`PHASE_SPAN`] clusters. Without a clock it grows in proportion to their
 /// number.
 const MAX_GROWTH: f64 = 4.0;
 /// Phase variance that is always accepted, periods²: the error of the capture's clock.
 const PHASE_FLOOR: f64 = 1e-4;
 /// Correlation above which something other than a framing determines when clusters come. One window per RTT over
 /// a framing stays below this; an RTT mistaken for a period exceeds it.
-const MAX_RHYTHM: f64 = 0.3;
+const MAX_RECURRENCE: f64 = 0.3;
 /// Correlation of the timing errors above which they have another cause.
-const MAX_ERROR_RHYTHM: f64 = 0.2;
+const MAX_ERROR_RECURRENCE: f64 = 0.2;
 /// Share of rounds in which a position must be occupied to be the start of each round. A round has up to
-/// `MAX_BEAT` periods.
-const ALWAYS: f64 = 0.93;
-const MAX_BEAT: usize = 128;
+/// `MAX_ROUND_PERIODS` periods.
+const MIN_OCCUPANCY: f64 = 0.93;
+const MAX_ROUND_PERIODS: usize = 128;
 /// Correlation below which a packet train is over.
-const TRAIN_OVER: f64 = 0.05;
+const TRAIN_END_CORRELATION: f64 = 0.05;
 /// Timing errors below this are ignored, periods.
 const MIN_ERROR: f64 = 0.01;
 /// Correlation above which gaps depend on the amount of data sent.
@@ -117,7 +117,7 @@ impl Framing {
 
     /// Returns the longest period that the clusters follow, if there is one.
     pub fn period(&self) -> Option<Period> {
-        if self.kept.len() < ENOUGH {
+        if self.kept.len() < MIN_CLUSTERS {
             return None;
         }
         // With this step, the longest distance turns by a tenth of a circle at most.
@@ -137,9 +137,7 @@ impl Framing {
         let (period, agreement) =
             near.map(|period| (period, groups.agreement(period))).max_by(|one, other| one.1.total_cmp(&other.1))?;
         let (period, kept) = groups.keeps_phase(period)?;
-        groups
-            .is_of_frames(period)
-            .then(|| Period { period_ns: period.round() as u64, agreement: agreement.min(kept) })
+        groups.is_framing(period).then(|| Period { period_ns: period.round() as u64, agreement: agreement.min(kept) })
     }
 
     /// Merges clusters that would belong to one frame of this period.
@@ -150,7 +148,7 @@ impl Framing {
             for &cluster in stretch {
                 let (at, acks) = ((cluster >> 8) as f64, (cluster & 0xff) as f64);
                 match (begin, groups.acks.last_mut()) {
-                    (Some(begin), Some(sum)) if at - begin < TOGETHER * period => *sum += acks,
+                    (Some(begin), Some(sum)) if at - begin < GROUP_WIDTH * period => *sum += acks,
                     _ => {
                         begin = Some(at);
                         groups.begins.push(at);
@@ -175,13 +173,13 @@ struct Groups {
 
 /// Sum of directions on a circle of one period.
 #[derive(Debug, Default)]
-struct Circle {
+struct CircularMean {
     cosine: f64,
     sine: f64,
     count: f64,
 }
 
-impl Circle {
+impl CircularMean {
     fn add(&mut self, turns: f64) {
         let (s, c) = (turns * TAU).sin_cos();
         self.cosine += c;
@@ -221,7 +219,7 @@ impl Groups {
 
     /// Returns the agreement of the distances with a period. Distances of less than half a period count against it.
     fn agreement(&self, period: f64) -> f64 {
-        let (mut circle, mut total, mut short) = (Circle::default(), 0.0, 0.0);
+        let (mut circle, mut total, mut short) = (CircularMean::default(), 0.0, 0.0);
         for distance in self.distances(1) {
             total += 1.0;
             if distance < period / 2.0 {
@@ -238,7 +236,7 @@ impl Groups {
     /// its phase drifts.
     fn keeps_phase(&self, period: f64) -> Option<(f64, f64)> {
         let over = |span: usize, period: f64| {
-            let mut circle = Circle::default();
+            let mut circle = CircularMean::default();
             for distance in self.distances(span).filter(|distance| *distance < MAX_PERIODS * period * span as f64) {
                 circle.add(distance / period);
             }
@@ -247,7 +245,7 @@ impl Groups {
         let mut period = period;
         let mut span = 1;
         let near = over(1, period);
-        while span < FAR {
+        while span < PHASE_SPAN {
             span *= 2;
             let distances = self.distances(span).filter(|distance| *distance < MAX_PERIODS * period * span as f64);
             let (sum, count) = distances.fold((0.0, 0.0), |(sum, count), distance| (sum + distance, count + 1.0));
@@ -261,14 +259,14 @@ impl Groups {
                 (period, _) = tried.max_by(|one, other| one.1.total_cmp(&other.1))?;
             }
         }
-        let far = over(FAR, period);
+        let far = over(PHASE_SPAN, period);
         let wanders = far.variance() > MAX_GROWTH * near.variance() + PHASE_FLOOR;
         let agreement = far.agreement();
         (!wanders && agreement >= MIN_AGREEMENT - 0.15).then_some((period, agreement))
     }
 
     /// Returns whether the groups come from a framing rather than from another periodic cause.
-    fn is_of_frames(&self, period: f64) -> bool {
+    fn is_framing(&self, period: f64) -> bool {
         let distances: Vec<f64> = self.distances(1).collect();
         let total = distances.len() as f64;
         let multiples: Vec<f64> = distances.iter().map(|distance| distance / period).filter(|&n| n > 1.5).collect();
@@ -278,13 +276,13 @@ impl Groups {
             return false;
         }
         // Pauses must fit the period by themselves, not only because even distances outnumber them.
-        let mut paused = Circle::default();
+        let mut paused = CircularMean::default();
         multiples.iter().filter(|multiple| **multiple < 4.0 * MAX_PERIODS).for_each(|&multiple| paused.add(multiple));
         let bunched = self.acks.iter().filter(|acks| **acks > 1.0).count() as f64;
         paused.agreement() >= MIN_AGREEMENT - 0.1
             && bunched >= MIN_BUNCHED * self.acks.len() as f64
             && self.proportion(period) < MAX_PROPORTION
-            && self.has_no_rhythm(period)
+            && self.has_no_recurrence(period)
     }
 
     /// Returns the correlation of the gap before or after a group with its size: a paced sender waits in proportion
@@ -307,9 +305,9 @@ impl Groups {
     /// Returns whether the occupancy of frames does not recur. Over all lags, the excess probability that a frame is
     /// occupied that long after another one (1 for a strict pattern) must be small, and so must the correlation of
     /// the timing errors. A round trip that is split into periods shows in one of them.
-    fn has_no_rhythm(&self, period: f64) -> bool {
-        let lattices: Vec<Lattice> =
-            self.stretches().map(|stretch| Lattice::new(&self.begins[stretch], period)).collect();
+    fn has_no_recurrence(&self, period: f64) -> bool {
+        let lattices: Vec<PeriodGrid> =
+            self.stretches().map(|stretch| PeriodGrid::new(&self.begins[stretch], period)).collect();
         let longest = lattices.iter().map(|lattice| lattice.full.len()).max().unwrap_or(0);
         let errors = || lattices.iter().flat_map(|lattice| &lattice.errors);
         let variance = errors().map(|error| error * error).sum::<f64>() / errors().count() as f64;
@@ -317,7 +315,7 @@ impl Groups {
         let (mut filling, mut erring) = (Recurrence::default(), Recurrence::default());
         for lag in 1..longest / 2 {
             let (mut recurred, mut tried, mut filled, mut alike) = (0.0, 0.0, 0.0, 0.0);
-            for Lattice { slots, full, errors } in &lattices {
+            for PeriodGrid { slots, full, errors } in &lattices {
                 let reach = full.len().saturating_sub(lag) as u64;
                 let within = slots.partition_point(|&slot| slot < reach);
                 for (slot, error) in slots[..within].iter().zip(errors) {
@@ -332,28 +330,28 @@ impl Groups {
             // Subtract what chance may add: four standard deviations.
             if tried >= 128.0 && filled < tried {
                 let base = filled / tried;
-                filling.see((recurred / tried - base - 4.0 * (base * (1.0 - base) / tried).sqrt()) / (1.0 - base));
+                filling.update((recurred / tried - base - 4.0 * (base * (1.0 - base) / tried).sqrt()) / (1.0 - base));
             }
             if recurred >= 128.0 && variance > MIN_ERROR * MIN_ERROR {
-                erring.see(alike / recurred / variance - 4.0 / recurred.sqrt());
+                erring.update(alike / recurred / variance - 4.0 / recurred.sqrt());
             }
         }
-        let calm = filling.gone && filling.most < MAX_RHYTHM && erring.most < MAX_ERROR_RHYTHM;
-        calm && !lattices.iter().any(Lattice::has_a_beat)
+        let calm = filling.decayed && filling.most < MAX_RECURRENCE && erring.most < MAX_ERROR_RECURRENCE;
+        calm && !lattices.iter().any(PeriodGrid::has_periodic_rounds)
     }
 }
 
 /// Maximum of a correlation after it has decayed.
 #[derive(Debug, Default)]
 struct Recurrence {
-    gone: bool,
+    decayed: bool,
     most: f64,
 }
 
 impl Recurrence {
-    fn see(&mut self, excess: f64) {
-        self.gone |= excess < TRAIN_OVER;
-        if self.gone {
+    fn update(&mut self, excess: f64) {
+        self.decayed |= excess < TRAIN_END_CORRELATION;
+        if self.decayed {
             self.most = self.most.max(excess);
         }
     }
@@ -361,7 +359,7 @@ impl Recurrence {
 
 /// The groups of a stretch on a grid of one period.
 #[derive(Debug)]
-struct Lattice {
+struct PeriodGrid {
     /// Slot of each group: periods since the first group.
     slots: Vec<u64>,
     /// By slot: number of the group in it, from 1; 0 if empty.
@@ -370,16 +368,16 @@ struct Lattice {
     errors: Vec<f64>,
 }
 
-impl Lattice {
+impl PeriodGrid {
     fn new(begins: &[f64], period: f64) -> Self {
         // Longer pauses are shortened: they add no recurrence.
-        const LONGEST: u64 = 4 * STRETCH as u64;
-        const AROUND: usize = FAR;
+        const MAX_SLOTS: u64 = 4 * STRETCH as u64;
+        const NEIGHBOURS: usize = PHASE_SPAN;
         let (mut slot, mut error) = (0, 0.0);
         let (mut slots, mut raw) = (vec![0], vec![0.0]);
         for pair in begins.windows(2) {
             let periods = (pair[1] - pair[0]) / period;
-            slot += (periods.round() as u64).clamp(1, LONGEST);
+            slot += (periods.round() as u64).clamp(1, MAX_SLOTS);
             error += periods - periods.round();
             slots.push(slot);
             raw.push(error);
@@ -387,7 +385,7 @@ impl Lattice {
         let mut full = vec![0; slot as usize + 1];
         slots.iter().enumerate().for_each(|(number, &slot)| full[slot as usize] = number as u32 + 1);
         let errors = raw.iter().enumerate().map(|(number, error)| {
-            let around = &raw[number.saturating_sub(AROUND)..(number + AROUND + 1).min(raw.len())];
+            let around = &raw[number.saturating_sub(NEIGHBOURS)..(number + NEIGHBOURS + 1).min(raw.len())];
             error - around.iter().sum::<f64>() / around.len() as f64
         });
         Self { slots, full, errors: errors.collect() }
@@ -395,16 +393,16 @@ impl Lattice {
 
     /// Returns whether one position in rounds of equal length is always occupied and the others are not: the start of
     /// each RTT.
-    fn has_a_beat(&self) -> bool {
+    fn has_periodic_rounds(&self) -> bool {
         let share = self.slots.len() as f64 / self.full.len() as f64;
-        let mut of_place = vec![0_u32; MAX_BEAT];
-        (2..MAX_BEAT.min(self.full.len() / 16)).any(|beat| {
+        let mut of_place = vec![0_u32; MAX_ROUND_PERIODS];
+        (2..MAX_ROUND_PERIODS.min(self.full.len() / 16)).any(|beat| {
             of_place[..beat].fill(0);
             self.slots.iter().for_each(|&slot| of_place[slot as usize % beat] += 1);
             let rounds = (self.full.len() / beat) as f64;
             let fullest = f64::from(of_place[..beat].iter().copied().max().unwrap_or(0)) / rounds;
             let chance = (share * (1.0 - share) / rounds).sqrt();
-            fullest > ALWAYS && fullest - share > 5.0 * chance
+            fullest > MIN_OCCUPANCY && fullest - share > 5.0 * chance
         })
     }
 }

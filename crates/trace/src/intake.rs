@@ -1,8 +1,10 @@
 //! Intake: the half of an analysis that needs the frames' bytes. It dissects them and accounts for stations.
 
 use landspeed_model::TraceCapture;
-use landspeed_wire::capture::{Frame, InterfaceStatistics, LATEST_NS};
-use landspeed_wire::{Flags, LinkType, Network, Packet, TcpHeader, Transport, Undissected, Wrapping, dissect, plain};
+use landspeed_wire::capture::{Frame, InterfaceStatistics, MAX_TIMESTAMP_NS};
+use landspeed_wire::{
+    DissectError, Encapsulations, Flags, LinkType, Network, Packet, TcpHeader, Transport, dissect, plain,
+};
 
 use crate::analysis::Limits;
 use crate::copies::{Candidate, Copies};
@@ -15,11 +17,11 @@ const MAX_STATIONS: usize = 64;
 /// Maximum length of a frame on a wire (jumbo frames with tags), bytes; longer ones are super-packets.
 const MAX_FRAME: u32 = 9_300;
 /// Bytes kept of a datagram's payload; they contain the sequence numbers of the known protocols.
-const HEAD: usize = 32;
+const HEAD_BYTES: usize = 32;
 
 /// A dissected frame, without its flow. Values are reused: only the fields implied by `body` are valid.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Seen {
+pub struct ParsedFrame {
     pub(crate) time_ns: u64,
     /// Time since the capture's first frame, nanoseconds; 0 if earlier.
     pub(crate) since_ns: u64,
@@ -38,7 +40,7 @@ pub struct Seen {
 
 /// Fields of a frame that only rows need.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct FrameMeta {
     /// Number of the frame in the capture, from 1.
     pub number: u64,
     /// Interface number in the capture.
@@ -65,13 +67,13 @@ pub struct Datagram {
     /// Payload on the wire, bytes.
     pub payload: u32,
     kept: u8,
-    head: [u8; HEAD],
+    head: [u8; HEAD_BYTES],
 }
 
 impl Datagram {
     fn new(payload: u32, captured: &[u8]) -> Self {
-        let kept = captured.len().min(HEAD);
-        let mut head = [0; HEAD];
+        let kept = captured.len().min(HEAD_BYTES);
+        let mut head = [0; HEAD_BYTES];
         head[..kept].copy_from_slice(&captured[..kept]);
         Self { payload, kept: kept as u8, head }
     }
@@ -82,7 +84,7 @@ impl Datagram {
     }
 }
 
-impl Seen {
+impl ParsedFrame {
     /// Completes the fields of a TCP segment from its header. Returns whether it is a pure ACK.
     #[inline]
     fn segment(&mut self, network: &Network) -> bool {
@@ -122,14 +124,14 @@ impl Seen {
     }
 }
 
-/// The identity of a station: the interface and the source address, or [`Name::NO_MAC`] where the link has none.
+/// The identity of a station: the interface and the source address, or [`StationId::NO_MAC`] where the link has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Name {
+struct StationId {
     mac: u64,
     interface: u32,
 }
 
-impl Name {
+impl StationId {
     const NO_MAC: u64 = u64::MAX;
 
     #[inline]
@@ -157,7 +159,7 @@ pub struct Intake {
     train_gap_ns: u64,
     burst_bps: Option<u64>,
     stations: Vec<Station>,
-    names: Vec<Name>,
+    station_ids: Vec<StationId>,
     latest_station: usize,
     capture: TraceCapture,
     /// Timestamp of the first frame, and (`first_ns`) the lowest one of frames that step back in time.
@@ -177,7 +179,7 @@ impl Intake {
             train_gap_ns: limits.train_gap_ns,
             burst_bps: limits.burst_bps,
             stations: Vec::new(),
-            names: Vec::new(),
+            station_ids: Vec::new(),
             latest_station: 0,
             capture: TraceCapture::default(),
             begin_ns: None,
@@ -196,7 +198,7 @@ impl Intake {
 
     /// Dissects the next frame of the capture into `seen`.
     #[inline]
-    pub fn frame(&mut self, frame: &Frame<'_>, seen: &mut Seen) -> Place {
+    pub fn frame(&mut self, frame: &Frame<'_>, seen: &mut ParsedFrame) -> FrameMeta {
         [seen.time_ns, seen.since_ns] = self.times(frame);
         self.count(frame, seen.time_ns);
         let (time_ns, number) = (seen.time_ns, self.capture.frames);
@@ -205,16 +207,16 @@ impl Intake {
         let pure_ack = if plain(frame.link, frame.data, &mut self.network, &mut seen.tcp) {
             seen.segment(&self.network)
         } else {
-            self.layers(frame, seen)
+            self.dissect_layers(frame, seen)
         };
         let cut = seen.body == Body::Tcp && seen.tcp.options.incomplete && frame.data.len() < frame.original as usize;
         self.capture.options_cut += u64::from(cut);
         if self.copies.is_looking() && self.is_copy(seen) {
             seen.body = Body::None;
-            return Place { number, interface: frame.interface, gap_ns: None };
+            return FrameMeta { number, interface: frame.interface, gap_ns: None };
         }
         let gap_ns = self.station(frame).frame(time_ns, frame.original, pure_ack);
-        Place { number, interface: frame.interface, gap_ns }
+        FrameMeta { number, interface: frame.interface, gap_ns }
     }
 
     /// Returns whether copies are searched for.
@@ -224,8 +226,8 @@ impl Intake {
     }
 
     /// Returns whether a frame is a mirror port's copy of an earlier one.
-    fn is_copy(&mut self, seen: &Seen) -> bool {
-        let Seen { identification, time_ns, upward, .. } = *seen;
+    fn is_copy(&mut self, seen: &ParsedFrame) -> bool {
+        let ParsedFrame { identification, time_ns, upward, .. } = *seen;
         let body = match seen.body {
             Body::Tcp => print::Body::Tcp(&seen.tcp),
             // Datagrams have no sequence number: a sender may repeat an identical one.
@@ -233,15 +235,16 @@ impl Intake {
         };
         let ends = seen.key.mixed() ^ u64::from(upward);
         let Some(print) = fingerprint(identification, body, ends) else { return false };
-        let identified = identification != 0;
-        body.moves(identified)
-            .is_some_and(|moves| self.copies.is_copy(Candidate { print, time_ns, upward, identified, moves }))
+        let has_ip_id = identification != 0;
+        body.has_content(has_ip_id).is_some_and(|has_content| {
+            self.copies.is_copy(Candidate { print, time_ns, upward, has_ip_id, has_content })
+        })
     }
 
     /// Returns the timestamp of a frame, and the time since the first frame, nanoseconds.
     #[inline]
     pub(crate) fn times(&mut self, frame: &Frame<'_>) -> [u64; 2] {
-        let time_ns = frame.time_ns.min(LATEST_NS);
+        let time_ns = frame.time_ns.min(MAX_TIMESTAMP_NS);
         [time_ns, time_ns.saturating_sub(*self.begin_ns.get_or_insert(time_ns))]
     }
 
@@ -277,12 +280,12 @@ impl Intake {
 
     /// Dissects a frame that `plain` does not handle. Returns whether it is a pure ACK.
     #[inline(never)]
-    fn layers(&mut self, frame: &Frame<'_>, seen: &mut Seen) -> bool {
+    fn dissect_layers(&mut self, frame: &Frame<'_>, seen: &mut ParsedFrame) -> bool {
         let capture = &mut self.capture;
         seen.body = Body::None;
         match dissect(frame.link, frame.data, frame.original) {
-            Ok(Packet { network, transport, wrapping }) => {
-                capture.wrapped += u64::from(wrapping != Wrapping::default());
+            Ok(Packet { network, transport, encapsulations }) => {
+                capture.wrapped += u64::from(encapsulations != Encapsulations::default());
                 match transport {
                     Transport::Tcp(tcp) => {
                         seen.tcp = tcp;
@@ -297,9 +300,9 @@ impl Intake {
                     Transport::Other => capture.other_transport += 1,
                 }
             }
-            Err(Undissected::NotIp) => capture.not_ip += 1,
-            Err(Undissected::Cut) => capture.cut += 1,
-            Err(Undissected::Malformed) => capture.malformed += 1,
+            Err(DissectError::NotIp) => capture.not_ip += 1,
+            Err(DissectError::Truncated) => capture.cut += 1,
+            Err(DissectError::Malformed) => capture.malformed += 1,
         }
         false
     }
@@ -313,21 +316,21 @@ impl Intake {
 
     #[inline]
     fn station(&mut self, frame: &Frame<'_>) -> &mut Station {
-        let name = Name::of(frame);
-        if self.names.get(self.latest_station) != Some(&name) {
+        let name = StationId::of(frame);
+        if self.station_ids.get(self.latest_station) != Some(&name) {
             self.select_station(name);
         }
         &mut self.stations[self.latest_station]
     }
 
     /// Selects another station, adding it if it is new.
-    fn select_station(&mut self, name: Name) {
-        self.latest_station = match self.names.iter().position(|known| *known == name) {
+    fn select_station(&mut self, name: StationId) {
+        self.latest_station = match self.station_ids.iter().position(|known| *known == name) {
             Some(at) => at,
-            None if self.names.len() < MAX_STATIONS => {
-                self.names.push(name);
+            None if self.station_ids.len() < MAX_STATIONS => {
+                self.station_ids.push(name);
                 self.stations.push(Station::new(name.interface, name.mac(), self.train_gap_ns, self.burst_bps));
-                self.names.len() - 1
+                self.station_ids.len() - 1
             }
             None => MAX_STATIONS - 1,
         };

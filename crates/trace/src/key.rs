@@ -41,12 +41,12 @@ impl Key {
 
     /// Returns the lower endpoint.
     pub fn low(&self) -> Endpoint {
-        Endpoint { address: joined(self.low), port: self.low_port }
+        Endpoint { address: to_u128(self.low), port: self.low_port }
     }
 
     /// Returns the higher endpoint.
     pub fn high(&self) -> Endpoint {
-        Endpoint { address: joined(self.high), port: self.high_port }
+        Endpoint { address: to_u128(self.high), port: self.high_port }
     }
 
     /// Returns whether it is a TCP connection; otherwise it is a UDP flow.
@@ -82,7 +82,7 @@ impl Key {
     }
 }
 
-fn joined([high, low]: [u64; 2]) -> u128 {
+fn to_u128([high, low]: [u64; 2]) -> u128 {
     u128::from(high) << 64 | u128::from(low)
 }
 

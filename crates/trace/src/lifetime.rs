@@ -3,7 +3,7 @@
 use landspeed_wire::{Flags, TcpHeader};
 
 /// Flags that open or close a connection.
-pub const TURNING: Flags = Flags(Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0);
+pub const LIFECYCLE_FLAGS: Flags = Flags(Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0);
 
 /// Progress of a connection, by the segments that open and close it. Index 0 is the direction from the lower
 /// endpoint of the key to the higher.
@@ -12,7 +12,7 @@ pub struct Lifetime {
     /// Initial sequence number of each direction.
     initial: [Option<u32>; 2],
     /// Initial sequence number of each direction, as acknowledged by the peer's SYN-ACK.
-    answered: [Option<u32>; 2],
+    acked_isn: [Option<u32>; 2],
     closed: [bool; 2],
     reset: bool,
 }
@@ -25,9 +25,9 @@ impl Lifetime {
         lifetime
     }
 
-    /// Accounts for a later segment with one of the [`TURNING`] flags. Returns whether it opens another connection,
+    /// Accounts for a later segment with one of the [`LIFECYCLE_FLAGS`] flags. Returns whether it opens another connection,
     /// whose lifetime then replaces this one.
-    pub fn opens_another(&mut self, tcp: &TcpHeader, upward: bool) -> bool {
+    pub fn opens_new_connection(&mut self, tcp: &TcpHeader, upward: bool) -> bool {
         let another = tcp.flags.has(Flags::SYN) && !self.includes(tcp, upward);
         if another {
             *self = Self::default();
@@ -38,7 +38,7 @@ impl Lifetime {
 
     /// Returns the initial sequence number of the client, if the capture has it.
     pub fn client(&self) -> Option<u32> {
-        let [up, down] = self.answered;
+        let [up, down] = self.acked_isn;
         let [first, second] = self.initial;
         up.or(down).or_else(|| if second.is_none() { first } else { second })
     }
@@ -53,9 +53,9 @@ impl Lifetime {
             // A server with SYN cookies may answer each copy of a SYN with another sequence number.
             (_, Some(answers)) => self.initial[other] == Some(answers),
             (Some(_), None) => false,
-            (None, None) => match (self.answered[own], self.initial[other]) {
+            (None, None) => match (self.acked_isn[own], self.initial[other]) {
                 // The SYN-ACK was captured before its SYN.
-                (Some(answered), _) => answered == tcp.sequence,
+                (Some(acked_isn), _) => acked_isn == tcp.sequence,
                 // Simultaneous open.
                 (None, Some(_)) => !self.is_over(),
                 // The capture began in the middle of an earlier connection.
@@ -74,7 +74,7 @@ impl Lifetime {
         if tcp.flags.has(Flags::SYN) {
             self.initial[own] = Some(tcp.sequence);
             if tcp.flags.has(Flags::ACK) {
-                self.answered[other] = Some(tcp.acknowledgement.wrapping_sub(1));
+                self.acked_isn[other] = Some(tcp.acknowledgement.wrapping_sub(1));
             }
         }
         self.closed[own] |= tcp.flags.has(Flags::FIN);

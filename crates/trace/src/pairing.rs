@@ -8,20 +8,20 @@
 use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
-use landspeed_wire::capture::{Frame, LATEST_NS};
+use landspeed_wire::capture::{Frame, MAX_TIMESTAMP_NS};
 use landspeed_wire::{Network, Packet, TcpHeader, Transport, dissect, plain};
 
 use crate::arrivals::{Arrival, Arrivals};
 use crate::clocks::Clocks;
 use crate::copies::{Candidate, Copies};
 use crate::key::Key;
-use crate::lifetime::{Lifetime, TURNING};
-use crate::placed::{Behind, Ended, Placed, Taps};
+use crate::lifetime::{LIFECYCLE_FLAGS, Lifetime};
+use crate::placed::{PairedFlow, ReceiverLosses, TapComparison, Taps};
 use crate::print::{Body, DATAGRAM_HEAD, fingerprint};
-use crate::waiting::Waiting;
+use crate::waiting::UnmatchedPackets;
 
 /// A packet counts as lost when one sent this much later has passed the other tap, nanoseconds.
-const PATIENCE_NS: i64 = 1_000_000_000;
+const MATCH_TIMEOUT_NS: i64 = 1_000_000_000;
 /// Change of the clock difference between two packets that means a clock was set, nanoseconds: no queue fills
 /// that fast.
 const JUMP_NS: i64 = 250_000_000;
@@ -32,7 +32,7 @@ const MAX_SET_BACK: usize = 64;
 /// Number of packets of each tap examined for copies.
 const LOOK_FOR_COPIES: u64 = 16_384;
 /// Time by which the first capture is read ahead, nanoseconds.
-const LEAD_NS: i64 = 50_000_000;
+const READ_AHEAD_NS: i64 = 50_000_000;
 /// Maximum number of unmatched packets kept per tap. Beyond it, the oldest are given up and counted as such.
 const MAX_WAITING: usize = 4_000_000;
 /// Number of matches until which the captures are read in step from their beginnings.
@@ -54,7 +54,7 @@ const MAX_UNDECIDED: usize = 256;
 
 /// A packet at one tap, not yet matched.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Seen {
+pub(crate) struct TapPacket {
     pub time_ns: i64,
     rank: u64,
     flow: u32,
@@ -70,8 +70,8 @@ pub(crate) struct Seen {
 
 /// State of one tap.
 #[derive(Debug, Default)]
-struct Side {
-    waiting: Waiting,
+struct TapState {
+    waiting: UnmatchedPackets,
     first_ns: Option<i64>,
     /// Timestamp of the latest frame; it decreases when the clock is set back.
     now_ns: i64,
@@ -85,12 +85,12 @@ struct Side {
 
 /// One direction of a flow, between the taps.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Between {
+pub(crate) struct MatchedDirection {
     pub matched: u64,
     /// Packets seen at one tap only, by tap: without payload, with payload.
     pub only: [[u64; 2]; 2],
     /// The first of them with payload.
-    pub listed: [Vec<Seen>; 2],
+    pub listed: [Vec<TapPacket>; 2],
     /// Packets seen at one tap only while the other was not capturing, by tap.
     pub undetermined: [u64; 2],
     /// Packets by tap, and (`data_bytes`) their payload at both.
@@ -101,12 +101,12 @@ pub(crate) struct Between {
     span: Option<(i64, i64)>,
     latest_ns: Option<i64>,
     pub reordered: u64,
-    /// Ranks at both taps of the first match, and (`top`) of the match that passed the first tap last.
-    bottom: Option<(u64, u64)>,
-    top: (u64, u64),
+    /// Ranks at both taps of the first match, and (`last_ranks`) of the match that passed the first tap last.
+    first_ranks: Option<(u64, u64)>,
+    last_ranks: (u64, u64),
     /// Data after each tap, if that tap is the last before the receiver.
     arrivals: [Option<Box<Arrivals>>; 2],
-    lost_behind: [Vec<Arrival>; 2],
+    lost_after: [Vec<Arrival>; 2],
 }
 
 /// A flow, its directions (upward first), and whether upward is from the first tap to the second, once known.
@@ -116,14 +116,14 @@ struct Flow {
     /// Initial sequence number of the client, once known.
     client: Option<u32>,
     first_ns: i64,
-    directions: [Between; 2],
+    directions: [MatchedDirection; 2],
     upward_is_forward: Option<bool>,
     undecided: Vec<(bool, i64, i64)>,
 }
 
 /// A four-tuple, and the connections that used it.
 #[derive(Debug, Default)]
-struct Tuple {
+struct FourTuple {
     flows: Vec<u32>,
     /// The current connection at each tap, and its progress there.
     now: [Option<(u32, Lifetime)>; 2],
@@ -132,16 +132,16 @@ struct Tuple {
 /// Two captures being matched.
 #[derive(Debug)]
 pub struct Pairing {
-    sides: [Side; 2],
+    sides: [TapState; 2],
     flows: Vec<Flow>,
-    tuples: Vec<Tuple>,
+    tuples: Vec<FourTuple>,
     index: HashMap<Key, u32, FixedState>,
     /// The four-tuple of the last packet.
     latest: Option<(Key, u32)>,
     translated: bool,
     matched: u64,
     given_up: u64,
-    /// Clock differences as in [`Between`], over all flows.
+    /// Clock differences as in [`MatchedDirection`], over all flows.
     began: Option<(i64, i64)>,
     span: Option<(i64, i64)>,
     /// The second clock minus the first at the latest match, delay included.
@@ -152,14 +152,14 @@ pub struct Pairing {
     clocks: Clocks,
     listed: usize,
     /// With `translated`: flow and direction at the second tap, to those at the first.
-    names: HashMap<(u32, bool), (u32, bool), FixedState>,
+    translations: HashMap<(u32, bool), (u32, bool), FixedState>,
 }
 
 impl Pairing {
     /// Starts the matching. `translated`: addresses and ports may change between the taps (NAT).
     pub fn new(translated: bool) -> Self {
         Self {
-            sides: [(); 2].map(|()| Side { copies: Copies::new(LOOK_FOR_COPIES), ..Side::default() }),
+            sides: [(); 2].map(|()| TapState { copies: Copies::new(LOOK_FOR_COPIES), ..TapState::default() }),
             flows: Vec::new(),
             tuples: Vec::new(),
             index: HashMap::default(),
@@ -174,7 +174,7 @@ impl Pairing {
             set_back: Vec::new(),
             clocks: Clocks::new(),
             listed: 0,
-            names: HashMap::default(),
+            translations: HashMap::default(),
         }
     }
 
@@ -187,7 +187,7 @@ impl Pairing {
             (false, true) => return Some(Tap::First),
             (false, false) => {}
         }
-        let progress = |side: &Side| side.first_ns.map(|begun| side.now_ns - begun);
+        let progress = |side: &TapState| side.first_ns.map(|begun| side.now_ns - begun);
         let (Some(one), Some(two)) = (progress(first), progress(second)) else {
             return Some(if first.first_ns.is_none() { Tap::First } else { Tap::Second });
         };
@@ -195,7 +195,7 @@ impl Pairing {
         let behind =
             if settled { (second.now_ns - first.now_ns).saturating_sub(self.difference_ns) } else { two - one };
         // The first tap leads, so that retransmits are known before they pass the second tap.
-        Some(if behind.saturating_add(LEAD_NS) >= 0 { Tap::First } else { Tap::Second })
+        Some(if behind.saturating_add(READ_AHEAD_NS) >= 0 { Tap::First } else { Tap::Second })
     }
 
     /// Marks the end of a tap's capture.
@@ -205,7 +205,7 @@ impl Pairing {
 
     /// Matches the next frame of a tap.
     pub fn frame(&mut self, tap: Tap, frame: &Frame<'_>) {
-        let time_ns = frame.time_ns.min(LATEST_NS) as i64;
+        let time_ns = frame.time_ns.min(MAX_TIMESTAMP_NS) as i64;
         let side = &mut self.sides[tap as usize];
         if tap == Tap::First
             && side.now_ns.saturating_sub(time_ns) > SET_BACK_NS
@@ -265,8 +265,9 @@ impl Pairing {
         let between = &mut self.flows[flow as usize].directions[usize::from(!upward)];
         between.passed[tap as usize] += 1;
         between.data_bytes += u64::from(payload);
-        let seen = Seen { time_ns, rank: self.ranks, flow, upward, data, sequence, payload, identification, frame };
-        if let Some(other) = self.take_best(tap, print, &seen) {
+        let seen =
+            TapPacket { time_ns, rank: self.ranks, flow, upward, data, sequence, payload, identification, frame };
+        if let Some(other) = self.take_best_match(tap, print, &seen) {
             let (first, second) = if tap == Tap::First { (seen, other) } else { (other, seen) };
             self.matched(&first, &second);
             self.give_up();
@@ -286,24 +287,24 @@ impl Pairing {
         (body, upward, identification): (Body<'_>, bool, u16),
         time_ns: i64,
     ) -> bool {
-        let identified = identification != 0;
-        let Some(moves) = body.moves(identified) else { return false };
+        let has_ip_id = identification != 0;
+        let Some(has_content) = body.has_content(has_ip_id) else { return false };
         let time_ns = time_ns.max(0).unsigned_abs();
-        self.sides[tap as usize].copies.is_copy(Candidate { print, time_ns, upward, identified, moves })
+        self.sides[tap as usize].copies.is_copy(Candidate { print, time_ns, upward, has_ip_id, has_content })
     }
 
     /// Takes the matching packet of the other tap: of identical ones the one with the most usual delay, then the
     /// oldest. A retransmit without IP identification or timestamps is identical to the lost packet.
-    fn take_best(&mut self, tap: Tap, print: u64, seen: &Seen) -> Option<Seen> {
+    fn take_best_match(&mut self, tap: Tap, print: u64, seen: &TapPacket) -> Option<TapPacket> {
         let flows = &self.flows;
-        let unusual = |other: &Seen| {
+        let unusual = |other: &TapPacket| {
             let (first, second) = if tap == Tap::First { (seen, other) } else { (other, seen) };
             let between = &flows[first.flow as usize].directions[usize::from(!first.upward)];
             let difference = second.time_ns - first.time_ns;
             let (least, greatest) = between.span.unwrap_or((difference, difference));
             (least - difference).max(difference - greatest).max(0)
         };
-        self.sides[1 - tap as usize].waiting.take_best(print, unusual)
+        self.sides[1 - tap as usize].waiting.take_best_match(print, unusual)
     }
 
     fn tuple(&mut self, key: Key) -> u32 {
@@ -315,7 +316,7 @@ impl Pairing {
         }
         let tuples = &mut self.tuples;
         let number = *self.index.entry(key).or_insert_with(|| {
-            tuples.push(Tuple::default());
+            tuples.push(FourTuple::default());
             tuples.len() as u32 - 1
         });
         self.latest = Some((key, number));
@@ -325,7 +326,7 @@ impl Pairing {
     /// Returns the connection that a packet of a tap belongs to.
     #[inline]
     fn flow(&mut self, tap: Tap, tuple: u32, body: Body<'_>, upward: bool, time_ns: i64) -> u32 {
-        let turns = matches!(body, Body::Tcp(tcp) if tcp.flags.has(TURNING));
+        let turns = matches!(body, Body::Tcp(tcp) if tcp.flags.has(LIFECYCLE_FLAGS));
         match self.tuples[tuple as usize].now[tap as usize] {
             Some((flow, _)) if !turns => flow,
             _ => self.find_flow(tap, tuple, body, upward, time_ns),
@@ -337,11 +338,11 @@ impl Pairing {
     #[cold]
     fn find_flow(&mut self, tap: Tap, tuple: u32, body: Body<'_>, upward: bool, time_ns: i64) -> u32 {
         let Some((key, _)) = self.latest else { return 0 };
-        let Tuple { flows: own, now } = &mut self.tuples[tuple as usize];
+        let FourTuple { flows: own, now } = &mut self.tuples[tuple as usize];
         let now = &mut now[tap as usize];
         let client = match (&mut *now, body) {
             (Some((flow, lifetime)), Body::Tcp(tcp)) => {
-                if !lifetime.opens_another(tcp, upward) {
+                if !lifetime.opens_new_connection(tcp, upward) {
                     return *flow;
                 }
                 lifetime.client()
@@ -387,19 +388,19 @@ impl Pairing {
             let arrivals = &mut directions[usize::from(!upward)].arrivals[tap as usize];
             arrivals.get_or_insert_default().data(tcp, identification, time_ns, frame);
         }
-        let Between { arrivals, lost_behind, .. } = &mut directions[usize::from(upward)];
+        let MatchedDirection { arrivals, lost_after, .. } = &mut directions[usize::from(upward)];
         if let Some(arrivals) = &mut arrivals[tap as usize] {
-            let lost = &mut lost_behind[tap as usize];
+            let lost = &mut lost_after[tap as usize];
             arrivals.acknowledged(tcp, time_ns, lost);
             lost.truncate(MAX_LISTED);
         }
     }
 
-    fn matched(&mut self, first: &Seen, second: &Seen) {
+    fn matched(&mut self, first: &TapPacket, second: &TapPacket) {
         let difference = second.time_ns - first.time_ns;
         self.matched += 1;
         if self.translated {
-            self.names.insert((second.flow, second.upward), (first.flow, first.upward));
+            self.translations.insert((second.flow, second.upward), (first.flow, first.upward));
         }
         self.difference_ns = difference;
         self.sides[0].matched_ns = first.time_ns;
@@ -422,13 +423,13 @@ impl Pairing {
         };
         (between.span, self.span) = (widened(between.span), widened(self.span));
         between.latest_ns = Some(difference);
-        between.bottom.get_or_insert((first.rank, second.rank));
+        between.first_ranks.get_or_insert((first.rank, second.rank));
         let (one, two) = (first.rank, second.rank);
-        if between.matched > 1 && (one < between.top.0) != (two < between.top.1) {
+        if between.matched > 1 && (one < between.last_ranks.0) != (two < between.last_ranks.1) {
             between.reordered += 1;
         }
-        if one > between.top.0 {
-            between.top = (one, two);
+        if one > between.last_ranks.0 {
+            between.last_ranks = (one, two);
         }
         // Continue as if the first clock had not been set back: repeated times would mix packets before and after the
         // step.
@@ -438,13 +439,13 @@ impl Pairing {
             self.clocks.matched(time_ns, difference, first.upward != upward_is_forward);
         } else {
             flow.undecided.push((first.upward, time_ns, difference));
-            self.decide(first.flow);
+            self.determine_forward(first.flow);
         }
     }
 
     /// Determines the forward direction of a flow. Towards the second tap the clock difference is greater, by the RTT
     /// between the taps: true for any clock offset, if the packets are close in time.
-    fn decide(&mut self, number: u32) {
+    fn determine_forward(&mut self, number: u32) {
         let flow = &mut self.flows[number as usize];
         let [up, down] = [0, 1].map(|direction| flow.directions[direction].latest_ns);
         let decided = match (up, down) {
@@ -466,12 +467,14 @@ impl Pairing {
     #[inline]
     fn give_up(&mut self) {
         // The directions differ by the RTT.
-        let spread = self.span.map_or(0, |(least, greatest)| greatest - least).min(10 * PATIENCE_NS);
+        let spread = self.span.map_or(0, |(least, greatest)| greatest - least).min(10 * MATCH_TIMEOUT_NS);
         for tap in 0..2 {
             let side = &self.sides[tap];
             let settled = self.matched >= MIN_MATCHES
-                && side.jumped_ns.is_none_or(|jumped_ns| side.matched_ns > jumped_ns.saturating_add(PATIENCE_NS));
-            let until_ns = side.matched_ns.saturating_sub(PATIENCE_NS + spread);
+                && side
+                    .jumped_ns
+                    .is_none_or(|jumped_ns| side.matched_ns > jumped_ns.saturating_add(MATCH_TIMEOUT_NS));
+            let until_ns = side.matched_ns.saturating_sub(MATCH_TIMEOUT_NS + spread);
             while let Some(time_ns) = self.sides[tap].waiting.oldest() {
                 let crowded = self.sides[tap].waiting.len() > MAX_WAITING;
                 if !(crowded || settled && time_ns < until_ns) {
@@ -481,7 +484,7 @@ impl Pairing {
                     if crowded {
                         self.given_up += 1;
                     } else {
-                        self.count_single(tap, &seen, false);
+                        self.count_unmatched(tap, &seen, false);
                     }
                 }
             }
@@ -489,10 +492,10 @@ impl Pairing {
     }
 
     /// Counts a packet at one tap only as lost, or as undetermined if the other tap was not capturing.
-    fn count_single(&mut self, side: usize, seen: &Seen, end: bool) {
+    fn count_unmatched(&mut self, side: usize, seen: &TapPacket, end: bool) {
         let own = (seen.flow, seen.upward);
-        let (flow, upward) = if side == 0 { own } else { self.names.get(&own).copied().unwrap_or(own) };
-        let outside = self.is_outside(side, seen, (flow, upward), end);
+        let (flow, upward) = if side == 0 { own } else { self.translations.get(&own).copied().unwrap_or(own) };
+        let outside = self.is_outside_capture(side, seen, (flow, upward), end);
         let between = &mut self.flows[flow as usize].directions[usize::from(!upward)];
         if outside {
             between.undetermined[side] += 1;
@@ -507,7 +510,7 @@ impl Pairing {
 
     /// Returns whether a packet of one tap would have passed the other before its capture began, or after its end, by
     /// the delays seen. A match of an earlier packet excludes the first, of a later one the second.
-    fn is_outside(&self, side: usize, seen: &Seen, (flow, upward): (u32, bool), end: bool) -> bool {
+    fn is_outside_capture(&self, side: usize, seen: &TapPacket, (flow, upward): (u32, bool), end: bool) -> bool {
         let other = &self.sides[1 - side];
         let Some(first_ns) = other.first_ns else { return false };
         let between = &self.flows[flow as usize].directions[usize::from(!upward)];
@@ -519,16 +522,16 @@ impl Pairing {
             _ => (seen.time_ns.saturating_sub(began.1), seen.time_ns.saturating_sub(span.0)),
         };
         let own = |(first, second): (u64, u64)| if side == 0 { first } else { second };
-        let (bottom, top) = (between.bottom.map_or(u64::MAX, own), own(between.top));
-        soonest < first_ns && seen.rank < bottom || end && latest > other.now_ns && seen.rank > top
+        let (first_ranks, last_ranks) = (between.first_ranks.map_or(u64::MAX, own), own(between.last_ranks));
+        soonest < first_ns && seen.rank < first_ranks || end && latest > other.now_ns && seen.rank > last_ranks
     }
 
     /// Finishes the matching. Returns the losses and delays between the taps and of each flow.
-    pub fn finish(mut self, from: String, to: String) -> Placed {
+    pub fn finish(mut self, from: String, to: String) -> TapComparison {
         for side in 0..2 {
             while self.sides[side].waiting.oldest().is_some() {
                 if let Some(seen) = self.sides[side].waiting.take_oldest() {
-                    self.count_single(side, &seen, true);
+                    self.count_unmatched(side, &seen, true);
                 }
             }
         }
@@ -543,8 +546,9 @@ impl Pairing {
                 self.clocks.matched(time_ns, difference, upward != upward_is_forward);
             }
         }
-        let names = self.names.iter().map(|(&(second, upward), &first)| ((first.0, first.1), (second, upward)));
-        let seconds: HashMap<(u32, bool), (u32, bool)> = names.collect();
+        let translations =
+            self.translations.iter().map(|(&(second, upward), &first)| ((first.0, first.1), (second, upward)));
+        let seconds: HashMap<(u32, bool), (u32, bool)> = translations.collect();
         let mut ended = Vec::new();
         for number in 0..self.flows.len() {
             let upward_is_forward = self.flows[number].upward_is_forward.unwrap_or(true);
@@ -553,15 +557,19 @@ impl Pairing {
                 let side = usize::from(upward == upward_is_forward);
                 let own = (number as u32, upward);
                 let (flow, upward) = if side == 1 { seconds.get(&own).copied().unwrap_or(own) } else { own };
-                let Between { arrivals, lost_behind, .. } =
+                let MatchedDirection { arrivals, lost_after, .. } =
                     &mut self.flows[flow as usize].directions[usize::from(!upward)];
-                let mut listed = std::mem::take(&mut lost_behind[side]);
+                let mut listed = std::mem::take(&mut lost_after[side]);
                 let lost = arrivals[side].as_mut().map(|arrivals| arrivals.finish(&mut listed));
-                Behind { lost: lost.map(|(lost, _)| lost), undetermined: lost.map_or(0, |(_, open)| open), listed }
+                ReceiverLosses {
+                    lost: lost.map(|(lost, _)| lost),
+                    undetermined: lost.map_or(0, |(_, open)| open),
+                    listed,
+                }
             });
             let Flow { key, client, first_ns, directions, .. } = &mut self.flows[number];
             let (client, first_ns) = (*client, *first_ns);
-            ended.push(Ended {
+            ended.push(PairedFlow {
                 key: *key,
                 client,
                 first_ns,
@@ -572,7 +580,7 @@ impl Pairing {
         }
         let copies = [0, 1].map(|side| self.sides[side].copies.ignored());
         let taps = Taps { from, to, translated: self.translated, copies };
-        Placed::new(taps, (self.matched, self.given_up), ended, self.clocks)
+        TapComparison::new(taps, (self.matched, self.given_up), ended, self.clocks)
     }
 }
 

@@ -7,29 +7,29 @@ use landspeed_model::{
 use crate::arrivals::Arrival;
 use crate::clocks::{Clocks, Delays};
 use crate::key::{Key, document_endpoint};
-use crate::pairing::Between;
+use crate::pairing::MatchedDirection;
 
 /// Maximum number of losses in the document, per place.
 const MAX_LOSSES: usize = 1_000;
 
 /// A flow at the end of both captures.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct PairedFlow {
     pub key: Key,
     /// Initial sequence number of the client, if it is known.
     pub client: Option<u32>,
     /// Time of its first packet at the first tap, or at the second if the first has none, by that tap's clock.
     pub first_ns: i64,
     /// Upward (lower to higher endpoint), downward.
-    pub directions: [Between; 2],
+    pub directions: [MatchedDirection; 2],
     pub upward_is_forward: bool,
     /// Packets of each direction after its last tap.
-    pub behind: [Behind; 2],
+    pub behind: [ReceiverLosses; 2],
 }
 
 /// Data packets after the last tap of a direction.
 #[derive(Debug, Default)]
-pub(crate) struct Behind {
+pub(crate) struct ReceiverLosses {
     /// Number dropped by the receiver host; `None` if no data passed.
     pub lost: Option<u64>,
     /// Number of packets without proof for or against a drop.
@@ -51,21 +51,26 @@ pub(crate) struct Taps {
 
 /// Losses and delays between two taps.
 #[derive(Debug)]
-pub struct Placed {
+pub struct TapComparison {
     path: TracePath,
-    flows: Vec<Ended>,
+    flows: Vec<PairedFlow>,
     clocks: Clocks,
     translated: bool,
     copies: [u64; 2],
 }
 
-impl Placed {
-    pub(crate) fn new(taps: Taps, (matched, given_up): (u64, u64), mut flows: Vec<Ended>, clocks: Clocks) -> Self {
+impl TapComparison {
+    pub(crate) fn new(
+        taps: Taps,
+        (matched, given_up): (u64, u64),
+        mut flows: Vec<PairedFlow>,
+        clocks: Clocks,
+    ) -> Self {
         let Taps { from, to, translated, copies } = taps;
         let mut path = TracePath { from, to, matched, given_up, ..TracePath::default() };
         for flow in &mut flows {
             if matched == 0 || flow.is_unknown() {
-                flow.forget();
+                flow.mark_undetermined();
             }
             for (direction, between) in flow.directions.iter().enumerate() {
                 let is_forward = (direction == 0) == flow.upward_is_forward;
@@ -117,7 +122,7 @@ impl Placed {
         }
         let mut losses = Vec::new();
         for flow in &self.flows {
-            flow.list(&self.path, [zero_ns, zero_ns.saturating_add(offset_ns)], &mut losses);
+            flow.list_losses(&self.path, [zero_ns, zero_ns.saturating_add(offset_ns)], &mut losses);
         }
         losses.sort_by_key(|loss| loss.time_ns);
         for place in [LossPlace::Network, LossPlace::Receiver] {
@@ -132,8 +137,8 @@ impl Placed {
         self.path.drift_uncertainty_ppm = compared.drift_ppm.map(|(_, unsure)| unsure);
         self.path.clock_steps = compared.steps;
         let [forward, reverse] = compared.delays;
-        vary(&mut self.path.forward, forward);
-        vary(&mut self.path.reverse, reverse);
+        set_delay_variation(&mut self.path.forward, forward);
+        set_delay_variation(&mut self.path.reverse, reverse);
         self.warn(document, second);
         document.path.push(self.path);
         if document.path.len() > 1 {
@@ -144,7 +149,7 @@ impl Placed {
 
     /// Returns the flow that corresponds to one of the document, and whether its source is the lower endpoint.
     /// Several connections may have the same four-tuple.
-    fn find(&self, flow: &TraceFlow, start_ns: u64) -> Option<(&Ended, bool)> {
+    fn find(&self, flow: &TraceFlow, start_ns: u64) -> Option<(&PairedFlow, bool)> {
         let ends = [&flow.source, &flow.destination];
         let client = flow.handshake.as_ref().and_then(|handshake| handshake.client_sequence);
         let first_ns = start_ns.saturating_add(flow.start_ns) as i64;
@@ -159,7 +164,7 @@ impl Placed {
         let (from, to) = (&self.path.from, &self.path.to);
         let mut warn = |code: &str, message: String| document.warnings.push(Warning { code: code.into(), message });
         let try_nat = if self.translated { "" } else { "; try --nat if addresses or ports change between the taps" };
-        let unknown: Vec<&Ended> = self.flows.iter().filter(|flow| flow.is_unknown()).collect();
+        let unknown: Vec<&PairedFlow> = self.flows.iter().filter(|flow| flow.is_unknown()).collect();
         if self.path.matched == 0 {
             warn(
                 "nothing-in-common",
@@ -219,7 +224,7 @@ impl Placed {
     }
 }
 
-impl Ended {
+impl PairedFlow {
     /// Returns whether one tap has both directions and the other has none: such a flow takes another path, and is not
     /// lost.
     pub fn is_unknown(&self) -> bool {
@@ -229,7 +234,7 @@ impl Ended {
     }
 
     /// Moves its losses to undetermined.
-    fn forget(&mut self) {
+    fn mark_undetermined(&mut self) {
         for between in &mut self.directions {
             for tap in 0..2 {
                 between.undetermined[tap] += between.only[tap].iter().sum::<u64>();
@@ -250,7 +255,7 @@ impl Ended {
     }
 
     /// Appends its losses. `zero_ns` is the document's start by the clock of each tap.
-    fn list(&self, path: &TracePath, zero_ns: [i64; 2], losses: &mut Vec<TraceLoss>) {
+    fn list_losses(&self, path: &TracePath, zero_ns: [i64; 2], losses: &mut Vec<TraceLoss>) {
         let (low, high) = (document_endpoint(self.key.low()), document_endpoint(self.key.high()));
         for (direction, between) in self.directions.iter().enumerate() {
             let (source, destination) = if direction == 0 { (&low, &high) } else { (&high, &low) };
@@ -290,7 +295,7 @@ impl Ended {
     }
 }
 
-fn add(sum: &mut PathDirection, between: &Between, is_forward: bool) {
+fn add(sum: &mut PathDirection, between: &MatchedDirection, is_forward: bool) {
     let met = usize::from(!is_forward);
     let (only, other) = (between.only[met], between.only[1 - met]);
     sum.matched += between.matched;
@@ -301,7 +306,7 @@ fn add(sum: &mut PathDirection, between: &Between, is_forward: bool) {
     sum.reordered += between.reordered;
 }
 
-fn vary(direction: &mut PathDirection, delays: Delays) {
+fn set_delay_variation(direction: &mut PathDirection, delays: Delays) {
     direction.delay_variation_p50_ns = delays.p50_ns;
     direction.delay_variation_p99_ns = delays.p99_ns;
     direction.delay_variation_max_ns = delays.max_ns;

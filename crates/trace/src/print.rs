@@ -21,10 +21,10 @@ pub enum Body<'a> {
 impl Body<'_> {
     /// Returns whether it has data, SYN or FIN. `None` for a datagram without an IP identification, which may be
     /// identical to another one.
-    pub fn moves(self, identified: bool) -> Option<bool> {
+    pub fn has_content(self, has_ip_id: bool) -> Option<bool> {
         match self {
             Self::Tcp(tcp) => Some(tcp.payload > 0 || tcp.flags.has(Flags(Flags::SYN.0 | Flags::FIN.0))),
-            Self::Udp(..) => identified.then_some(true),
+            Self::Udp(..) => has_ip_id.then_some(true),
         }
     }
 

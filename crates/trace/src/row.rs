@@ -2,7 +2,7 @@
 
 use landspeed_wire::Flags;
 
-use crate::intake::Seen;
+use crate::intake::ParsedFrame;
 use crate::key::Endpoint;
 
 /// The class of a segment.
@@ -123,8 +123,8 @@ pub struct RowTcp {
 }
 
 impl RowFlow {
-    pub(crate) fn of(number: u64, seen: &Seen) -> Self {
-        let Seen { key, upward, identification, traffic_class, .. } = *seen;
+    pub(crate) fn of(number: u64, seen: &ParsedFrame) -> Self {
+        let ParsedFrame { key, upward, identification, traffic_class, .. } = *seen;
         let (source, destination) = if upward { (key.low(), key.high()) } else { (key.high(), key.low()) };
         Self {
             number,
@@ -149,7 +149,7 @@ impl RowTcp {
 /// A consumer of rows.
 pub trait Observer {
     /// Whether rows are produced at all.
-    const WANTED: bool = true;
+    const NEEDS_ROWS: bool = true;
 
     /// Receives a row, in the order of the capture.
     fn row(&mut self, row: &Row);
@@ -157,10 +157,10 @@ pub trait Observer {
 
 /// An observer that wants no rows.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Unobserved;
+pub struct NoObserver;
 
-impl Observer for Unobserved {
-    const WANTED: bool = false;
+impl Observer for NoObserver {
+    const NEEDS_ROWS: bool = false;
 
     fn row(&mut self, _: &Row) {}
 }

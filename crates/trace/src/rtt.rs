@@ -3,20 +3,20 @@
 use crate::histogram::Histogram;
 
 /// Maximum number of segments timed at once.
-const PENDING: usize = 8;
+const MAX_TIMED_SEGMENTS: usize = 8;
 /// Number of samples from which a direction gets a histogram.
-const ENOUGH: u64 = 32;
+const MIN_HISTOGRAM_SAMPLES: u64 = 32;
 
 /// A segment waiting for its ACK, in as few bytes as possible: every flow has several.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sent {
+struct TimedSegment {
     /// Lower half of the sequence number at its end.
     end: u32,
     /// Timestamp, nanoseconds: upper half, lower half.
     time: [u32; 2],
 }
 
-impl Sent {
+impl TimedSegment {
     fn new(end: u64, time_ns: u64) -> Self {
         Self { end: end as u32, time: [(time_ns >> 32) as u32, time_ns as u32] }
     }
@@ -37,7 +37,7 @@ impl Sent {
 pub struct RoundTrips {
     waiting: u8,
     last_end: u64,
-    pending: [Sent; PENDING],
+    pending: [TimedSegment; MAX_TIMED_SEGMENTS],
     /// Number of samples.
     pub count: u64,
     /// Minimum, nanoseconds.
@@ -59,9 +59,9 @@ impl RoundTrips {
     /// Records new data up to `end`, with `in_flight` bytes in flight.
     #[inline]
     pub fn sent(&mut self, end: u64, time_ns: u64, in_flight: u64) {
-        let spaced = end.wrapping_sub(self.last_end) >= in_flight / PENDING as u64;
-        if usize::from(self.waiting) < PENDING && (self.waiting == 0 || spaced) {
-            self.pending[usize::from(self.waiting)] = Sent::new(end, time_ns);
+        let spaced = end.wrapping_sub(self.last_end) >= in_flight / MAX_TIMED_SEGMENTS as u64;
+        if usize::from(self.waiting) < MAX_TIMED_SEGMENTS && (self.waiting == 0 || spaced) {
+            self.pending[usize::from(self.waiting)] = TimedSegment::new(end, time_ns);
             self.waiting += 1;
             self.last_end = end;
         }
@@ -76,7 +76,7 @@ impl RoundTrips {
 
     /// Accounts for a cumulative ACK. Returns the RTT sample, if a segment was timed, nanoseconds.
     #[inline]
-    pub fn acked(&mut self, acked: u64, time_ns: u64, room: &mut u32) -> Option<u64> {
+    pub fn acked(&mut self, acked: u64, time_ns: u64, histograms_left: &mut u32) -> Option<u64> {
         if self.waiting == 0 || !self.pending[0].is_below(acked) {
             return None;
         }
@@ -86,20 +86,20 @@ impl RoundTrips {
         let sample = time_ns.saturating_sub(self.pending[covered - 1].time_ns());
         self.pending.copy_within(covered.., 0);
         self.waiting -= covered as u8;
-        self.record(sample, room);
+        self.record(sample, histograms_left);
         Some(sample)
     }
 
-    /// Adds a sample; `room` is the number of histograms that may still be allocated.
-    pub fn record(&mut self, sample: u64, room: &mut u32) {
+    /// Adds a sample; `histograms_left` is the number of histograms that may still be allocated.
+    pub fn record(&mut self, sample: u64, histograms_left: &mut u32) {
         self.min_ns = if self.count == 0 { sample } else { self.min_ns.min(sample) };
         self.max_ns = self.max_ns.max(sample);
         self.sum_ns = self.sum_ns.saturating_add(sample);
         self.count += 1;
         match &mut self.histogram {
             Some(histogram) => histogram.record(sample),
-            None if self.count >= ENOUGH && *room > 0 => {
-                *room -= 1;
+            None if self.count >= MIN_HISTOGRAM_SAMPLES && *histograms_left > 0 => {
+                *histograms_left -= 1;
                 let mut histogram = Histogram::new();
                 histogram.record(sample);
                 self.histogram = Some(histogram);

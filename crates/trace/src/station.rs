@@ -12,9 +12,9 @@ const MILLISECOND_NS: u64 = 1_000_000;
 /// Maximum gap between ACKs that were sent, or held back, together, nanoseconds.
 const BUNCHED_NS: u64 = 1_000;
 /// Minimum gap considered for the most common gap between ACKs, which may show a framing below IP, nanoseconds.
-const USUAL_FROM_NS: u64 = 2_000;
+const MIN_ACK_GAP_NS: u64 = 2_000;
 /// Minimum frames of a train for an estimate of the link's rate.
-const TELLING_FRAMES: u64 = 10;
+const MIN_TRAIN_FRAMES: u64 = 10;
 
 /// Rates in bins of one width.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ struct Bins {
     bins: u64,
     empty: u64,
     total_bytes: u64,
-    most_bytes: u64,
+    max_bytes: u64,
     above_bytes: Option<u64>,
     above: u64,
     /// Bytes of the bins that are not empty.
@@ -43,7 +43,7 @@ impl Bins {
             bins: 0,
             empty: 0,
             total_bytes: 0,
-            most_bytes: 0,
+            max_bytes: 0,
             above_bytes,
             above: 0,
             filled: Histogram::new(),
@@ -72,7 +72,7 @@ impl Bins {
             return;
         }
         self.total_bytes += bytes;
-        self.most_bytes = self.most_bytes.max(bytes);
+        self.max_bytes = self.max_bytes.max(bytes);
         self.above += u64::from(self.above_bytes.is_some_and(|most| bytes > most));
         self.filled.record(bytes);
     }
@@ -90,14 +90,14 @@ impl Bins {
                 return 0.0;
             }
             let among = (rank / self.filled.total().max(1) as f64).min(1.0);
-            bps(self.filled.quantile(among).unwrap_or(0).min(self.most_bytes) as f64)
+            bps(self.filled.quantile(among).unwrap_or(0).min(self.max_bytes) as f64)
         };
         BinRates {
             bins: self.bins,
             mean_bps: bps(self.total_bytes as f64 / self.bins as f64),
             p50_bps: quantile(0.5),
             p99_bps: quantile(0.99),
-            max_bps: bps(self.most_bytes as f64),
+            max_bps: bps(self.max_bytes as f64),
             above: self.above_bytes.map(|_| self.above),
         }
     }
@@ -221,7 +221,7 @@ impl Station {
         self.trains.record(frames);
         self.longest = self.longest.max(frames);
         let span_ns = self.last_ns.saturating_sub(train.first_ns);
-        if frames >= TELLING_FRAMES && span_ns > 0 {
+        if frames >= MIN_TRAIN_FRAMES && span_ns > 0 {
             // In Mb/s, so that every link rate is far from the end of the histogram.
             self.train_rates.record((self.wire_bytes() - train.bytes).saturating_mul(8_000) / span_ns);
         }
@@ -249,7 +249,7 @@ impl Station {
             longest_frames: self.longest,
             rate_bps: self.train_rates.quantile(0.5).map(|mbps| mbps as f64 * 1e6),
         };
-        let (total, usual) = (self.ack_gaps.total(), self.ack_gaps.mode_from(USUAL_FROM_NS));
+        let (total, usual) = (self.ack_gaps.total(), self.ack_gaps.mode_from(MIN_ACK_GAP_NS));
         let period = self.framing.period();
         let ack_spacing = (total > 0).then(|| AckSpacing {
             acks: self.acks,

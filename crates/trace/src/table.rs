@@ -10,7 +10,7 @@ use crate::lifetime::Lifetime;
 use crate::udp::Datagrams;
 
 /// Number of positions checked for the least recently used flow on eviction.
-const LOOKED_AT: usize = 32;
+const EVICTION_SAMPLE: usize = 32;
 
 /// A flow. Every packet needs the first three fields, which share a cache line.
 #[derive(Debug)]
@@ -66,7 +66,7 @@ impl Entry {
     }
 
     /// Returns the hash widened to 64 bits: `HashTable` uses the upper and the lower bits.
-    fn wide(self) -> u64 {
+    fn widened_hash(self) -> u64 {
         u64::from(self.hash) << 32 | u64::from(self.hash)
     }
 }
@@ -78,26 +78,26 @@ pub struct Table {
     flows: Vec<Flow>,
     /// Connections whose four-tuple was reused, oldest first.
     over: VecDeque<Flow>,
-    most: usize,
+    capacity: usize,
     /// Window scale assumed for connections without a captured handshake.
     window_scale: Option<u8>,
     /// Position of the last packet's flow: packets of one flow usually come in trains.
     latest: u32,
-    hand: usize,
+    clock_hand: usize,
     begun: u64,
 }
 
 impl Table {
-    /// Creates an empty table for up to `most` flows.
-    pub fn new(most: usize, window_scale: Option<u8>) -> Self {
+    /// Creates an empty table for up to `capacity` flows.
+    pub fn new(capacity: usize, window_scale: Option<u8>) -> Self {
         Self {
             index: HashTable::new(),
             flows: Vec::new(),
             over: VecDeque::new(),
-            most: most.max(1),
+            capacity: capacity.max(1),
             window_scale,
             latest: 0,
-            hand: 0,
+            clock_hand: 0,
             begun: 0,
         }
     }
@@ -117,7 +117,8 @@ impl Table {
     /// Returns the position of the flow with this key; `None` if it is new.
     pub fn position(&self, key: &Key) -> Option<u32> {
         let wanted = Entry::new(key, 0);
-        let found = self.index.find(wanted.wide(), |entry| entry.hash == wanted.hash && self.is_at(entry.at, key))?;
+        let found =
+            self.index.find(wanted.widened_hash(), |entry| entry.hash == wanted.hash && self.is_at(entry.at, key))?;
         Some(found.at)
     }
 
@@ -126,7 +127,7 @@ impl Table {
     #[inline]
     pub fn guess(&self, key: &Key) -> Option<u32> {
         let wanted = Entry::new(key, 0);
-        Some(self.index.find(wanted.wide(), |entry| entry.hash == wanted.hash)?.at)
+        Some(self.index.find(wanted.widened_hash(), |entry| entry.hash == wanted.hash)?.at)
     }
 
     /// Returns the flow at a position.
@@ -160,8 +161,8 @@ impl Table {
     pub fn begin(&mut self, key: Key, time_ns: u64) -> (u32, Option<Flow>) {
         let flow = Flow::new(self.begun, key, time_ns, self.window_scale);
         self.begun += 1;
-        let over = if self.len() < self.most { None } else { self.over.pop_front() };
-        if over.is_some() || self.len() < self.most {
+        let over = if self.len() < self.capacity { None } else { self.over.pop_front() };
+        if over.is_some() || self.len() < self.capacity {
             self.latest = self.flows.len() as u32;
             self.push(flow);
             return (self.latest, over);
@@ -170,28 +171,28 @@ impl Table {
         let gone = std::mem::replace(&mut self.flows[at], flow);
         self.latest = at as u32;
         let entry = Entry::new(&gone.key, self.latest);
-        if let Ok(found) = self.index.find_entry(entry.wide(), |other| other.at == entry.at) {
+        if let Ok(found) = self.index.find_entry(entry.widened_hash(), |other| other.at == entry.at) {
             found.remove();
         }
         let entry = Entry::new(&key, self.latest);
-        self.index.insert_unique(entry.wide(), entry, |entry| entry.wide());
+        self.index.insert_unique(entry.widened_hash(), entry, |entry| entry.widened_hash());
         (self.latest, Some(gone))
     }
 
     fn push(&mut self, flow: Flow) {
         let entry = Entry::new(&flow.key, self.flows.len() as u32);
-        self.index.insert_unique(entry.wide(), entry, |entry| entry.wide());
+        self.index.insert_unique(entry.widened_hash(), entry, |entry| entry.widened_hash());
         self.flows.push(flow);
     }
 
     /// Starts another connection with the four-tuple of the last packet. Returns the flow that was evicted for it.
-    pub fn renew(&mut self, time_ns: u64) -> Option<Flow> {
-        let gone = if self.len() < self.most { None } else { self.over.pop_front() };
+    pub fn replace_latest(&mut self, time_ns: u64) -> Option<Flow> {
+        let gone = if self.len() < self.capacity { None } else { self.over.pop_front() };
         let flow = self.flows.get_mut(self.latest as usize)?;
         let mut over = std::mem::replace(flow, Flow::new(self.begun, flow.key, time_ns, self.window_scale));
         self.begun += 1;
         over.over = true;
-        if gone.is_none() && self.flows.len() + self.over.len() >= self.most {
+        if gone.is_none() && self.flows.len() + self.over.len() >= self.capacity {
             return Some(over);
         }
         self.over.push_back(over);
@@ -201,9 +202,9 @@ impl Table {
     /// Returns the least recently used of the next few flows (clock algorithm, which needs no ordered list).
     fn oldest(&mut self) -> usize {
         let length = self.flows.len();
-        let looked_at = (0..LOOKED_AT.min(length)).map(|step| (self.hand + step) % length);
+        let looked_at = (0..EVICTION_SAMPLE.min(length)).map(|step| (self.clock_hand + step) % length);
         let at = looked_at.min_by_key(|&at| self.flows[at].last_ns).unwrap_or(0);
-        self.hand = (self.hand + LOOKED_AT) % length;
+        self.clock_hand = (self.clock_hand + EVICTION_SAMPLE) % length;
         at
     }
 

@@ -4,20 +4,20 @@
 //! from datagram to datagram, whose tag is constant, and whose clock runs like the capture's.
 
 use landspeed_model::{TraceDirection, TraceNumbered};
-use landspeed_wire::{Numbered, Numbering};
+use landspeed_wire::{NumberedDatagram, Numbering};
 
 /// Window below the highest number in which duplicates are recognised.
-const WINDOW: u64 = 256;
+const DUPLICATE_WINDOW: u64 = 256;
 /// Maximum jump of the sequence number within a stream: more than is lost at once.
-const FURTHEST: u64 = 1 << 20;
+const MAX_JUMP: u64 = 1 << 20;
 /// Maximum jump for RTP, whose numbers wrap too soon for the above (`MAX_DROPOUT`, RFC 3550).
-const FURTHEST_RTP: u64 = 3_000;
+const MAX_JUMP_RTP: u64 = 3_000;
 /// Maximum change of the difference between the sender's clock and the capture's, nanoseconds: queues, drift.
-const CLOCKS_NS: u64 = 2_000_000_000;
+const MAX_CLOCK_CHANGE_NS: u64 = 2_000_000_000;
 /// Minimum number of datagrams in sequence for a result.
-const ENOUGH: u64 = 10;
+const MIN_DATAGRAMS: u64 = 10;
 /// Maximum plausible sequence number.
-const HIGHEST: u64 = 1 << 62;
+const MAX_SEQUENCE: u64 = 1 << 62;
 /// Start of the unwrapped numbers, with room for earlier ones below.
 const BASE: u64 = 1 << 40;
 
@@ -52,15 +52,15 @@ struct Candidate {
 
 impl Datagrams {
     /// Accounts for a datagram; `head` is the captured start of its payload.
-    pub fn pass(&mut self, wire: u32, length: u32, head: &[u8], time_ns: u64) {
+    pub fn account(&mut self, wire: u32, length: u32, head: &[u8], time_ns: u64) {
         self.packets += 1;
         self.wire_bytes += u64::from(wire);
         self.payload_bytes += u64::from(length);
         // A protocol that was excluded is not tried again.
-        let known = self.packets > ENOUGH;
+        let known = self.packets > MIN_DATAGRAMS;
         for (numbering, slot) in Numbering::ALL.into_iter().zip(&mut self.candidates) {
             match (slot.as_mut(), numbering.read(head)) {
-                (Some(candidate), Some(read)) if read.number < HIGHEST => {
+                (Some(candidate), Some(read)) if read.number < MAX_SEQUENCE => {
                     candidate.take(numbering, read, time_ns);
                     if candidate.hits == 0 {
                         // The first datagram may have been something else, such as a greeting.
@@ -69,12 +69,12 @@ impl Datagrams {
                     }
                 }
                 (Some(candidate), _) => candidate.misses += 1,
-                (None, Some(read)) if !known && read.number < HIGHEST => {
+                (None, Some(read)) if !known && read.number < MAX_SEQUENCE => {
                     *slot = Some(Candidate::new(numbering, read, time_ns));
                 }
                 (None, _) => {}
             }
-            if slot.is_some_and(|candidate| candidate.misses > candidate.hits + ENOUGH) {
+            if slot.is_some_and(|candidate| candidate.misses > candidate.hits + MIN_DATAGRAMS) {
                 *slot = None;
             }
         }
@@ -84,7 +84,8 @@ impl Datagrams {
     pub fn document(&self) -> TraceDirection {
         let candidates = Numbering::ALL.into_iter().zip(self.candidates);
         let candidates = candidates.filter_map(|(numbering, candidate)| Some((numbering, candidate?)));
-        let likely = candidates.filter(|(_, candidate)| candidate.hits >= ENOUGH && candidate.confidence() >= 0.75);
+        let likely =
+            candidates.filter(|(_, candidate)| candidate.hits >= MIN_DATAGRAMS && candidate.confidence() >= 0.75);
         let best = likely.max_by(|one, other| one.1.confidence().total_cmp(&other.1.confidence()));
         TraceDirection {
             packets: self.packets,
@@ -98,12 +99,14 @@ impl Datagrams {
 }
 
 impl Candidate {
-    fn new(numbering: Numbering, read: Numbered, time_ns: u64) -> Self {
+    fn new(numbering: Numbering, read: NumberedDatagram, time_ns: u64) -> Self {
         let highest = BASE.wrapping_add(read.number);
         // If few datagrams are missing at the start, they are lost; if many, the stream began long before the
         // capture.
-        let missed =
-            numbering.first().and_then(|first| read.number.checked_sub(first)).filter(|&missed| missed < WINDOW);
+        let missed = numbering
+            .first()
+            .and_then(|first| read.number.checked_sub(first))
+            .filter(|&missed| missed < DUPLICATE_WINDOW);
         let mut candidate = Self {
             tag: read.tag,
             clocks: read.sent_ns.map(|sent_ns| (sent_ns, time_ns)),
@@ -121,27 +124,27 @@ impl Candidate {
     }
 
     fn mark(&mut self, position: u64) {
-        self.seen[(position % WINDOW / 64) as usize] |= 1 << (position % 64);
+        self.seen[(position % DUPLICATE_WINDOW / 64) as usize] |= 1 << (position % 64);
     }
 
     fn marked(&self, position: u64) -> bool {
-        self.seen[(position % WINDOW / 64) as usize] >> (position % 64) & 1 == 1
+        self.seen[(position % DUPLICATE_WINDOW / 64) as usize] >> (position % 64) & 1 == 1
     }
 
     fn clear(&mut self, position: u64) {
-        self.seen[(position % WINDOW / 64) as usize] &= !(1 << (position % 64));
+        self.seen[(position % DUPLICATE_WINDOW / 64) as usize] &= !(1 << (position % 64));
     }
 
-    fn take(&mut self, numbering: Numbering, read: Numbered, time_ns: u64) {
+    fn take(&mut self, numbering: Numbering, read: NumberedDatagram, time_ns: u64) {
         let in_time = self.clocks.zip(read.sent_ns).is_none_or(|((sent, seen), sent_ns)| {
             let (ran, passed) = (sent_ns.wrapping_sub(sent).cast_signed(), time_ns.wrapping_sub(seen).cast_signed());
-            ran.abs_diff(passed) < CLOCKS_NS
+            ran.abs_diff(passed) < MAX_CLOCK_CHANGE_NS
         });
         // Distance to the highest number, as a signed number of the protocol's width.
         let spare = 64 - numbering.bits();
         let ahead = read.number.wrapping_sub(self.highest.wrapping_sub(BASE)) << spare;
         let ahead = ahead.cast_signed() >> spare;
-        let furthest = if numbering == Numbering::Rtp { FURTHEST_RTP } else { FURTHEST };
+        let furthest = if numbering == Numbering::Rtp { MAX_JUMP_RTP } else { MAX_JUMP };
         if read.tag != self.tag || !in_time || ahead.unsigned_abs() > furthest {
             self.misses += 1;
             return;
@@ -156,7 +159,7 @@ impl Candidate {
         if ahead > 0 {
             let from = self.highest + 1;
             self.highest += ahead.unsigned_abs();
-            for position in from.max((self.highest + 1).saturating_sub(WINDOW))..=self.highest {
+            for position in from.max((self.highest + 1).saturating_sub(DUPLICATE_WINDOW))..=self.highest {
                 self.clear(position);
             }
             self.mark(self.highest);
@@ -165,7 +168,7 @@ impl Candidate {
         }
         let behind = ahead.unsigned_abs();
         let position = self.highest - behind;
-        if behind >= WINDOW {
+        if behind >= DUPLICATE_WINDOW {
             // Too late to distinguish a duplicate from a reordered datagram; it counts as received.
             self.reordered += 1;
             self.received += u64::from(position >= self.first);

@@ -5,15 +5,15 @@ use std::collections::VecDeque;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::pairing::Seen;
+use crate::pairing::TapPacket;
 
 /// Maximum number of twins (identical packets) compared; they usually arrive in the order sent.
-const COMPARED: usize = 64;
+const MAX_TWINS_COMPARED: usize = 64;
 
 /// A packet, linked to its twins.
 #[derive(Debug, Clone, Copy)]
-struct Kept {
-    seen: Seen,
+struct UnmatchedPacket {
+    seen: TapPacket,
     print: u64,
     waits: bool,
     /// Number of the next younger waiting twin; its own if there is none.
@@ -25,17 +25,17 @@ struct Kept {
 /// The packets, in the order read, and leaving in nearly that order: memory is accessed sequentially. Only the
 /// index is accessed at random, and with four bytes per waiting fingerprint it fits a core's cache.
 #[derive(Debug, Default)]
-pub struct Waiting {
+pub struct UnmatchedPackets {
     /// Number of the oldest waiting packet, by fingerprint.
     index: HashTable<u32>,
     /// All packets since the oldest one kept, also those that no longer wait.
-    kept: VecDeque<Kept>,
+    kept: VecDeque<UnmatchedPacket>,
     /// Number of the oldest packet kept.
     first: u32,
     waiting: usize,
 }
 
-impl Waiting {
+impl UnmatchedPackets {
     /// Returns the number of waiting packets.
     pub fn len(&self) -> usize {
         self.waiting
@@ -43,7 +43,7 @@ impl Waiting {
 
     /// Adds a packet after its twins.
     #[inline]
-    pub fn put(&mut self, print: u64, seen: Seen) {
+    pub fn put(&mut self, print: u64, seen: TapPacket) {
         let Self { index, kept, first, waiting } = self;
         let at = |number: u32| number.wrapping_sub(*first) as usize;
         let number = first.wrapping_add(kept.len() as u32);
@@ -59,12 +59,12 @@ impl Waiting {
                 kept[oldest].last = number;
             }
         }
-        kept.push_back(Kept { seen, print, waits: true, next: number, last: number });
+        kept.push_back(UnmatchedPacket { seen, print, waits: true, next: number, last: number });
     }
 
     /// Takes the packet with a fingerprint: of twins the least unusual one, then the oldest.
     #[inline]
-    pub fn take_best(&mut self, print: u64, unusual: impl Fn(&Seen) -> i64) -> Option<Seen> {
+    pub fn take_best_match(&mut self, print: u64, unusual: impl Fn(&TapPacket) -> i64) -> Option<TapPacket> {
         let Self { index, kept, first, waiting } = self;
         let at = |number: u32| number.wrapping_sub(*first) as usize;
         let entry = index.find_entry(print, |&number| kept[at(number)].print == print).ok()?;
@@ -80,10 +80,10 @@ impl Waiting {
     }
 
     #[cold]
-    fn take_of_twins(&mut self, oldest: u32, unusual: impl Fn(&Seen) -> i64) -> Seen {
+    fn take_of_twins(&mut self, oldest: u32, unusual: impl Fn(&TapPacket) -> i64) -> TapPacket {
         let at = |number: u32| number.wrapping_sub(self.first) as usize;
         let next = |number: u32| Some(self.kept[at(number)].next).filter(|&next| next != number);
-        let twins = std::iter::successors(Some(oldest), |&number| next(number)).take(COMPARED);
+        let twins = std::iter::successors(Some(oldest), |&number| next(number)).take(MAX_TWINS_COMPARED);
         let best = twins.min_by_key(|&number| unusual(&self.kept[at(number)].seen)).unwrap_or(oldest);
         let seen = self.kept[at(best)].seen;
         self.unlink(oldest, best);
@@ -96,7 +96,7 @@ impl Waiting {
         let at = |number: u32| number.wrapping_sub(*first) as usize;
         *waiting -= 1;
         kept[at(number)].waits = false;
-        let Kept { next, print, .. } = kept[at(number)];
+        let UnmatchedPacket { next, print, .. } = kept[at(number)];
         if number == oldest {
             let last = kept[at(oldest)].last;
             if let Ok(mut entry) = index.find_entry(print, |&number| number == oldest) {
@@ -128,7 +128,7 @@ impl Waiting {
 
     /// Drops the oldest packet kept, and returns it if it still waits.
     #[inline]
-    pub fn take_oldest(&mut self) -> Option<Seen> {
+    pub fn take_oldest(&mut self) -> Option<TapPacket> {
         let oldest = *self.kept.front()?;
         if oldest.waits {
             // It is also the oldest of its twins.
@@ -146,19 +146,19 @@ mod tests {
 
     use super::*;
 
-    fn seen(time_ns: i64) -> Seen {
-        let mut seen = Seen::default();
+    fn seen(time_ns: i64) -> TapPacket {
+        let mut seen = TapPacket::default();
         seen.time_ns = time_ns;
         seen
     }
 
     #[test]
     fn identical_packets_leave_in_order() {
-        let mut waiting = Waiting::default();
+        let mut waiting = UnmatchedPackets::default();
         (0..1_000).for_each(|time_ns| waiting.put(7, seen(time_ns)));
         assert_eq!(waiting.len(), 1_000);
         for time_ns in 0..500 {
-            assert_eq!(waiting.take_best(7, |_| 0).map(|seen| seen.time_ns), Some(time_ns));
+            assert_eq!(waiting.take_best_match(7, |_| 0).map(|seen| seen.time_ns), Some(time_ns));
         }
         let mut remaining = Vec::new();
         while waiting.oldest().is_some() {
@@ -171,7 +171,7 @@ mod tests {
         /// Compares the result with one list per fingerprint.
         #[test]
         fn identical_packets_behave_like_a_list(steps in prop::collection::vec((0_u8..4, 0_u64..3, 0_i64..50), 1..400)) {
-            let mut waiting = Waiting::default();
+            let mut waiting = UnmatchedPackets::default();
             let mut lists: Vec<Vec<i64>> = vec![Vec::new(); 3];
             let mut order: VecDeque<(u64, i64)> = VecDeque::new();
             for (number, (step, print, wanted)) in steps.into_iter().enumerate() {
@@ -183,8 +183,8 @@ mod tests {
                         order.push_back((print, number as i64));
                     }
                     2 => {
-                        let best = list.iter().copied().take(COMPARED).min_by_key(|time_ns| (time_ns - wanted).abs());
-                        let taken = waiting.take_best(print, |seen| (seen.time_ns - wanted).abs());
+                        let best = list.iter().copied().take(MAX_TWINS_COMPARED).min_by_key(|time_ns| (time_ns - wanted).abs());
+                        let taken = waiting.take_best_match(print, |seen| (seen.time_ns - wanted).abs());
                         prop_assert_eq!(taken.map(|seen| seen.time_ns), best);
                         list.retain(|&time_ns| Some(time_ns) != best);
                     }

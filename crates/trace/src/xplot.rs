@@ -14,11 +14,11 @@ use crate::key::{Endpoint, document_endpoint};
 use crate::{Class, Observer, Row, RowFlow, RowTcp};
 
 /// Number of segments in an average of the throughput, as with tcptrace's `-A10`.
-const MEAN_OF: u32 = 10;
+const THROUGHPUT_SEGMENTS: u32 = 10;
 /// Amount of text buffered before it is written, bytes.
 const CHUNK: usize = 64 << 10;
 /// Number of the duplicate ACK that is marked.
-const THIRD: u32 = 3;
+const MARKED_DUPLICATE: u32 = 3;
 
 /// A consumer of the text of several files.
 pub trait Write {
@@ -34,17 +34,17 @@ impl<F: FnMut(&str, &str)> Write for F {
 
 /// A file being written.
 #[derive(Debug, Default)]
-struct Sheet {
+struct GraphFile {
     name: String,
     text: String,
 }
 
-impl Sheet {
+impl GraphFile {
     fn new(name: String, scale: &str, title: &str, y: &str) -> Self {
         Self { name, text: format!("timeval {scale}\ntitle\n{title}\nxlabel\ntime\nylabel\n{y}\n") }
     }
 
-    fn hand_out(&mut self, to: &mut impl Write, least: usize) {
+    fn write_buffered(&mut self, to: &mut impl Write, least: usize) {
         if self.text.len() > least {
             to.append(&self.name, &self.text);
             self.text.clear();
@@ -62,10 +62,10 @@ struct Point {
 /// One direction's graphs.
 #[derive(Debug)]
 struct GraphDirection {
-    sequence: Sheet,
-    outstanding: Sheet,
-    rtt: Sheet,
-    throughput: Sheet,
+    sequence: GraphFile,
+    outstanding: GraphFile,
+    rtt: GraphFile,
+    throughput: GraphFile,
     ack: Option<Point>,
     edge: Option<Point>,
     duplicates: u32,
@@ -82,7 +82,7 @@ struct GraphDirection {
 
 /// A drawn flow.
 #[derive(Debug)]
-struct Drawn {
+struct FlowGraphs {
     /// Whether the lower endpoint sent first.
     upward_is_first: bool,
     /// Graphs of the first sender, and of the other.
@@ -94,7 +94,7 @@ struct Drawn {
 pub struct Xplot<W> {
     to: W,
     wanted: Vec<(TraceEndpoint, TraceEndpoint)>,
-    flows: HashMap<u64, Box<Drawn>, FixedState>,
+    flows: HashMap<u64, Box<FlowGraphs>, FixedState>,
     /// Highest flow number seen, and (`connections`) number of TCP flows.
     seen: Option<u64>,
     connections: u64,
@@ -120,9 +120,9 @@ fn seconds(time_ns: u64) -> String {
 }
 
 impl<W: Write> Xplot<W> {
-    /// Creates graphs of the first `most` TCP flows listed in a document of the same capture.
-    pub fn new(document: &TraceDocument, most: usize, to: W) -> Self {
-        let listed = document.flows.iter().filter(|flow| flow.transport == TraceTransport::Tcp).take(most);
+    /// Creates graphs of the first `max_flows` TCP flows listed in a document of the same capture.
+    pub fn new(document: &TraceDocument, max_flows: usize, to: W) -> Self {
+        let listed = document.flows.iter().filter(|flow| flow.transport == TraceTransport::Tcp).take(max_flows);
         let wanted = listed.map(|flow| (flow.source.clone(), flow.destination.clone())).collect();
         Self { to, wanted, flows: HashMap::default(), seen: None, connections: 0, drawn: 0 }
     }
@@ -141,14 +141,14 @@ impl<W: Write> Xplot<W> {
             GraphDirection::new(&format!("{second}2{first}"), flow.destination, flow.source),
         ];
         self.drawn += 1;
-        self.flows.insert(flow.number, Box::new(Drawn { upward_is_first: flow.upward, directions }));
+        self.flows.insert(flow.number, Box::new(FlowGraphs { upward_is_first: flow.upward, directions }));
     }
 
     /// Writes the remaining text. Returns the number of flows drawn.
     pub fn finish(mut self) -> usize {
-        for sheet in self.flows.values_mut().flat_map(|flow| &mut flow.directions).flat_map(GraphDirection::sheets) {
+        for sheet in self.flows.values_mut().flat_map(|flow| &mut flow.directions).flat_map(GraphDirection::files) {
             sheet.text.push_str("go\n");
-            sheet.hand_out(&mut self.to, 0);
+            sheet.write_buffered(&mut self.to, 0);
         }
         self.drawn
     }
@@ -167,8 +167,8 @@ impl<W: Write> Observer for Xplot<W> {
         let (from, to) = if flow.upward == drawn.upward_is_first { (first, second) } else { (second, first) };
         from.sent(tcp, flow.payload, row.time_ns);
         to.acknowledged(tcp, row.time_ns);
-        for sheet in from.sheets().into_iter().chain(to.sheets()) {
-            sheet.hand_out(&mut self.to, CHUNK);
+        for sheet in from.files().into_iter().chain(to.files()) {
+            sheet.write_buffered(&mut self.to, CHUNK);
         }
     }
 }
@@ -178,7 +178,7 @@ impl GraphDirection {
         let (from, to) = (document_endpoint(from), document_endpoint(to));
         let title = |of: &str| format!("{}:{}_==>_{}:{} ({of})", from.address, from.port, to.address, to.port);
         let sheet = |kind: &str, scale: &str, of: &str, y: &str| {
-            Sheet::new(format!("{name}_{kind}.xpl"), scale, &title(of), y)
+            GraphFile::new(format!("{name}_{kind}.xpl"), scale, &title(of), y)
         };
         Self {
             sequence: sheet("tsg", "double", "time sequence graph", "sequence offset"),
@@ -199,7 +199,7 @@ impl GraphDirection {
         }
     }
 
-    fn sheets(&mut self) -> [&mut Sheet; 4] {
+    fn files(&mut self) -> [&mut GraphFile; 4] {
         [&mut self.sequence, &mut self.outstanding, &mut self.rtt, &mut self.throughput]
     }
 
@@ -273,7 +273,7 @@ impl GraphDirection {
         }
         *segments += 1;
         *bytes += u64::from(payload);
-        if *segments >= MEAN_OF && time_ns > *since_ns {
+        if *segments >= THROUGHPUT_SEGMENTS && time_ns > *since_ns {
             join(text, "red", &mut self.mean[0], time_ns, per_second(*bytes, time_ns - *since_ns));
             join(text, "blue", &mut self.mean[1], time_ns, per_second(self.total, time_ns - first_ns));
             self.group = (time_ns, 0, 0);
@@ -306,7 +306,7 @@ impl GraphDirection {
         } else {
             self.duplicates
         };
-        if tcp.duplicate_ack && self.duplicates == THIRD {
+        if tcp.duplicate_ack && self.duplicates == MARKED_DUPLICATE {
             let _ = write!(text, "atext {time} {ack}\n3\n");
         }
         text.push_str("yellow\n");

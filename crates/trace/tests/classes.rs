@@ -6,11 +6,11 @@ use landspeed_wire::LinkType;
 use landspeed_wire::capture::Frame;
 use proptest::prelude::*;
 
-use crate::play::{Extra, MS, MSS, Play};
+use crate::play::{Conversation, Extra, MS, MSS};
 
 #[test]
 fn a_clean_transfer_has_an_rtt_and_no_events() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     for round in 0..50 {
         play.data(20 + round * 20, round as u32 * 2);
         play.data(20 + round * 20, round as u32 * 2 + 1);
@@ -32,7 +32,7 @@ fn a_clean_transfer_has_an_rtt_and_no_events() {
 #[test]
 fn sacks_or_duplicate_acks_mean_a_fast_retransmit() {
     for sack in [true, false] {
-        let mut play = Play::new();
+        let mut play = Conversation::new();
         play.sack = sack;
         (0..6).for_each(|segment| play.data(20, segment));
         play.ack(30, 1);
@@ -49,7 +49,7 @@ fn sacks_or_duplicate_acks_mean_a_fast_retransmit() {
 
 #[test]
 fn a_long_idle_time_means_rto_until_recovery_ends() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     (0..4).for_each(|segment| play.data(20, segment));
     play.data(240, 0);
     play.ack(250, 1);
@@ -64,7 +64,7 @@ fn a_long_idle_time_means_rto_until_recovery_ends() {
 
 #[test]
 fn a_tail_retransmit_after_short_idle_time_is_a_tlp() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     (0..4).for_each(|segment| play.data(20, segment));
     play.ack(30, 3);
     play.data(45, 3);
@@ -76,7 +76,7 @@ fn a_tail_retransmit_after_short_idle_time_is_a_tlp() {
 
 #[test]
 fn a_sacked_hole_is_a_loss_before_the_tap() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     for segment in [0, 1, 3, 4, 5] {
         play.data(20, segment);
     }
@@ -97,7 +97,7 @@ fn a_sacked_hole_is_a_loss_before_the_tap() {
 
 #[test]
 fn an_older_ip_identification_in_a_hole_is_reordering() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     play.data(20, 0);
     let late = play.identification;
     play.identification += 1;
@@ -114,7 +114,7 @@ fn an_older_ip_identification_in_a_hole_is_reordering() {
 
 #[test]
 fn an_identical_packet_is_a_network_duplicate() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     play.data(20, 0);
     let same = Extra { identification: Some(play.identification - 1), ..Extra::default() };
     play.segment(20 * MS + 10, true, play.number(0), 1, MSS, same);
@@ -125,7 +125,7 @@ fn an_identical_packet_is_a_network_duplicate() {
 
 #[test]
 fn a_zero_window_probe_is_not_a_retransmit() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     play.data(20, 0);
     play.segment(30 * MS, false, 1, play.number(1), 0, Extra { window: Some(0), ..Extra::default() });
     play.segment(300 * MS, true, play.number(1).wrapping_sub(1), 1, 1, Extra::default());
@@ -140,7 +140,7 @@ fn a_zero_window_probe_is_not_a_retransmit() {
 
 #[test]
 fn acknowledged_but_unseen_data_is_missing() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     play.data(20, 0);
     play.data(20, 3);
     play.ack(30, 4);
@@ -155,7 +155,7 @@ proptest! {
     #[test]
     fn sequence_wrap_changes_nothing(first: u32, losses in prop::collection::btree_set(1_u32..190, 0..8)) {
         let analyse = |first: u32| {
-            let mut play = Play::with_first(first);
+            let mut play = Conversation::with_first(first);
             for round in 0..20_u32 {
                 let ms = 20 + u64::from(round) * 30;
                 let segments = round * 10..round * 10 + 10;

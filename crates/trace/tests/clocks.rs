@@ -14,9 +14,9 @@ const BEGIN: i64 = 1_000_000 * MS;
 
 /// Forward data and reverse ACKs, at regular intervals.
 #[derive(Debug, Clone)]
-struct Talk {
+struct TrafficPattern {
     packets: u32,
-    apart_ns: i64,
+    interval_ns: i64,
     one_way_ns: i64,
     offset_ns: i64,
     drift_ppm: f64,
@@ -26,9 +26,9 @@ struct Talk {
     queue: fn(u32, u32) -> [i64; 2],
 }
 
-const QUIET: Talk = Talk {
+const QUIET: TrafficPattern = TrafficPattern {
     packets: 1_000,
-    apart_ns: 20 * MS,
+    interval_ns: 20 * MS,
     one_way_ns: 10 * MS,
     offset_ns: 0,
     drift_ppm: 0.0,
@@ -46,10 +46,10 @@ fn packet(forward: bool, number: u32) -> Vec<u8> {
     frame
 }
 
-impl Talk {
+impl TrafficPattern {
     fn second_clock(&self, time_ns: i64) -> i64 {
         let since_ns = time_ns - BEGIN;
-        let span_ns = i64::from(self.packets) * self.apart_ns;
+        let span_ns = i64::from(self.packets) * self.interval_ns;
         let stepped = self.step.filter(|(share, _)| since_ns as f64 > share * span_ns as f64).map_or(0, |(_, by)| by);
         time_ns + self.offset_ns + (since_ns as f64 * self.drift_ppm / 1e6).round() as i64 + stepped
     }
@@ -57,7 +57,7 @@ impl Talk {
     fn document(&self) -> TraceDocument {
         let mut taps = [Vec::new(), Vec::new()];
         for number in 0..self.packets {
-            let sent_ns = BEGIN + i64::from(number) * self.apart_ns;
+            let sent_ns = BEGIN + i64::from(number) * self.interval_ns;
             let [there, back] = (self.queue)(number, self.packets);
             let arrived_ns = sent_ns + self.one_way_ns + there;
             taps[0].push((sent_ns, true, number));
@@ -92,7 +92,7 @@ proptest! {
 
     #[test]
     fn a_drift_is_measured_and_removed(drift_ppm in -200.0_f64..200.0, offset_ns in -1_000_000_000_i64..1_000_000_000, full: bool) {
-        let talk = Talk { drift_ppm, offset_ns, queue: if full { busy } else { QUIET.queue }, ..QUIET };
+        let talk = TrafficPattern { drift_ppm, offset_ns, queue: if full { busy } else { QUIET.queue }, ..QUIET };
         let path = talk.path();
         let (told, unsure) = path.drift_ppm.zip(path.drift_uncertainty_ppm).expect("both ways passed");
         prop_assert!((told - drift_ppm).abs() <= 3.0 * unsure + 0.05, "{told} ± {unsure} for {drift_ppm}");
@@ -112,7 +112,7 @@ proptest! {
     fn a_step_is_measured_and_removed(
         drift_ppm in -50.0_f64..50.0, share in 0.2_f64..0.8, step_ns in prop_oneof![-400 * MS..-2 * MS, 2 * MS..400 * MS],
     ) {
-        let talk = Talk { drift_ppm, step: Some((share, step_ns)), ..QUIET };
+        let talk = TrafficPattern { drift_ppm, step: Some((share, step_ns)), ..QUIET };
         let path = talk.path();
         prop_assert_eq!(path.clock_steps.len(), 1, "{:?}", path.clock_steps);
         let told = path.clock_steps[0];
@@ -127,7 +127,7 @@ proptest! {
 
 #[test]
 fn a_filling_queue_is_not_a_drift() {
-    let talk = Talk { queue: |number, of| [i64::from(number) * 60 * MS / i64::from(of), 0], ..QUIET };
+    let talk = TrafficPattern { queue: |number, of| [i64::from(number) * 60 * MS / i64::from(of), 0], ..QUIET };
     let path = talk.path();
     let drift = path.drift_ppm.expect("both ways passed");
     assert!(drift.abs() < 0.1, "{drift} ppm");

@@ -40,7 +40,7 @@ impl Tap {
         Self { analysis: Analysis::new(Limits::default()), now_ns: 1_000_000_000 }
     }
 
-    fn sees(&mut self, segment: Segment<'_>) {
+    fn captures(&mut self, segment: Segment<'_>) {
         let ends = [([10, 0, 0, 1], 40_000_u16), ([10, 0, 0, 2], 5_001)];
         let (from, to) = if segment.forward { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
         let words = 5 + segment.options.len() / 4;
@@ -73,13 +73,13 @@ impl Tap {
 fn transfer(marked: &[bool], accurate: bool) -> (TraceEcn, TraceEcn) {
     let mut tap = Tap::new();
     let syn = Segment { forward: true, sequence: 999, ae: accurate, flags: SYN | ECE | CWR, ..Segment::default() };
-    tap.sees(syn);
+    tap.captures(syn);
     // CWR alone: the SYN came without ECT, and AccECN is accepted. ECE alone: classic ECN is accepted.
     let taken = if accurate { CWR } else { ECE };
-    tap.sees(Segment { sequence: 499, ack: 1000, flags: SYN | ACK | taken, ..Segment::default() });
+    tap.captures(Segment { sequence: 499, ack: 1000, flags: SYN | ACK | taken, ..Segment::default() });
     // The client's first ACK reports that the SYN-ACK came without ECT: 0b010.
     let end = if accurate { ACK | CWR } else { ACK };
-    tap.sees(Segment { forward: true, sequence: 1000, ack: 500, flags: end, ..Segment::default() });
+    tap.captures(Segment { forward: true, sequence: 1000, ack: 500, flags: end, ..Segment::default() });
     let mut count = 5_u8;
     for (index, &mark) in (0_u32..).zip(marked) {
         count = count.wrapping_add(u8::from(mark));
@@ -95,7 +95,7 @@ fn transfer(marked: &[bool], accurate: bool) -> (TraceEcn, TraceEcn) {
             payload: 100,
             ..Segment::default()
         };
-        tap.sees(data);
+        tap.captures(data);
         let bit = |bit: u8, flag: u8| if count >> bit & 1 == 1 { flag } else { 0 };
         let (ae, echo) = if accurate {
             (count >> 2 & 1 == 1, bit(1, CWR) | bit(0, ECE))
@@ -103,7 +103,7 @@ fn transfer(marked: &[bool], accurate: bool) -> (TraceEcn, TraceEcn) {
             (false, if mark { ECE } else { 0 })
         };
         let ack = Segment { sequence: 500, ack: sequence + 100, ae, flags: ACK | echo, codepoint: NOT_ECT, ..data };
-        tap.sees(Segment { forward: false, payload: 0, ..ack });
+        tap.captures(Segment { forward: false, payload: 0, ..ack });
     }
     let document = tap.document();
     let flow = &document.flows[0];
@@ -140,8 +140,8 @@ fn truncated_options_are_counted_with_a_warning() {
     let options = long_options();
     for (snap, cut) in [(40 + options.len() - 1, 5), (44, 5), (40 + options.len(), 0), (0, 0)] {
         let mut tap = Tap::new();
-        tap.sees(Segment { forward: true, sequence: 999, flags: SYN, ..Segment::default() });
-        tap.sees(Segment { sequence: 499, ack: 1000, flags: SYN | ACK, ..Segment::default() });
+        tap.captures(Segment { forward: true, sequence: 999, flags: SYN, ..Segment::default() });
+        tap.captures(Segment { sequence: 499, ack: 1000, flags: SYN | ACK, ..Segment::default() });
         for index in 0..5 {
             let data = Segment {
                 forward: true,
@@ -151,8 +151,15 @@ fn truncated_options_are_counted_with_a_warning() {
                 payload: 100,
                 ..Segment::default()
             };
-            tap.sees(data);
-            tap.sees(Segment { sequence: 500, ack: 1000, flags: ACK, options: &options, snap, ..Segment::default() });
+            tap.captures(data);
+            tap.captures(Segment {
+                sequence: 500,
+                ack: 1000,
+                flags: ACK,
+                options: &options,
+                snap,
+                ..Segment::default()
+            });
         }
         let document = tap.document();
         assert_eq!(document.capture.options_cut, cut, "at {snap} bytes");

@@ -1,7 +1,7 @@
 //! The fast path of expected segments gives the same result as the slow path.
 
 use landspeed_model::BuildInfo;
-use landspeed_trace::{Analysis, Limits, Unobserved};
+use landspeed_trace::{Analysis, Limits, NoObserver};
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::Frame;
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ const ACK: u8 = 0x10;
 
 /// An irregularity of a segment.
 #[derive(Debug, Clone, Copy)]
-enum Odd {
+enum Irregularity {
     Nothing,
     /// Sequence number off by this much.
     Sequence(i32),
@@ -20,7 +20,7 @@ enum Odd {
     /// SACK blocks: offset of the first from the ACK number, length of each, number of further blocks.
     Sack(i32, u32, u8),
     NoTimestamps,
-    Cut(usize),
+    Truncated(usize),
     /// A byte of the frame is replaced.
     Byte(usize, u8),
     Earlier(u64),
@@ -37,40 +37,40 @@ struct Event {
     payload: u16,
     /// Number of segments in flight that are acknowledged.
     acknowledges: u32,
-    odd: Odd,
+    irregularity: Irregularity,
 }
 
-fn odd() -> impl Strategy<Value = Odd> {
+fn irregularity() -> impl Strategy<Value = Irregularity> {
     prop_oneof![
-        12 => Just(Odd::Nothing),
-        1 => (-5_000..5_000).prop_map(Odd::Sequence),
-        1 => (-5_000..5_000).prop_map(Odd::Acknowledgement),
-        1 => any::<i32>().prop_map(Odd::Acknowledgement),
-        1 => any::<u8>().prop_map(Odd::Flags),
-        1 => (0_u16..3).prop_map(Odd::Window),
-        2 => (-3_000..5_000, 1_u32..3_000, 0_u8..3).prop_map(|(at, length, more)| Odd::Sack(at, length, more)),
-        1 => Just(Odd::NoTimestamps),
-        1 => (0_usize..90).prop_map(Odd::Cut),
-        2 => (0_usize..70, any::<u8>()).prop_map(|(at, byte)| Odd::Byte(at, byte)),
-        1 => (1_u64..3_000_000).prop_map(Odd::Earlier),
-        1 => Just(Odd::OtherInterface),
-        1 => Just(Odd::OtherLink),
-        1 => (0_u32..100_000).prop_map(Odd::Larger),
+        12 => Just(Irregularity::Nothing),
+        1 => (-5_000..5_000).prop_map(Irregularity::Sequence),
+        1 => (-5_000..5_000).prop_map(Irregularity::Acknowledgement),
+        1 => any::<i32>().prop_map(Irregularity::Acknowledgement),
+        1 => any::<u8>().prop_map(Irregularity::Flags),
+        1 => (0_u16..3).prop_map(Irregularity::Window),
+        2 => (-3_000..5_000, 1_u32..3_000, 0_u8..3).prop_map(|(at, length, more)| Irregularity::Sack(at, length, more)),
+        1 => Just(Irregularity::NoTimestamps),
+        1 => (0_usize..90).prop_map(Irregularity::Truncated),
+        2 => (0_usize..70, any::<u8>()).prop_map(|(at, byte)| Irregularity::Byte(at, byte)),
+        1 => (1_u64..3_000_000).prop_map(Irregularity::Earlier),
+        1 => Just(Irregularity::OtherInterface),
+        1 => Just(Irregularity::OtherLink),
+        1 => (0_u32..100_000).prop_map(Irregularity::Larger),
     ]
 }
 
 fn event() -> impl Strategy<Value = Event> {
     let after_ns = prop_oneof![8 => 0_u64..5_000, 2 => 0_u64..3_000_000, 1 => 0_u64..900_000_000];
     let payload = prop_oneof![2 => Just(0_u16), 3 => Just(1_448_u16), 1 => 1_u16..2_000];
-    (0_u8..3, any::<bool>(), after_ns, payload, 0_u32..4, odd()).prop_map(
-        |(flow, back, after_ns, payload, acknowledges, odd)| Event {
+    (0_u8..3, any::<bool>(), after_ns, payload, 0_u32..4, irregularity()).prop_map(
+        |(flow, back, after_ns, payload, acknowledges, irregularity)| Event {
             // Mostly one flow, and trains of one direction.
             flow: flow.saturating_sub(1),
             back,
             after_ns,
             payload: if flow == 0 && back { 0 } else { payload },
             acknowledges,
-            odd,
+            irregularity,
         },
     )
 }
@@ -90,19 +90,19 @@ fn segment(state: &mut State, event: &Event) -> Vec<u8> {
         state.acknowledged[other].wrapping_add(under_way.min(event.acknowledges.wrapping_mul(1_448)));
     let mut acknowledgement = state.acknowledged[other];
     let mut timestamps = true;
-    match event.odd {
-        Odd::Sequence(by) => sequence = sequence.wrapping_add_signed(by),
-        Odd::Acknowledgement(by) => acknowledgement = acknowledgement.wrapping_add_signed(by),
-        Odd::Flags(other) => flags = other,
-        Odd::Window(other) => window = other,
-        Odd::Sack(at, length, more) => {
+    match event.irregularity {
+        Irregularity::Sequence(by) => sequence = sequence.wrapping_add_signed(by),
+        Irregularity::Acknowledgement(by) => acknowledgement = acknowledgement.wrapping_add_signed(by),
+        Irregularity::Flags(other) => flags = other,
+        Irregularity::Window(other) => window = other,
+        Irregularity::Sack(at, length, more) => {
             let first = acknowledgement.wrapping_add_signed(at);
             sack = (0..=u32::from(more)).map(|block| (first.wrapping_add(block * 1_500), length)).collect();
         }
-        Odd::NoTimestamps => timestamps = false,
+        Irregularity::NoTimestamps => timestamps = false,
         _ => {}
     }
-    if !matches!(event.odd, Odd::Sequence(_)) {
+    if !matches!(event.irregularity, Irregularity::Sequence(_)) {
         state.next[own] = state.next[own].wrapping_add(u32::from(event.payload));
     }
     let mut options = Vec::new();
@@ -157,7 +157,7 @@ proptest! {
         let mut states = [State { next: starts, acknowledged: starts }; 3];
         let mut now_ns = 1_700_000_000_000_000_000_u64;
         let shaking = [(false, 0x02), (true, 0x12)].map(|(back, flags)| Event {
-            flow: 0, back, after_ns: 1_000_000, payload: 0, acknowledges: 0, odd: Odd::Flags(flags),
+            flow: 0, back, after_ns: 1_000_000, payload: 0, acknowledges: 0, irregularity: Irregularity::Flags(flags),
         });
         for event in shaking.iter().filter(|_| handshake).chain(&events) {
             now_ns += event.after_ns;
@@ -165,18 +165,18 @@ proptest! {
             let mut frame = Frame {
                 interface: 0, link: LinkType::ETHERNET, time_ns: now_ns, original: data.len() as u32 + u32::from(event.payload), data: &[],
             };
-            match event.odd {
-                Odd::Cut(length) => data.truncate(length),
-                Odd::Byte(at, byte) if at < data.len() => data[at] = byte,
-                Odd::Earlier(by) => frame.time_ns -= by,
-                Odd::OtherInterface => frame.interface = 1,
-                Odd::OtherLink => frame.link = LinkType::RAW,
-                Odd::Larger(by) => frame.original += by,
+            match event.irregularity {
+                Irregularity::Truncated(length) => data.truncate(length),
+                Irregularity::Byte(at, byte) if at < data.len() => data[at] = byte,
+                Irregularity::Earlier(by) => frame.time_ns -= by,
+                Irregularity::OtherInterface => frame.interface = 1,
+                Irregularity::OtherLink => frame.link = LinkType::RAW,
+                Irregularity::Larger(by) => frame.original += by,
                 _ => {}
             }
             frame.data = &data;
             paths[0].frame(&frame);
-            paths[1].frame_to(&frame, &mut Unobserved);
+            paths[1].frame_with_row(&frame, &mut NoObserver);
         }
         let [fast, slow] = paths.map(document);
         prop_assert_eq!(fast, slow);

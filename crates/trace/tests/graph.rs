@@ -40,7 +40,7 @@ impl<O: Observer> Tap<O> {
         bytes.truncate(60);
         let time_ns = START_NS + since_ns;
         let frame = Frame { interface: 0, link: LinkType::RAW, time_ns, original, data: &bytes };
-        self.analysis.frame_to(&frame, &mut self.observer);
+        self.analysis.frame_with_row(&frame, &mut self.observer);
     }
 
     fn finish(self) -> (TraceDocument, O) {
@@ -229,7 +229,7 @@ fn the_largest_flows_are_drawn() {
 
 #[test]
 fn xplot_files_are_complete() {
-    let mut first = Tap::new(landspeed_trace::Unobserved);
+    let mut first = Tap::new(landspeed_trace::NoObserver);
     let play = |tap: &mut dyn FnMut(u64, Option<(u32, u32)>, u32)| {
         for i in 0..20_000_u32 {
             tap(u64::from(i) * 1_000, Some((1 + i * MSS, MSS)), 1);

@@ -1,7 +1,7 @@
 //! Generated conversations in which every event has a label: in any order, and from any initial sequence number,
 //! each event is reported as labelled, and nothing else is reported.
 
-use crate::play::{Extra, MS, MSS, Play};
+use crate::play::{Conversation, Extra, MS, MSS};
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::Frame;
 use proptest::prelude::*;
@@ -9,22 +9,22 @@ use proptest::prelude::*;
 /// Number of segments per round.
 const ROUND: u32 = 10;
 /// Time from one round to the next, milliseconds.
-const APART: u64 = 500;
+const ROUND_INTERVAL_MS: u64 = 500;
 
 /// The event of a round. Numbers are segments of the round.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Nothing,
     /// Lost after the tap, fast retransmit.
-    LostBehind(u32),
+    LostAfterTap(u32),
     /// Lost before the tap.
-    LostBefore(u32),
+    LostBeforeTap(u32),
     /// Two in a row lost after the tap.
     TwoLost(u32),
     /// The last one lost after the tap, TLP.
     Tail,
     /// Spurious TLP.
-    NeedlessTail,
+    SpuriousTail,
     /// RTO.
     Timeout,
     /// Reordered: overtaken by the next two, with an older IP identification.
@@ -34,31 +34,31 @@ enum Event {
     /// The receiver's window closes, is probed, and opens.
     ZeroWindow,
     /// All segments in one super-packet, as with TSO and GRO.
-    Super,
+    SuperPacket,
     /// A malformed frame.
-    Mangled,
+    Malformed,
     /// A frame with an earlier timestamp.
     Backward,
     /// A frame that is not IP.
-    Foreign,
+    NonIp,
 }
 
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         Just(Event::Nothing),
-        (0..ROUND - 1).prop_map(Event::LostBehind),
-        (0..ROUND - 1).prop_map(Event::LostBefore),
+        (0..ROUND - 1).prop_map(Event::LostAfterTap),
+        (0..ROUND - 1).prop_map(Event::LostBeforeTap),
         (0..ROUND - 2).prop_map(Event::TwoLost),
         Just(Event::Tail),
-        Just(Event::NeedlessTail),
+        Just(Event::SpuriousTail),
         Just(Event::Timeout),
         (1..ROUND - 3).prop_map(Event::Late),
         (0..ROUND).prop_map(Event::Copied),
         Just(Event::ZeroWindow),
-        Just(Event::Super),
-        Just(Event::Mangled),
+        Just(Event::SuperPacket),
+        Just(Event::Malformed),
         Just(Event::Backward),
-        Just(Event::Foreign),
+        Just(Event::NonIp),
     ]
 }
 
@@ -83,18 +83,18 @@ struct Labels {
 }
 
 /// Plays a round and labels it.
-fn round(play: &mut Play, number: u32, event: Event, labels: &mut Labels) {
-    let (ms, base) = (20 + u64::from(number) * APART, number * ROUND);
+fn round(play: &mut Conversation, number: u32, event: Event, labels: &mut Labels) {
+    let (ms, base) = (20 + u64::from(number) * ROUND_INTERVAL_MS, number * ROUND);
     let end = base + ROUND;
-    let all = |play: &mut Play, but: &[u32]| {
+    let all = |play: &mut Conversation, but: &[u32]| {
         (base..end).filter(|segment| !but.contains(segment)).for_each(|segment| play.data(ms, segment));
     };
-    let missed = |play: &mut Play, first: u32, to: u32| {
+    let missed = |play: &mut Conversation, first: u32, to: u32| {
         (0..3).for_each(|more| play.sack(ms + 10, first, &[(to, (to + 1 + more).min(end))]));
     };
     match event {
         Event::Nothing => all(play, &[]),
-        Event::LostBehind(at) => {
+        Event::LostAfterTap(at) => {
             all(play, &[]);
             missed(play, base + at, base + at + 1);
             play.data(ms + 11, base + at);
@@ -107,18 +107,18 @@ fn round(play: &mut Play, number: u32, event: Event, labels: &mut Labels) {
             play.data(ms + 11, base + at + 1);
             labels.fast += 2;
         }
-        Event::LostBefore(at) => {
+        Event::LostBeforeTap(at) => {
             all(play, &[base + at]);
             missed(play, base + at, base + at + 1);
             play.data(ms + 11, base + at);
             labels.lost_before_tap += 1;
         }
-        Event::Tail | Event::NeedlessTail => {
+        Event::Tail | Event::SpuriousTail => {
             all(play, &[]);
             play.ack(ms + 10, end - 1);
             play.data(ms + 30, end - 1);
             labels.tail += 1;
-            if matches!(event, Event::NeedlessTail) {
+            if matches!(event, Event::SpuriousTail) {
                 play.sack(ms + 40, end, &[(end - 1, end)]);
                 labels.spurious += 1;
             }
@@ -159,23 +159,23 @@ fn round(play: &mut Play, number: u32, event: Event, labels: &mut Labels) {
             labels.zero_windows += 1;
             labels.probes += 1;
         }
-        Event::Super => {
+        Event::SuperPacket => {
             play.segment(ms * MS, true, play.number(base), 1, ROUND * MSS, Extra::default());
             labels.super_packets += 1;
         }
-        Event::Mangled | Event::Backward | Event::Foreign => {
+        Event::Malformed | Event::Backward | Event::NonIp => {
             all(play, &[]);
             let (link, time_ns, data): (_, _, &[u8]) = match event {
                 // A header length of 8 bytes; one that is greater than the packet.
-                Event::Mangled if number.is_multiple_of(2) => (LinkType::RAW, ms, &[0x42; 40]),
-                Event::Mangled => {
+                Event::Malformed if number.is_multiple_of(2) => (LinkType::RAW, ms, &[0x42; 40]),
+                Event::Malformed => {
                     (LinkType::RAW, ms, &[0x4f, 0, 0, 21, 0, 0, 0, 0, 64, 6, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2])
                 }
                 Event::Backward => (LinkType::ETHERNET, ms - 15, &[0xff; 60]),
                 _ => (LinkType::ETHERNET, ms, &[0xff; 60]),
             };
-            labels.malformed += u64::from(matches!(event, Event::Mangled));
-            labels.not_ip += u64::from(!matches!(event, Event::Mangled));
+            labels.malformed += u64::from(matches!(event, Event::Malformed));
+            labels.not_ip += u64::from(!matches!(event, Event::Malformed));
             labels.backward_steps += u64::from(matches!(event, Event::Backward));
             let frame = Frame { interface: 0, link, time_ns: time_ns * MS + 1, original: data.len() as u32, data };
             play.analysis.frame(&frame);
@@ -189,7 +189,7 @@ proptest! {
 
     #[test]
     fn every_labelled_event_is_reported_and_no_other(first: u32, events in prop::collection::vec(event(), 1..25)) {
-        let mut play = Play::with_first(first);
+        let mut play = Conversation::with_first(first);
         let mut labels = Labels::default();
         for (number, event) in events.iter().enumerate() {
             round(&mut play, number as u32, *event, &mut labels);

@@ -1,6 +1,6 @@
 //! Limits of a sender, probes, windows, RTOs and resets.
 
-use crate::play::{Extra, MS, MSS, Play};
+use crate::play::{Conversation, Extra, MS, MSS};
 use landspeed_model::{PacketDirection, TraceEventKind};
 use landspeed_trace::{Analysis, Limits};
 
@@ -10,7 +10,7 @@ fn window(window: u16) -> Extra<'static> {
 
 #[test]
 fn waiting_for_a_zero_window_is_receiver_limited() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     for round in 0..5_u32 {
         let ms = 100 + u64::from(round) * 200;
         play.data(ms, round);
@@ -30,7 +30,7 @@ fn waiting_for_a_zero_window_is_receiver_limited() {
 
 #[test]
 fn a_window_below_a_segment_is_receiver_limited() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     play.data(20, 0);
     play.ack(30, 1);
     play.data(30, 1);
@@ -44,7 +44,7 @@ fn a_window_below_a_segment_is_receiver_limited() {
 
 #[test]
 fn an_idle_application_is_sender_limited() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     play.data(20, 0);
     play.segment(30 * MS, false, 1, play.number(1), 0, window(0));
     play.segment(40 * MS, false, 1, play.number(1), 0, window(1000));
@@ -58,7 +58,7 @@ fn an_idle_application_is_sender_limited() {
 
 #[test]
 fn gaps_between_full_segments_are_pacing() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     for segment in 0..100_u32 {
         let ms = 100 + u64::from(segment) * 50;
         play.data(ms, segment);
@@ -70,7 +70,7 @@ fn gaps_between_full_segments_are_pacing() {
 
 #[test]
 fn keep_alives_and_probes_are_counted() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     play.data(20, 0);
     play.ack(30, 1);
     for number in 0..4 {
@@ -94,7 +94,7 @@ fn keep_alives_and_probes_are_counted() {
 
 #[test]
 fn a_retransmitted_byte_is_not_a_probe() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     play.data(20, 0);
     play.ack(30, 1);
     play.segment(40 * MS, true, play.number(1), 1, 1, Extra::default());
@@ -105,7 +105,7 @@ fn a_retransmitted_byte_is_not_a_probe() {
 
 #[test]
 fn an_rto_below_200_ms_is_measured() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     for round in 0..10_u32 {
         play.data(20 + u64::from(round) * 20, round);
         play.ack(30 + u64::from(round) * 20, round + 1);
@@ -123,7 +123,7 @@ fn an_rto_below_200_ms_is_measured() {
 
 #[test]
 fn newreno_partial_acks_are_fast_retransmits() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     play.sack = false;
     (0..10).for_each(|segment| play.data(20, segment));
     play.ack(30, 2);
@@ -140,7 +140,7 @@ fn newreno_partial_acks_are_fast_retransmits() {
 
 #[test]
 fn data_recorded_after_its_ack_is_not_missing() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     play.data(20, 0);
     play.segment(30 * MS, false, 1, play.number(2), 0, Extra::default());
     play.segment(30 * MS + 20_000, true, play.number(1), 1, MSS, Extra::default());
@@ -155,7 +155,7 @@ fn data_recorded_after_its_ack_is_not_missing() {
 
 #[test]
 fn reneging_is_reported() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     (0..8).for_each(|segment| play.data(20, segment));
     play.ack(30, 2);
     (0..4).for_each(|more| play.sack(31, 2, &[(3, 4 + more)]));
@@ -173,7 +173,7 @@ fn reneging_is_reported() {
 fn an_unknown_window_scale_is_bounded_by_data_in_flight() {
     let analyse = |scale: Option<u8>| {
         let analysis = Analysis::new(Limits { window_scale: scale, ..Limits::default() });
-        let mut play = Play { analysis, first: 1000, identification: 1, sack: true };
+        let mut play = Conversation { analysis, first: 1000, identification: 1, sack: true };
         for round in 0..3_u32 {
             (0..20).for_each(|segment| play.data(20 + u64::from(round) * 20, round * 20 + segment));
             play.segment((30 + u64::from(round) * 20) * MS, false, 1, play.number(round * 20 + 20), 0, window(300));
@@ -194,7 +194,7 @@ fn an_unknown_window_scale_is_bounded_by_data_in_flight() {
 
 #[test]
 fn the_sender_of_a_reset_is_reported() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     play.data(20, 0);
     play.segment(30 * MS, false, 1, play.number(1), 0, Extra { reset: true, ..Extra::default() });
     let flow = play.flow();
@@ -205,7 +205,7 @@ fn the_sender_of_a_reset_is_reported() {
 
 #[test]
 fn the_goodput_of_the_capture_counts_each_byte_once() {
-    let mut play = Play::new();
+    let mut play = Conversation::new();
     (0..4).for_each(|segment| play.data(20, segment));
     play.data(500, 0);
     play.ack(1_000, 4);

@@ -8,7 +8,7 @@ use landspeed_wire::capture::Frame;
 use proptest::prelude::*;
 
 const BEGIN: u64 = 1_000_000_000_000;
-const APART_NS: u64 = 100_000;
+const INTERVAL_NS: u64 = 100_000;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
@@ -72,9 +72,9 @@ proptest! {
     ) {
         let mut datagrams = Vec::new();
         for number in (0..700).filter(|number| !lost.contains(number)) {
-            let sent_ns = BEGIN + number * APART_NS;
+            let sent_ns = BEGIN + number * INTERVAL_NS;
             // A late datagram arrives a few places later, a duplicate right after its original.
-            let time_ns = sent_ns + if late.contains(&number) { 30 * APART_NS + 1 } else { 0 };
+            let time_ns = sent_ns + if late.contains(&number) { 30 * INTERVAL_NS + 1 } else { 0 };
             datagrams.push((time_ns, payload(kind, number, sent_ns)));
             if twice.contains(&number) {
                 datagrams.push((time_ns, payload(kind, number, sent_ns)));
@@ -99,7 +99,7 @@ proptest! {
             payload
         };
         let datagrams: Vec<_> =
-            payloads.into_iter().enumerate().map(|(n, payload)| (BEGIN + n as u64 * APART_NS, marked(payload))).collect();
+            payloads.into_iter().enumerate().map(|(n, payload)| (BEGIN + n as u64 * INTERVAL_NS, marked(payload))).collect();
         prop_assert_eq!(numbered(&datagrams), None);
     }
 }
@@ -107,7 +107,8 @@ proptest! {
 #[test]
 fn a_greeting_does_not_hide_sequence_numbers() {
     let mut datagrams = vec![(BEGIN, b"9876".to_vec()), (BEGIN, payload(Kind::Iperf3, 0x8000_0000, BEGIN + 77))];
-    datagrams.extend((0..100).map(|n| (BEGIN + (n + 1) * APART_NS, payload(Kind::Iperf3, n, BEGIN + n * APART_NS))));
+    datagrams
+        .extend((0..100).map(|n| (BEGIN + (n + 1) * INTERVAL_NS, payload(Kind::Iperf3, n, BEGIN + n * INTERVAL_NS))));
     let found = numbered(&datagrams).expect("numbers");
     assert_eq!((found.protocol.as_str(), found.lost, found.received), ("iperf3", 0, 100));
 }

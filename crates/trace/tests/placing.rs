@@ -69,14 +69,14 @@ fn reporting(
 
 /// A transfer of some segments, and its events.
 #[derive(Debug, Clone)]
-struct Story {
+struct TransferScenario {
     segments: u32,
     /// Lost between the taps.
     network: Vec<u32>,
     /// Lost after the second tap.
     receiver: Vec<u32>,
     /// Retransmitted although they had arrived.
-    unneeded: Vec<u32>,
+    spurious: Vec<u32>,
     /// Overtaken by the next two.
     late: Vec<u32>,
     /// ACKs lost between the taps.
@@ -88,7 +88,7 @@ struct Story {
     translated: bool,
 }
 
-impl Story {
+impl TransferScenario {
     /// Returns the packets at both taps, in the order of each.
     fn taps(&self) -> [Vec<At>; 2] {
         let (mut near, mut far) = (Vec::new(), Vec::new());
@@ -113,13 +113,13 @@ impl Story {
             data(segment, time_ns, self.network.contains(&segment), self.late.contains(&segment));
         }
         // Each loss is retransmitted a second later.
-        let again = self.network.iter().chain(&self.receiver).chain(&self.unneeded);
+        let again = self.network.iter().chain(&self.receiver).chain(&self.spurious);
         for (number, &segment) in again.enumerate() {
             data(segment, BEGIN + 1000 * MS + number as u64 * 10_000, false, false);
         }
         // The receiver reports duplicates at once.
         let number = |segment: u32| self.first.wrapping_add(segment * MSS);
-        for (count, &segment) in self.unneeded.iter().enumerate() {
+        for (count, &segment) in self.spurious.iter().enumerate() {
             let time_ns = BEGIN + 1900 * MS + count as u64 * 10_000;
             let twice = Some([(number(segment), number(segment + 1)), (number(0), number(self.segments))]);
             let at = |time_ns, translated| At {
@@ -150,31 +150,37 @@ impl Story {
 }
 
 /// Returns whether the next two segments overtake a delayed one: they must arrive, and on time.
-fn overtaken(segment: u32, network: &BTreeSet<u32>, late: &BTreeSet<u32>) -> bool {
+fn is_overtaken(segment: u32, network: &BTreeSet<u32>, late: &BTreeSet<u32>) -> bool {
     let next = [segment + 1, segment + 2];
     segment < 197
         && !network.contains(&segment)
         && next.iter().all(|next| !network.contains(next) && !late.contains(next))
 }
 
-fn story() -> impl Strategy<Value = Story> {
+fn story() -> impl Strategy<Value = TransferScenario> {
     let some = || prop::collection::btree_set(0_u32..200, 0..12);
     let sets = (some(), some(), some(), some(), some());
     let rest =
         (-2_000_000_000_000_i64..2_000_000_000_000, 1_000_u64..80 * MS, any::<u32>(), any::<bool>(), any::<bool>());
     (sets, rest).prop_map(
-        |((network, receiver, unneeded, late, acks), (offset_ns, one_way_ns, first, identified, translated))| Story {
-            segments: 200,
-            unneeded: unneeded.iter().copied().filter(|u| !network.contains(u) && !receiver.contains(u)).collect(),
-            receiver: receiver.difference(&network).copied().collect(),
-            late: late.iter().copied().filter(|&segment| overtaken(segment, &network, &late)).collect(),
-            network: network.into_iter().collect(),
-            acks: acks.into_iter().collect(),
-            offset_ns: offset_ns.max(-(BEGIN as i64) / 2),
-            one_way_ns,
-            first,
-            identified,
-            translated,
+        |((network, receiver, spurious, late, acks), (offset_ns, one_way_ns, first, identified, translated))| {
+            TransferScenario {
+                segments: 200,
+                spurious: spurious
+                    .iter()
+                    .copied()
+                    .filter(|u| !network.contains(u) && !receiver.contains(u))
+                    .collect(),
+                receiver: receiver.difference(&network).copied().collect(),
+                late: late.iter().copied().filter(|&segment| is_overtaken(segment, &network, &late)).collect(),
+                network: network.into_iter().collect(),
+                acks: acks.into_iter().collect(),
+                offset_ns: offset_ns.max(-(BEGIN as i64) / 2),
+                one_way_ns,
+                first,
+                identified,
+                translated,
+            }
         },
     )
 }
@@ -216,11 +222,11 @@ proptest! {
 
 #[test]
 fn captures_of_different_flows_do_not_match() {
-    let story = Story {
+    let story = TransferScenario {
         segments: 50,
         network: Vec::new(),
         receiver: Vec::new(),
-        unneeded: Vec::new(),
+        spurious: Vec::new(),
         late: Vec::new(),
         acks: Vec::new(),
         offset_ns: 0,
@@ -230,7 +236,7 @@ fn captures_of_different_flows_do_not_match() {
         translated: false,
     };
     let [near, _] = story.taps();
-    let [_, far] = Story { first: 900_000_000, ..story }.taps();
+    let [_, far] = TransferScenario { first: 900_000_000, ..story }.taps();
     let document = taps::document(&[near, far], false, At::captured);
     assert_eq!(document.path[0].matched, 0);
     assert!(document.warnings.iter().any(|warning| warning.code == "nothing-in-common"));

@@ -18,7 +18,7 @@ const FIRST: u32 = 4_000_000_000;
 struct Transfer {
     segments: u32,
     /// Time from one segment to the next, nanoseconds.
-    apart_ns: i64,
+    interval_ns: i64,
     one_way_ns: i64,
     /// Segments lost between the taps, and (`receiver`) dropped after the second.
     network: BTreeSet<u32>,
@@ -33,14 +33,14 @@ struct Transfer {
     dsack: bool,
     identified: bool,
     /// Address of the sender at the second tap.
-    sender_there: [u8; 4],
+    sender_at_second_tap: [u8; 4],
 }
 
 impl Default for Transfer {
     fn default() -> Self {
         Self {
             segments: 1_000,
-            apart_ns: 100_000,
+            interval_ns: 100_000,
             one_way_ns: 10 * MS,
             network: BTreeSet::new(),
             receiver: BTreeSet::new(),
@@ -51,7 +51,7 @@ impl Default for Transfer {
             sack: true,
             dsack: true,
             identified: true,
-            sender_there: [10, 0, 0, 1],
+            sender_at_second_tap: [10, 0, 0, 1],
         }
     }
 }
@@ -86,14 +86,15 @@ impl Transfer {
     /// later, and so are those delayed by more than 10 ms.
     fn taps(&self) -> [Vec<At>; 2] {
         let number = |segment: u32| FIRST.wrapping_add(segment * MSS);
-        let mut sent: Vec<(i64, u32, bool)> =
-            (0..self.segments).map(|segment| (BEGIN + i64::from(segment) * self.apart_ns, segment, false)).collect();
+        let mut sent: Vec<(i64, u32, bool)> = (0..self.segments)
+            .map(|segment| (BEGIN + i64::from(segment) * self.interval_ns, segment, false))
+            .collect();
         let is_retransmitted = |segment: &u32| {
             let lost = self.network.contains(segment) || self.receiver.contains(segment);
             lost || self.late.contains(segment) && self.late_ns > 10 * MS
         };
         sent.extend((0..self.segments).filter(is_retransmitted).map(|segment| {
-            (BEGIN + i64::from(segment) * self.apart_ns + 2 * self.one_way_ns + 10 * MS, segment, true)
+            (BEGIN + i64::from(segment) * self.interval_ns + 2 * self.one_way_ns + 10 * MS, segment, true)
         }));
         sent.sort_unstable();
         let (mut near, mut far, mut arrived) = (Vec::new(), Vec::new(), Vec::new());
@@ -104,7 +105,7 @@ impl Transfer {
             let late_ns = if !retransmit && self.late.contains(&segment) { self.late_ns } else { 0 };
             let there_ns = time_ns + self.one_way_ns + late_ns;
             let mut arrive = |time_ns: i64, dropped: bool| {
-                far.push((time_ns, bytes(self.sender_there), MSS));
+                far.push((time_ns, bytes(self.sender_at_second_tap), MSS));
                 if !dropped {
                     arrived.push((time_ns, segment));
                 }
@@ -140,7 +141,7 @@ impl Transfer {
             }
             let id = if self.identified { order as u16 % 60_000 + 1 } else { 0 };
             let bytes = |sender| packet(sender, false, [1, number(next)], 0, id, &sack);
-            far.push((time_ns + 2_000, bytes(self.sender_there), 0));
+            far.push((time_ns + 2_000, bytes(self.sender_at_second_tap), 0));
             near.push((time_ns + 2_000 + self.one_way_ns, bytes([10, 0, 0, 1]), 0));
         }
         near.sort_by_key(|at| at.0);
@@ -261,7 +262,7 @@ fn without_a_match_losses_are_unknown_and_nat_is_suggested() {
     let transfer = Transfer {
         network: [50, 700].into(),
         receiver: [900].into(),
-        sender_there: [203, 0, 113, 5],
+        sender_at_second_tap: [203, 0, 113, 5],
         ..Transfer::default()
     };
     let taps = transfer.taps();

@@ -6,70 +6,71 @@ use std::time::Duration;
 
 use landspeed_model::Target;
 
-use crate::knobs::Ties;
+use crate::knobs::DeviceDependents;
 use crate::{Device, KnobError, Knobs, Value};
 
 /// Timeout of a call before any call has timed out. Waiting for a link after a reset takes up to 20 s.
-const PATIENCE: Duration = Duration::from_secs(30);
+const CALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout of a call after one has hung: others may wait for the same kernel lock.
-const IMPATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT_AFTER_HANG: Duration = Duration::from_secs(2);
 
 /// Runs each call in a separate thread, which is abandoned if the call does not return in time.
 #[derive(Debug)]
 pub struct BoundedKnobs<K> {
     inner: K,
-    patience: Cell<Duration>,
-    impatience: Duration,
+    call_timeout: Cell<Duration>,
+    timeout_after_hang: Duration,
 }
 
 impl<K: Knobs + Clone + Send + 'static> BoundedKnobs<K> {
     /// Wraps `inner` with the default timeouts.
     pub fn new(inner: K) -> Self {
-        Self::with_limits(inner, PATIENCE, IMPATIENCE)
+        Self::with_limits(inner, CALL_TIMEOUT, TIMEOUT_AFTER_HANG)
     }
 
-    fn with_limits(inner: K, patience: Duration, impatience: Duration) -> Self {
-        Self { inner, patience: Cell::new(patience), impatience }
+    fn with_limits(inner: K, call_timeout: Duration, timeout_after_hang: Duration) -> Self {
+        Self { inner, call_timeout: Cell::new(call_timeout), timeout_after_hang }
     }
 
     /// Returns the result of a call, or `None` after the timeout.
     fn call<T: Send + 'static>(&self, call: impl FnOnce(&K) -> T + Send + 'static) -> Option<T> {
         let inner = self.inner.clone();
-        let (say, hear) = mpsc::channel();
+        let (sender, receiver) = mpsc::channel();
         let thread = std::thread::Builder::new().name("knob".into()).spawn(move || {
-            let _ = say.send(call(&inner));
+            let _ = sender.send(call(&inner));
         });
-        let answer = thread.ok().and_then(|_| hear.recv_timeout(self.patience.get()).ok());
+        let answer = thread.ok().and_then(|_| receiver.recv_timeout(self.call_timeout.get()).ok());
         if answer.is_none() {
-            self.patience.set(self.patience.get().min(self.impatience));
+            self.call_timeout.set(self.call_timeout.get().min(self.timeout_after_hang));
         }
         answer
     }
 }
 
-const HANGS: &str = "the call into the kernel does not return";
+const CALL_HUNG: &str = "the call into the kernel does not return";
 
 impl<K: Knobs + Clone + Send + 'static> Knobs for BoundedKnobs<K> {
     fn read(&self, target: &Target) -> Result<Value, KnobError> {
         let asked = target.clone();
-        self.call(move |inner| inner.read(&asked)).unwrap_or_else(|| Err(KnobError::unreadable(target, HANGS)))
+        self.call(move |inner| inner.read(&asked)).unwrap_or_else(|| Err(KnobError::unreadable(target, CALL_HUNG)))
     }
 
     fn write(&self, target: &Target, value: &Value) -> Result<(), KnobError> {
         let (asked, value) = (target.clone(), value.clone());
         self.call(move |inner| inner.write(&asked, &value))
-            .unwrap_or_else(|| Err(KnobError::unwritable(target, HANGS)))
+            .unwrap_or_else(|| Err(KnobError::unwritable(target, CALL_HUNG)))
     }
 
     fn read_only(&self, target: &Target) -> Option<String> {
         let target = target.clone();
-        self.call(move |inner| inner.read_only(&target)).unwrap_or_else(|| Some(HANGS.to_owned()))
+        self.call(move |inner| inner.read_only(&target)).unwrap_or_else(|| Some(CALL_HUNG.to_owned()))
     }
 
     fn device(&self, interface: &str) -> Result<Device, KnobError> {
         let name = interface.to_owned();
-        self.call(move |inner| inner.device(&name))
-            .unwrap_or_else(|| Err(KnobError::unreadable(&Target::Mtu { interface: interface.to_owned() }, HANGS)))
+        self.call(move |inner| inner.device(&name)).unwrap_or_else(|| {
+            Err(KnobError::unreadable(&Target::Mtu { interface: interface.to_owned() }, CALL_HUNG))
+        })
     }
 
     /// If the query hangs, assumes that the device exists under its old name: reads and writes then report that
@@ -84,14 +85,14 @@ impl<K: Knobs + Clone + Send + 'static> Knobs for BoundedKnobs<K> {
         self.call(move |inner| inner.forget(&target, &device));
     }
 
-    fn ties(&self, interface: &str) -> Ties {
+    fn dependents(&self, interface: &str) -> DeviceDependents {
         let name = interface.to_owned();
-        self.call(move |inner| inner.ties(&name)).unwrap_or_default()
+        self.call(move |inner| inner.dependents(&name)).unwrap_or_default()
     }
 
-    fn settle(&self, interface: &str, had_carrier: bool) -> bool {
+    fn wait_for_carrier(&self, interface: &str, had_carrier: bool) -> bool {
         let name = interface.to_owned();
-        self.call(move |inner| inner.settle(&name, had_carrier)).unwrap_or(false)
+        self.call(move |inner| inner.wait_for_carrier(&name, had_carrier)).unwrap_or(false)
     }
 
     fn carrier(&self, interface: &str) -> bool {
@@ -105,7 +106,7 @@ impl<K: Knobs + Clone + Send + 'static> Knobs for BoundedKnobs<K> {
 
     fn unreachable(&self, peer: &str) -> Option<String> {
         let peer = peer.to_owned();
-        self.call(move |inner| inner.unreachable(&peer)).unwrap_or_else(|| Some(HANGS.to_owned()))
+        self.call(move |inner| inner.unreachable(&peer)).unwrap_or_else(|| Some(CALL_HUNG.to_owned()))
     }
 }
 
@@ -144,11 +145,11 @@ mod tests {
             Some(device.name.clone())
         }
 
-        fn ties(&self, _: &str) -> Ties {
-            Ties::default()
+        fn dependents(&self, _: &str) -> DeviceDependents {
+            DeviceDependents::default()
         }
 
-        fn settle(&self, _: &str, _: bool) -> bool {
+        fn wait_for_carrier(&self, _: &str, _: bool) -> bool {
             true
         }
 

@@ -5,48 +5,48 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 
 /// A requested qdisc.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wanted {
+pub enum QdiscRequest {
     /// The kernel's default: the root qdisc is deleted.
     Default,
     /// A kind with default options.
-    Bare(&'static str),
+    DefaultOptions(&'static str),
     /// A kind with explicit options.
-    With(Discipline),
+    ExplicitOptions(Discipline),
 }
 
-impl Wanted {
+impl QdiscRequest {
     /// The kernel's name of the kind; `None` for the default.
     pub fn kind(&self) -> Option<&'static str> {
         match self {
             Self::Default => None,
-            Self::Bare(kind) => Some(kind),
-            Self::With(discipline) => Some(discipline.kind()),
+            Self::DefaultOptions(kind) => Some(kind),
+            Self::ExplicitOptions(discipline) => Some(discipline.kind()),
         }
     }
 
     /// Whether it must be the root even with several queues, because its classes cover the whole interface
     /// (htb).
-    pub fn is_whole(&self) -> bool {
-        matches!(self, Self::With(Discipline::Htb { .. }))
+    pub fn must_be_root(&self) -> bool {
+        matches!(self, Self::ExplicitOptions(Discipline::Htb { .. }))
     }
 
     /// Parses `KIND [OPTION VALUE]…`. The error names the problem and the alternatives.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut words = Words { rest: text.split_whitespace(), kind: "" };
+        let mut words = OptionParser { rest: text.split_whitespace(), kind: "" };
         let kind = words.rest.next().ok_or("no queueing discipline is named; write `fq` or `fq maxrate 8gbit`")?;
         words.kind = kind;
         let wanted = match kind {
             "default" => Self::Default,
-            "htb" => Self::With(Discipline::Htb { default_class: 0 }),
-            "pfifo_fast" => Self::Bare("pfifo_fast"),
-            "fq" => Self::With(Discipline::Fq(words.fq()?)),
-            "fq_codel" => Self::With(Discipline::FqCodel(words.fq_codel()?)),
-            "tbf" => Self::With(Discipline::Tbf(words.tbf()?)),
+            "htb" => Self::ExplicitOptions(Discipline::Htb { default_class: 0 }),
+            "pfifo_fast" => Self::DefaultOptions("pfifo_fast"),
+            "fq" => Self::ExplicitOptions(Discipline::Fq(words.fq()?)),
+            "fq_codel" => Self::ExplicitOptions(Discipline::FqCodel(words.fq_codel()?)),
+            "tbf" => Self::ExplicitOptions(Discipline::Tbf(words.tbf()?)),
             "pfifo" | "bfifo" => match (words.limit()?, kind) {
-                (None, "pfifo") => Self::Bare("pfifo"),
-                (None, _) => Self::Bare("bfifo"),
-                (Some(limit_packets), "pfifo") => Self::With(Discipline::Pfifo { limit_packets }),
-                (Some(limit_bytes), _) => Self::With(Discipline::Bfifo { limit_bytes }),
+                (None, "pfifo") => Self::DefaultOptions("pfifo"),
+                (None, _) => Self::DefaultOptions("bfifo"),
+                (Some(limit_packets), "pfifo") => Self::ExplicitOptions(Discipline::Pfifo { limit_packets }),
+                (Some(limit_bytes), _) => Self::ExplicitOptions(Discipline::Bfifo { limit_bytes }),
             },
             other => {
                 return Err(format!(
@@ -63,12 +63,12 @@ impl Wanted {
 }
 
 /// The words not parsed yet.
-struct Words<'a> {
+struct OptionParser<'a> {
     rest: std::str::SplitWhitespace<'a>,
     kind: &'a str,
 }
 
-impl<'a> Words<'a> {
+impl<'a> OptionParser<'a> {
     fn unknown(&self, word: &str) -> String {
         format!("`{word}` is not a known option of {}", self.kind)
     }
@@ -179,12 +179,16 @@ mod tests {
 
     #[test]
     fn fq_maxrate_is_parsed_as_in_tc() {
-        let fq =
-            |rate| Ok(Wanted::With(Discipline::Fq(Fq { flow_max_rate_bytes_per_s: Some(rate), ..Fq::default() })));
-        assert_eq!(Wanted::parse("fq maxrate 8gbit"), fq(1_000_000_000));
-        assert_eq!(Wanted::parse("fq maxrate 8G"), fq(1_000_000_000));
-        assert_eq!(Wanted::parse("fq maxrate 500mbit"), fq(62_500_000));
-        assert!(Wanted::parse("fq maxrate 40gbit").is_err_and(|why| why.contains("34.36")));
+        let fq = |rate| {
+            Ok(QdiscRequest::ExplicitOptions(Discipline::Fq(Fq {
+                flow_max_rate_bytes_per_s: Some(rate),
+                ..Fq::default()
+            })))
+        };
+        assert_eq!(QdiscRequest::parse("fq maxrate 8gbit"), fq(1_000_000_000));
+        assert_eq!(QdiscRequest::parse("fq maxrate 8G"), fq(1_000_000_000));
+        assert_eq!(QdiscRequest::parse("fq maxrate 500mbit"), fq(62_500_000));
+        assert!(QdiscRequest::parse("fq maxrate 40gbit").is_err_and(|why| why.contains("34.36")));
     }
 
     #[test]
@@ -198,7 +202,7 @@ mod tests {
             ("default fq", "fq"),
             ("tbf rate 1gbit", "burst"),
         ] {
-            let why = Wanted::parse(text).expect_err(text);
+            let why = QdiscRequest::parse(text).expect_err(text);
             assert!(why.contains(word), "{text}: {why}");
         }
     }

@@ -42,7 +42,7 @@ impl State {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepState {
     /// The journal has no record of its start.
-    Untouched,
+    NotStarted,
     /// The records end during a write or a restore: the current value may be this transaction's.
     InFlight {
         /// Value before the write.
@@ -114,7 +114,7 @@ impl Journal {
 
     /// State of a step, by number from 0.
     pub fn step_state(&self, number: usize) -> StepState {
-        let mut state = StepState::Untouched;
+        let mut state = StepState::NotStarted;
         for entry in self.entries() {
             match entry {
                 Entry::Intent { step, before } if *step == number => {
@@ -144,13 +144,13 @@ impl Journal {
                         StepState::Settled { before, observed, .. } => {
                             StepState::Settled { before, observed, outcome: outcome.clone() }
                         }
-                        StepState::Untouched => {
+                        StepState::NotStarted => {
                             let before = self.steps().get(number).map(|step| step.before.clone());
                             match before {
                                 Some(before) => {
                                     StepState::Settled { before, observed: None, outcome: outcome.clone() }
                                 }
-                                None => StepState::Untouched,
+                                None => StepState::NotStarted,
                             }
                         }
                     };

@@ -154,8 +154,8 @@ impl Journal {
         let directory = context.make_directory()?;
         let fail = |operation, cause| JournalError::File { operation, path: path.clone(), cause };
         // A leftover of a crash: the caller holds the lock, so no process writes it.
-        let _ = directory.remove(UNNAMED);
-        let file = directory.file(UNNAMED, WHAT, Access::CreateNew)?;
+        let _ = directory.remove(TEMPORARY_NAME);
+        let file = directory.file(TEMPORARY_NAME, FILE_KIND, Access::CreateNew)?;
         let mut journal =
             Self { id, path: path.clone(), records: Vec::new(), file: Some(file), whole: 0, written: 0 };
         let made = (|| {
@@ -163,11 +163,11 @@ impl Journal {
                 disk::reserve(file, RESERVED_BYTES).map_err(|cause| fail("reserve room for", cause))?;
             }
             journal.write(context, planned)?;
-            let named = directory.rename(UNNAMED, &name_of(id)).and_then(|()| directory.sync());
+            let named = directory.rename(TEMPORARY_NAME, &name_of(id)).and_then(|()| directory.sync());
             named.map_err(|cause| fail("create", cause))
         })();
         if let Err(why) = made {
-            let _ = directory.remove(UNNAMED);
+            let _ = directory.remove(TEMPORARY_NAME);
             return Err(why);
         }
         journal.fault(context);
@@ -198,7 +198,7 @@ impl Journal {
         let path = context.state.join(name_of(id));
         let fail = |cause| JournalError::File { operation: "read", path: path.clone(), cause };
         let directory = context.directory()?.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
-        let mut file = directory.file(&name_of(id), WHAT, access)?;
+        let mut file = directory.file(&name_of(id), FILE_KIND, access)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(fail)?;
         let (records, whole) = parse(&bytes).map_err(|line| JournalError::Damaged { path: path.clone(), line })?;
@@ -249,9 +249,9 @@ impl Journal {
         if self.file.is_none() {
             let fail = |cause| JournalError::File { operation: "write", path: self.path.clone(), cause };
             let directory = context.directory()?.ok_or_else(|| fail(io::ErrorKind::NotFound.into()))?;
-            self.file = Some(directory.file(&name_of(self.id), WHAT, Access::Append)?);
+            self.file = Some(directory.file(&name_of(self.id), FILE_KIND, Access::Append)?);
         }
-        self.must_be_ours()?;
+        self.ensure_not_taken_over()?;
         let fail = |cause| JournalError::File { operation: "write", path: self.path.clone(), cause };
         let line = line(&record);
         let Some(file) = self.file.as_mut() else { return Err(fail(io::ErrorKind::NotFound.into())) };
@@ -280,7 +280,7 @@ impl Journal {
     /// Fails if another process has appended records since this one last read or wrote: it has taken the
     /// transaction over, and only one process may change the host. If the journal cannot be read, no takeover
     /// is assumed.
-    pub(crate) fn must_be_ours(&mut self) -> Result<(), JournalError> {
+    pub(crate) fn ensure_not_taken_over(&mut self) -> Result<(), JournalError> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let mut tail = Vec::new();
         let longer = file.metadata().is_ok_and(|facts| facts.len() > self.whole);
@@ -305,9 +305,9 @@ impl Journal {
 }
 
 /// Kind of file, for errors.
-const WHAT: &str = "journal";
+const FILE_KIND: &str = "journal";
 /// File name of a journal whose plan is not on disk yet.
-const UNNAMED: &str = "new";
+const TEMPORARY_NAME: &str = "new";
 
 fn name_of(id: u32) -> String {
     format!("{id:04}.journal")
@@ -342,18 +342,18 @@ pub(crate) fn sum(text: &[u8]) -> String {
     sum
 }
 
-const HEAD: &str = "{\"sum\":\"";
-const MIDDLE: &str = "\",\"record\":";
+const LINE_START: &str = "{\"sum\":\"";
+const LINE_MIDDLE: &str = "\",\"record\":";
 
 fn line(record: &Record) -> String {
     let json = serde_json::to_string(record).unwrap_or_else(|why| unreachable!("a record is plain data: {why}"));
-    format!("{HEAD}{}{MIDDLE}{json}}}\n", sum(json.as_bytes()))
+    format!("{LINE_START}{}{LINE_MIDDLE}{json}}}\n", sum(json.as_bytes()))
 }
 
 fn parse_line(line: &[u8]) -> Option<Record> {
-    let rest = line.strip_prefix(HEAD.as_bytes())?;
+    let rest = line.strip_prefix(LINE_START.as_bytes())?;
     let (written, rest) = rest.split_at_checked(SUM_CHARACTERS)?;
-    let json = rest.strip_prefix(MIDDLE.as_bytes())?.strip_suffix(b"}")?;
+    let json = rest.strip_prefix(LINE_MIDDLE.as_bytes())?.strip_suffix(b"}")?;
     (sum(json).as_bytes() == written).then(|| serde_json::from_slice(json).ok())?
 }
 
@@ -385,7 +385,7 @@ mod tests {
         Context { state: state.to_owned(), boot, namespace, policy: Policy::Refuse, registry, fault: None }
     }
 
-    fn three(state: &Path) -> Journal {
+    fn three_step_journal(state: &Path) -> Journal {
         let context = context(state);
         let armed = Entry::Armed { watchdog: 1, deadline_ns: None };
         let mut journal = Journal::create(&context, armed).expect("a directory to write to");
@@ -398,7 +398,7 @@ mod tests {
     #[test]
     fn truncated_line_loses_only_itself() {
         let directory = tempfile::tempdir().expect("a directory");
-        let journal = three(directory.path());
+        let journal = three_step_journal(directory.path());
         let bytes = std::fs::read(&journal.path).expect("its file");
         let starts: Vec<usize> =
             bytes.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1).collect();
@@ -419,7 +419,7 @@ mod tests {
     #[test]
     fn corrupt_line_in_the_middle_is_named() {
         let directory = tempfile::tempdir().expect("a directory");
-        let journal = three(directory.path());
+        let journal = three_step_journal(directory.path());
         let text = std::fs::read_to_string(&journal.path).expect("its file").replace("committed", "committeb");
         std::fs::write(&journal.path, text).expect("damaged");
         let error = Journal::load(&context(directory.path()), 1).expect_err("damaged").to_string();
@@ -430,11 +430,11 @@ mod tests {
     fn process_writes_nothing_after_a_takeover() {
         let directory = tempfile::tempdir().expect("a directory");
         let context = context(directory.path());
-        let mut applier = three(directory.path());
+        let mut applier = three_step_journal(directory.path());
         let mut watchdog = Journal::open(&context, 1).expect("it opens");
-        applier.must_be_ours().expect("no other process wrote");
+        applier.ensure_not_taken_over().expect("no other process wrote");
         watchdog.append(&context, Entry::TakenOver { from: (1, 1) }).expect("room");
-        assert!(matches!(applier.must_be_ours(), Err(JournalError::TakenOver { id: 1 })));
+        assert!(matches!(applier.ensure_not_taken_over(), Err(JournalError::TakenOver { id: 1 })));
         assert!(matches!(applier.append(&context, Entry::Committed), Err(JournalError::TakenOver { id: 1 })));
         let last = Journal::load(&context, 1).expect("whole").entries().last().cloned();
         assert_eq!(last, Some(Entry::TakenOver { from: (1, 1) }), "nothing was cut off");
@@ -448,7 +448,7 @@ mod tests {
     fn truncated_records_are_rewritten() {
         let directory = tempfile::tempdir().expect("a directory");
         let context = context(directory.path());
-        three(directory.path());
+        three_step_journal(directory.path());
         let mut open = Journal::open(&context, 1).expect("it opens");
         let text = std::fs::read_to_string(&open.path).expect("its file");
         let first = text.split_inclusive('\n').next().expect("a line");
@@ -463,9 +463,9 @@ mod tests {
     fn journal_is_named_only_after_its_plan_is_written() {
         let directory = tempfile::tempdir().expect("a directory");
         let context = context(directory.path());
-        std::fs::write(directory.path().join(UNNAMED), "half").expect("what a crash left");
-        assert_eq!(three(directory.path()).id, 1);
-        assert!(!directory.path().join(UNNAMED).exists());
+        std::fs::write(directory.path().join(TEMPORARY_NAME), "half").expect("what a crash left");
+        assert_eq!(three_step_journal(directory.path()).id, 1);
+        assert!(!directory.path().join(TEMPORARY_NAME).exists());
         assert_eq!(Journal::list(&context).expect("listed"), [1]);
     }
 

@@ -75,7 +75,7 @@ impl Device {
 
 /// Properties of a device that make a disruptive step affect more than its own traffic.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Ties {
+pub struct DeviceDependents {
     /// Whether it is a physical device: a reset takes the link down.
     pub hardware: bool,
     /// Dependents of the device, such as `bond0 on top of it`, `an XDP program attached`, `8 virtual functions
@@ -84,7 +84,7 @@ pub struct Ties {
 }
 
 /// Reads and writes settings of a host. [`LiveKnobs`](crate::LiveKnobs) is this machine,
-/// [`TwinKnobs`](crate::TwinKnobs) a simulated host in memory.
+/// [`SimulatedKnobs`](crate::SimulatedKnobs) a simulated host in memory.
 pub trait Knobs {
     /// Returns the current value.
     fn read(&self, target: &Target) -> Result<Value, KnobError>;
@@ -108,10 +108,10 @@ pub trait Knobs {
     fn forget(&self, _target: &Target, _device: &Device) {}
 
     /// Returns the dependents of a device.
-    fn ties(&self, interface: &str) -> Ties;
+    fn dependents(&self, interface: &str) -> DeviceDependents;
 
     /// Waits after a reset until a link that had a carrier has one again. Returns whether it has a carrier.
-    fn settle(&self, interface: &str, had_carrier: bool) -> bool;
+    fn wait_for_carrier(&self, interface: &str, had_carrier: bool) -> bool;
 
     /// Whether the interface has a carrier.
     fn carrier(&self, interface: &str) -> bool;

@@ -24,14 +24,15 @@ mod value;
 pub use bounded::BoundedKnobs;
 pub use history::{State, StepState};
 pub use journal::{Baseline, Context, Entry, Fault, Journal, JournalError, JournalStep, Record};
-pub use knobs::{Device, KnobError, Knobs, Ties};
+pub use knobs::{Device, DeviceDependents, KnobError, Knobs};
 pub use live::LiveKnobs;
 pub use persist::{ByHand, FileChange, PersistPlan};
 pub use plan::{Allow, Plan, Step, plan};
 pub use request::{changes_from_audit, parse_setting, setting};
 pub use rules::objection;
 pub use transaction::{
-    Applied, Arm, CONFIRM_RANGE_S, Engine, Lock, Recovered, RestoreOutcome, StepCheck, TuneError, Watchdog, Written,
+    Applied, CONFIRM_RANGE_S, Engine, Lock, Recovered, RestoreOutcome, StartWatchdog, StepCheck, TuneError, Watchdog,
+    Written,
 };
-pub use twin::TwinKnobs;
+pub use twin::SimulatedKnobs;
 pub use value::{QdiscNode, QdiscTree, Value};

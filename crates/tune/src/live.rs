@@ -13,7 +13,7 @@ use landspeed_netlink::ethtool::{CoalescingParameter, Ethtool, EthtoolError};
 use landspeed_netlink::{Link, LinkId, Netlink, NetlinkError};
 use landspeed_sys::clock;
 
-use crate::knobs::Ties;
+use crate::knobs::DeviceDependents;
 use crate::{Device, KnobError, Knobs, Value};
 
 mod egress;
@@ -271,11 +271,11 @@ impl Knobs for LiveKnobs {
         }
     }
 
-    fn ties(&self, interface: &str) -> Ties {
-        network::ties(interface)
+    fn dependents(&self, interface: &str) -> DeviceDependents {
+        network::dependents(interface)
     }
 
-    fn settle(&self, interface: &str, had_carrier: bool) -> bool {
+    fn wait_for_carrier(&self, interface: &str, had_carrier: bool) -> bool {
         let deadline = clock::monotonic_ns() + CARRIER_WAIT_NS;
         while had_carrier && !self.carrier(interface) && clock::monotonic_ns() < deadline {
             clock::sleep_until(clock::monotonic_ns() + CARRIER_POLL_NS);

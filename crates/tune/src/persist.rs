@@ -78,7 +78,7 @@ impl PersistPlan {
 }
 
 /// A setting to persist, with its current value.
-pub(crate) struct Kept<'a> {
+pub(crate) struct PersistedSetting<'a> {
     target: &'a Target,
     device: Option<&'a Device>,
     value: &'a Value,
@@ -118,7 +118,7 @@ impl Engine<'_> {
         }
         let mut plan = PersistPlan::default();
         let states: Vec<StepState> = (0..journal.steps().len()).map(|number| journal.step_state(number)).collect();
-        let kept: Vec<Kept<'_>> = journal
+        let kept: Vec<PersistedSetting<'_>> = journal
             .steps()
             .iter()
             .zip(&states)
@@ -126,10 +126,10 @@ impl Engine<'_> {
                 let StepState::Applied { observed, .. } = state else { return None };
                 // A sysctl is persisted by sysctl.d, even one of an interface.
                 let device = step.device.as_ref().filter(|_| !matches!(step.target, Target::Sysctl { .. }));
-                Some(Kept { target: &step.target, device, value: observed, requested: &step.desired })
+                Some(PersistedSetting { target: &step.target, device, value: observed, requested: &step.desired })
             })
             .collect();
-        owners(&kept, root, &mut plan)?;
+        assign_owners(&kept, root, &mut plan)?;
         Ok((id, plan))
     }
 
@@ -162,9 +162,9 @@ impl Engine<'_> {
         }
         journal.append(self.context(), Entry::Persisting { files: plan.files.clone() })?;
         for file in &plan.files {
-            if let Err(why) = write_whole(file) {
+            if let Err(why) = write_atomically(file) {
                 let path = file.path.display();
-                let put_back = self.put_files_back(&mut journal, &plan.files);
+                let put_back = self.restore_files(&mut journal, &plan.files);
                 let state = if put_back.is_ok() { "nothing was left behind" } else { "run `landspeed tune status`" };
                 return Err(not_possible(format!("cannot write {path}: {why}; {state}")));
             }
@@ -190,25 +190,25 @@ impl Engine<'_> {
         };
         let files = journal.persisted().map(|(files, _)| files.to_vec()).unwrap_or_default();
         journal.append(self.context(), Entry::Unpersisting)?;
-        let left = self.put_files_back(&mut journal, &files)?;
+        let left = self.restore_files(&mut journal, &files)?;
         Ok((journal.id, left))
     }
 
     /// Restores files that have not been modified since; returns the modified ones.
-    pub(crate) fn put_files_back(
+    pub(crate) fn restore_files(
         &self,
         journal: &mut Journal,
         files: &[FileChange],
     ) -> Result<Vec<PathBuf>, TuneError> {
         let mut left = Vec::new();
         for file in files.iter().rev() {
-            let _ = std::fs::remove_file(beside(&file.path));
+            let _ = std::fs::remove_file(temporary_path(&file.path));
             let now = read(&file.path)?;
             if now == file.before {
                 // Nothing was written, or it was restored before.
             } else if now.as_deref() == Some(file.after.as_str()) {
                 let back = match &file.before {
-                    Some(before) => write_whole(&FileChange { after: before.clone(), ..file.clone() }),
+                    Some(before) => write_atomically(&FileChange { after: before.clone(), ..file.clone() }),
                     None => std::fs::remove_file(&file.path),
                 };
                 back.map_err(|why| not_possible(format!("cannot put {} back: {why}", file.path.display())))?;
@@ -227,8 +227,8 @@ impl Engine<'_> {
 }
 
 /// Assigns each setting to the program that sets it at boot.
-fn owners(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
-    let mut tuned = tuned::Tuned::look(root)?;
+fn assign_owners(kept: &[PersistedSetting<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
+    let mut tuned = tuned::Tuned::detect(root)?;
     sysctl::plan(kept, root, tuned.as_mut(), plan)?;
     link::plan(kept, root, plan)?;
     rules::plan(kept, root, tuned.is_some(), plan)?;
@@ -272,12 +272,12 @@ fn sections(text: &str) -> Vec<Assignment> {
 }
 
 /// Writes a file atomically: a temporary file next to it, fsync, rename.
-fn write_whole(file: &FileChange) -> io::Result<()> {
+fn write_atomically(file: &FileChange) -> io::Result<()> {
     let directory = file.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     std::fs::create_dir_all(directory)?;
-    let beside = beside(&file.path);
+    let temporary_path = temporary_path(&file.path);
     let result = (|| {
-        let mut new = File::create(&beside)?;
+        let mut new = File::create(&temporary_path)?;
         // Keep mode and owner of an existing file; otherwise make it readable for services, whatever the umask.
         let mode = match std::fs::metadata(&file.path) {
             Ok(old) => {
@@ -289,11 +289,11 @@ fn write_whole(file: &FileChange) -> io::Result<()> {
         new.set_permissions(mode)?;
         new.write_all(file.after.as_bytes())?;
         new.sync_all()?;
-        std::fs::rename(&beside, &file.path)?;
+        std::fs::rename(&temporary_path, &file.path)?;
         sync_directory(directory)
     })();
     if result.is_err() {
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&temporary_path);
         for made in &file.made {
             let _ = std::fs::remove_dir(made);
         }
@@ -302,7 +302,7 @@ fn write_whole(file: &FileChange) -> io::Result<()> {
 }
 
 /// Path of the temporary file: hidden and with an unknown extension, so that no boot program reads it.
-fn beside(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!(".{name}.landspeed-new"))
 }

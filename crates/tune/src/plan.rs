@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use landspeed_model::{Change, Target};
 use serde::Serialize;
 
-use crate::discipline::Wanted;
+use crate::discipline::QdiscRequest;
 use crate::{Device, Knobs, Value, rules};
 
 /// Disruptions that the user allows.
@@ -115,10 +115,10 @@ pub fn plan(changes: &[Change], knobs: &dyn Knobs, allow: Allow) -> Plan {
             );
         }
         if step.is_live() && step.desired != "0" && matches!(change.target, Target::EgressRate { .. }) {
-            keeper(&mut step, &steps, knobs);
+            check_egress_qdisc(&mut step, &steps, knobs);
         }
         if step.is_live() && matches!(change.target, Target::Channels { .. }) {
-            watch_over(&change.target, knobs, &mut steps, &mut step);
+            record_qdiscs(&change.target, knobs, &mut steps, &mut step);
         }
         steps.push(step);
     }
@@ -126,14 +126,14 @@ pub fn plan(changes: &[Change], knobs: &dyn Knobs, allow: Allow) -> Plan {
 }
 
 /// Checks that a qdisc enforces a cgroup's rate: the current one, or the one that an earlier step sets.
-fn keeper(step: &mut Step, earlier: &[Step], knobs: &dyn Knobs) {
+fn check_egress_qdisc(step: &mut Step, earlier: &[Step], knobs: &dyn Knobs) {
     let Some(interface) = step.target.interface() else { return };
     let qdisc = Target::Qdisc { interface: interface.to_owned() };
     let planned = earlier.iter().find(|earlier| earlier.target == qdisc && earlier.is_live() && !earlier.keep);
     let kinds: Vec<String> = match planned {
         Some(planned) => planned.desired.split(' ').next().map(ToOwned::to_owned).into_iter().collect(),
         None => match knobs.read(&qdisc) {
-            Ok(Value::Qdiscs(tree)) => tree.senders().iter().map(|node| node.kind.clone()).collect(),
+            Ok(Value::Qdiscs(tree)) => tree.transmit_qdiscs().iter().map(|node| node.kind.clone()).collect(),
             _ => Vec::new(),
         },
     };
@@ -154,11 +154,11 @@ fn keeper(step: &mut Step, earlier: &[Step], knobs: &dyn Knobs) {
 
 /// Adds a step that records the qdiscs of a device whose channels change: the kernel may remove some with
 /// their queues.
-fn watch_over(target: &Target, knobs: &dyn Knobs, steps: &mut Vec<Step>, cause: &mut Step) {
+fn record_qdiscs(target: &Target, knobs: &dyn Knobs, steps: &mut Vec<Step>, cause: &mut Step) {
     let Some(interface) = target.interface() else { return };
     let qdisc = Target::Qdisc { interface: interface.to_owned() };
     match knobs.read(&qdisc) {
-        Ok(Value::Qdiscs(tree)) => match tree.obstacle() {
+        Ok(Value::Qdiscs(tree)) => match tree.unsupported_reason() {
             Some(why) => cause.refused = Some(format!("fewer or more queues change the queueing disciplines: {why}")),
             None => steps.push(Step {
                 name: qdisc.to_string(),
@@ -250,13 +250,13 @@ fn look(change: &Change, knobs: &dyn Knobs, allow: Allow) -> Step {
         return step;
     }
     if let Some(Value::Qdiscs(tree)) = &step.observed
-        && let Some(why) = tree.obstacle()
+        && let Some(why) = tree.unsupported_reason()
     {
         step.refused = Some(why);
         return step;
     }
     if let Some(interface) = change.target.interface() {
-        hazards(&mut step, interface, knobs, allow);
+        add_hazards(&mut step, interface, knobs, allow);
     }
     step
 }
@@ -266,25 +266,26 @@ fn look(change: &Change, knobs: &dyn Knobs, allow: Allow) -> Step {
 fn is_as_desired(now: &Value, desired: &str) -> bool {
     match now {
         Value::Text(_) => now.same(&Value::text(desired)),
-        Value::Qdiscs(tree) => match Wanted::parse(desired) {
-            Ok(Wanted::Default) => tree.is_default(),
+        Value::Qdiscs(tree) => match QdiscRequest::parse(desired) {
+            Ok(QdiscRequest::Default) => tree.is_default(),
             Ok(wanted) => {
-                let senders = tree.senders();
+                let transmit_qdiscs = tree.transmit_qdiscs();
                 let bare = desired.split_whitespace().count() == 1;
-                bare && !senders.is_empty() && senders.iter().all(|node| Some(node.kind.as_str()) == wanted.kind())
+                bare && !transmit_qdiscs.is_empty()
+                    && transmit_qdiscs.iter().all(|node| Some(node.kind.as_str()) == wanted.kind())
             }
             Err(_) => false,
         },
     }
 }
 
-fn hazards(step: &mut Step, interface: &str, knobs: &dyn Knobs, allow: Allow) {
+fn add_hazards(step: &mut Step, interface: &str, knobs: &dyn Knobs, allow: Allow) {
     let resets = matches!(
         step.target,
         Target::Ring { .. } | Target::Channels { .. } | Target::Mtu { .. } | Target::Pause { .. }
     );
-    let ties = knobs.ties(interface);
-    step.disruptive = resets && ties.hardware;
+    let dependents = knobs.dependents(interface);
+    step.disruptive = resets && dependents.hardware;
     if matches!(step.target, Target::Mtu { .. }) {
         let own = Target::Sysctl { name: format!("net/ipv6/conf/{interface}/mtu") };
         if let (Ok(own), Some(now)) = (knobs.read(&own), &step.observed)
@@ -295,10 +296,10 @@ fn hazards(step: &mut Step, interface: &str, knobs: &dyn Knobs, allow: Allow) {
             return;
         }
     }
-    if resets && !ties.tied.is_empty() && !allow.tied {
+    if resets && !dependents.tied.is_empty() && !allow.tied {
         step.refused = Some(format!(
             "{interface} has {}: changing it disturbs them too. Say --allow-tied if that is meant",
-            ties.tied.join(", ")
+            dependents.tied.join(", ")
         ));
     } else if step.disruptive && !allow.disruptive {
         step.refused = Some("the link goes down for a moment: say --disruptive if that is meant".into());

@@ -4,7 +4,7 @@
 
 use landspeed_model::{Change, Target};
 
-use crate::discipline::Wanted;
+use crate::discipline::QdiscRequest;
 
 /// Sysctls outside `net.` that affect a transfer.
 const OTHER_SYSCTLS: &[&str] = &[
@@ -23,7 +23,7 @@ const OTHER_SYSCTLS: &[&str] = &[
 const DELETES_ADDRESSES: &[&str] = &["disable_ipv6", "addr_gen_mode", "stable_secret"];
 
 /// Sysctls that show another one in coarser units: writing back the value read does not restore the other.
-const COARSE: &[&str] = &["base_reachable_time", "gc_min_interval", "retrans_time", "unres_qlen"];
+const COARSER_ALIASES: &[&str] = &["base_reachable_time", "gc_min_interval", "retrans_time", "unres_qlen"];
 
 const SEGMENT_LIMITS: &[&str] = &["gso_max_size", "gro_max_size", "gso_ipv4_max_size", "gro_ipv4_max_size"];
 const QUEUE_FILES: &[&str] = &["rps_cpus", "rps_flow_cnt", "xps_cpus", "xps_rxqs"];
@@ -33,14 +33,14 @@ const COALESCING_SWITCHES: &[&str] = &["adaptive-rx", "adaptive-tx"];
 
 /// Range of rate limits for a cgroup, bits/s. At the minimum a frame takes an eighth of a second; above the
 /// maximum a frame's time in whole nanoseconds is too imprecise.
-const LEAST_EGRESS_BPS: u64 = 64_000;
-const MOST_EGRESS_BPS: u64 = 1_000_000_000_000;
+const MIN_EGRESS_BPS: u64 = 64_000;
+const MAX_EGRESS_BPS: u64 = 1_000_000_000_000;
 
 /// Maximum length of a value, bytes.
 const VALUE_BYTES: usize = 256;
 /// Minimum MTU: below it the kernel deletes an interface's IPv6 state, which comes back with defaults (RFC
 /// 8200, section 5).
-const IPV6_LEAST_MTU: u64 = 1280;
+const IPV6_MIN_MTU: u64 = 1280;
 
 /// Returns why a change is refused on any host; `None` if it is allowed.
 pub fn objection(change: &Change) -> Option<String> {
@@ -65,13 +65,13 @@ fn judge(change: &Change) -> Result<(), String> {
     }
     match &change.target {
         Target::Sysctl { name } => sysctl(name, desired),
-        Target::Qdisc { .. } => Wanted::parse(desired).map(drop),
+        Target::Qdisc { .. } => QdiscRequest::parse(desired).map(drop),
         Target::Mtu { .. } => match number(desired)? {
-            0..IPV6_LEAST_MTU => Err(format!(
-                "an MTU below {IPV6_LEAST_MTU} makes the kernel delete the interface's IPv6 state, which comes back with \
+            0..IPV6_MIN_MTU => Err(format!(
+                "an MTU below {IPV6_MIN_MTU} makes the kernel delete the interface's IPv6 state, which comes back with \
                  defaults"
             )),
-            IPV6_LEAST_MTU..=65_536 => Ok(()),
+            IPV6_MIN_MTU..=65_536 => Ok(()),
             _ => Err("no link has an MTU above 65536".into()),
         },
         Target::TxQueueLen { .. } | Target::Ring { .. } | Target::Channels { .. } => match number(desired)? {
@@ -132,11 +132,11 @@ fn judge(change: &Change) -> Result<(), String> {
             }
             match number(desired)? {
                 0 => Ok(()),
-                1..LEAST_EGRESS_BPS => Err("less than 64 kbit/s would make connections time out".into()),
+                1..MIN_EGRESS_BPS => Err("less than 64 kbit/s would make connections time out".into()),
                 n if n % 8 != 0 => {
                     Err(format!("{n} bit/s is not a whole number of bytes/s, which the kernel stores"))
                 }
-                n if n > MOST_EGRESS_BPS => Err("no link is as fast as that".into()),
+                n if n > MAX_EGRESS_BPS => Err("no link is as fast as that".into()),
                 _ => Ok(()),
             }
         }
@@ -166,7 +166,7 @@ fn sysctl(asked: &str, desired: &str) -> Result<(), String> {
             "the kernel deletes or makes addresses and routes when it is written, which could not be put back".into(),
         );
     }
-    if COARSE.contains(&last) {
+    if COARSER_ALIASES.contains(&last) {
         return Err("it is another setting in coarser units, which could not be put back exactly: set the one in bytes or _ms".into());
     }
     if last == "nf_hooks_lwtunnel" {

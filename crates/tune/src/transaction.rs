@@ -202,7 +202,7 @@ pub struct Engine<'a> {
 }
 
 /// Starts the watchdog of a transaction and returns when it is running.
-pub type Arm<'a> = &'a mut dyn FnMut(u32) -> Result<Watchdog, String>;
+pub type StartWatchdog<'a> = &'a mut dyn FnMut(u32) -> Result<Watchdog, String>;
 
 impl<'a> Engine<'a> {
     /// Creates an engine for a host.
@@ -220,26 +220,26 @@ impl<'a> Engine<'a> {
         self.knobs
     }
 
-    /// Executes a plan. `arm` is called before the first write. On any failure everything is rolled back.
+    /// Executes a plan. `start_watchdog` is called before the first write. On any failure everything is rolled back.
     pub fn apply(
         &self,
         plan: &Plan,
         confirm_s: u64,
         session: Option<&str>,
-        arm: Arm<'_>,
+        start_watchdog: StartWatchdog<'_>,
     ) -> Result<Applied, TuneError> {
         let _lock = self.lock()?;
-        self.carry_out(plan, confirm_s, session, false, arm)
+        self.execute(plan, confirm_s, session, false, start_watchdog)
     }
 
     /// Implementation of [`Engine::apply`] and [`Engine::hold`]; the caller holds the lock.
-    fn carry_out(
+    fn execute(
         &self,
         plan: &Plan,
         confirm_s: u64,
         session: Option<&str>,
         held: bool,
-        arm: Arm<'_>,
+        start_watchdog: StartWatchdog<'_>,
     ) -> Result<Applied, TuneError> {
         self.recover(&[])?;
         if let Some(id) = self.open_transaction()? {
@@ -259,7 +259,7 @@ impl<'a> Engine<'a> {
             held,
         };
         let mut journal = Journal::create(&self.context, planned)?;
-        let (watchdog, deadline_ns) = match self.arm(&mut journal, confirm_s, arm) {
+        let (watchdog, deadline_ns) = match self.start_watchdog(&mut journal, confirm_s, start_watchdog) {
             Ok(armed) => armed,
             Err(why) => {
                 self.note(&mut journal, Entry::Reverted { why: why.to_string() });
@@ -270,23 +270,28 @@ impl<'a> Engine<'a> {
         match self.write_all(&mut journal, deadline_ns) {
             Ok(written) => match journal.append(&self.context, Entry::AwaitingConfirm { deadline_ns }) {
                 Ok(()) => Ok(Applied { id: journal.id, written, confirm_s, deadline_ns, watchdog }),
-                Err(why) => Err(self.give_up(&mut journal, why.to_string())),
+                Err(why) => Err(self.fail_and_roll_back(&mut journal, why.to_string())),
             },
-            Err(why) => Err(self.give_up(&mut journal, why)),
+            Err(why) => Err(self.fail_and_roll_back(&mut journal, why)),
         }
     }
 
     /// Registers a transaction, starts its watchdog and the time to confirm.
-    fn arm(&self, journal: &mut Journal, confirm_s: u64, arm: Arm<'_>) -> Result<(Watchdog, u64), TuneError> {
+    fn start_watchdog(
+        &self,
+        journal: &mut Journal,
+        confirm_s: u64,
+        start_watchdog: StartWatchdog<'_>,
+    ) -> Result<(Watchdog, u64), TuneError> {
         self.register(journal)?;
-        let watchdog = arm(journal.id).map_err(|why| TuneError::Watchdog { why })?;
+        let watchdog = start_watchdog(journal.id).map_err(|why| TuneError::Watchdog { why })?;
         self.register_watchdog(journal, watchdog.process)?;
         let deadline_ns = clock::monotonic_ns().saturating_add(confirm_s.saturating_mul(1_000_000_000));
         journal.append(&self.context, Entry::Armed { watchdog: watchdog.process, deadline_ns: Some(deadline_ns) })?;
         Ok((watchdog, deadline_ns))
     }
 
-    fn give_up(&self, journal: &mut Journal, why: String) -> TuneError {
+    fn fail_and_roll_back(&self, journal: &mut Journal, why: String) -> TuneError {
         // This process knows all its writes, so other steps need no check.
         let clean = self
             .roll_back(journal, &why, &RollBack { own: true, ..RollBack::default() })
@@ -325,7 +330,7 @@ impl<'a> Engine<'a> {
                 && let (Some(device), Some(carrier)) = (&step.device, carrier)
             {
                 reset.push(device.ifindex);
-                if !self.knobs.settle(&device.name, carrier) && carrier {
+                if !self.knobs.wait_for_carrier(&device.name, carrier) && carrier {
                     return Err(format!("{} has no carrier after {} was set", device.name, step.target));
                 }
             }
@@ -344,7 +349,7 @@ impl<'a> Engine<'a> {
 
     /// The only function that writes to the host. Refuses if another process has taken the transaction over.
     fn put(&self, journal: &mut Journal, target: &Target, value: &Value) -> Result<(), PutError> {
-        journal.must_be_ours()?;
+        journal.ensure_not_taken_over()?;
         let outcome = self.knobs.write(target, value);
         self.wrote();
         Ok(outcome?)
@@ -402,7 +407,7 @@ impl<'a> Engine<'a> {
     /// Confirms a transaction; the caller holds the lock.
     fn commit(&self, mut journal: Journal, session: Option<&str>) -> Result<u32, TuneError> {
         let id = journal.id;
-        self.same_place(&journal)?;
+        self.check_namespace(&journal)?;
         let State::AwaitingConfirm { deadline_ns } = journal.state() else {
             self.recover(&[])?;
             return Err(TuneError::NotPossible(format!(
@@ -413,46 +418,48 @@ impl<'a> Engine<'a> {
             self.roll_back(&mut journal, "it was not confirmed in time", &RollBack::default())?;
             return Err(TuneError::NotPossible(format!("too late: transaction {id} was not confirmed in time")));
         }
-        let ills = self.ills(&journal, session);
-        if !ills.is_empty() {
-            return Err(TuneError::Unhealthy(ills));
+        let problems = self.problems(&journal, session);
+        if !problems.is_empty() {
+            return Err(TuneError::Unhealthy(problems));
         }
         journal.append(&self.context, Entry::Committed)?;
         Ok(id)
     }
 
     /// Health check: lists what is worse than before, or not as it was written.
-    fn ills(&self, journal: &Journal, session: Option<&str>) -> Vec<String> {
-        let mut ills = Vec::new();
-        let Some(baseline) = journal.baseline() else { return ills };
+    fn problems(&self, journal: &Journal, session: Option<&str>) -> Vec<String> {
+        let mut problems = Vec::new();
+        let Some(baseline) = journal.baseline() else { return problems };
         for (device, carrier) in &baseline.carriers {
             match self.knobs.find(device) {
-                None => ills.push(format!("{} is gone", device.name)),
-                Some(name) if *carrier && !self.knobs.carrier(&name) => ills.push(format!("{name} lost its carrier")),
+                None => problems.push(format!("{} is gone", device.name)),
+                Some(name) if *carrier && !self.knobs.carrier(&name) => {
+                    problems.push(format!("{name} lost its carrier"))
+                }
                 Some(_) => {}
             }
         }
         let routes = self.knobs.default_routes();
-        ills.extend(
+        problems.extend(
             baseline.routes.iter().filter(|r| !routes.contains(r)).map(|r| format!("the route `{r}` is gone")),
         );
         let now = session.and_then(|text| text.split_whitespace().next());
         let mut peers: Vec<&str> = baseline.peer.as_deref().into_iter().chain(now).collect();
         peers.dedup();
-        ills.extend(peers.into_iter().filter_map(|peer| {
+        problems.extend(peers.into_iter().filter_map(|peer| {
             self.knobs.unreachable(peer).map(|why| format!("the management peer {peer} is out of reach: {why}"))
         }));
         for (number, step) in journal.steps().iter().enumerate() {
             let StepState::Applied { observed, .. } = journal.step_state(number) else { continue };
             match self.present(step).map(|target| self.knobs.read(&target)) {
                 Some(Ok(now)) if now.same(&observed) => {}
-                Some(Ok(now)) => ills.push(format!("{} was set to {observed} and is {now} now", step.target)),
-                Some(Err(why)) => ills.push(format!("{} cannot be checked: {why}", step.target)),
+                Some(Ok(now)) => problems.push(format!("{} was set to {observed} and is {now} now", step.target)),
+                Some(Err(why)) => problems.push(format!("{} cannot be checked: {why}", step.target)),
                 // A missing device is already in the list.
                 None => {}
             }
         }
-        ills
+        problems
     }
 
     /// Number of the open transaction.
@@ -467,7 +474,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Fails for a transaction of another network namespace in the same boot.
-    fn same_place(&self, journal: &Journal) -> Result<(), TuneError> {
+    fn check_namespace(&self, journal: &Journal) -> Result<(), TuneError> {
         let Some(first) = journal.records().first() else { return Ok(()) };
         if first.boot == self.context.boot && first.namespace != self.context.namespace {
             return Err(TuneError::NotPossible(format!(

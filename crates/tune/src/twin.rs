@@ -6,31 +6,31 @@ use std::collections::BTreeMap;
 
 use landspeed_model::Target;
 
-use crate::knobs::Ties;
+use crate::knobs::DeviceDependents;
 use crate::{Device, KnobError, Knobs, Value};
 
 /// Reaction of the host to a write: the value it stores, or an error.
-type OnWrite = Box<dyn FnMut(&Target, &Value) -> Result<Value, String>>;
+type WriteHook = Box<dyn FnMut(&Target, &Value) -> Result<Value, String>>;
 
-/// A simulated host in memory. [`TwinKnobs::log`] returns all writes.
+/// A simulated host in memory. [`SimulatedKnobs::log`] returns all writes.
 #[derive(Default)]
-pub struct TwinKnobs {
+pub struct SimulatedKnobs {
     values: RefCell<BTreeMap<Target, Value>>,
     devices: RefCell<Vec<Device>>,
-    ties: RefCell<BTreeMap<String, Ties>>,
+    dependents: RefCell<BTreeMap<String, DeviceDependents>>,
     log: RefCell<Vec<(Target, Value)>>,
-    on_write: RefCell<Option<OnWrite>>,
-    ills: RefCell<Vec<String>>,
+    on_write: RefCell<Option<WriteHook>>,
+    problems: RefCell<Vec<String>>,
     hidden: RefCell<Vec<Target>>,
 }
 
-impl std::fmt::Debug for TwinKnobs {
+impl std::fmt::Debug for SimulatedKnobs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TwinKnobs").field("values", &self.values).field("log", &self.log).finish_non_exhaustive()
+        f.debug_struct("SimulatedKnobs").field("values", &self.values).field("log", &self.log).finish_non_exhaustive()
     }
 }
 
-impl TwinKnobs {
+impl SimulatedKnobs {
     /// Creates a host with these settings; every interface they name exists.
     pub fn new(settings: impl IntoIterator<Item = (Target, Value)>) -> Self {
         let twin = Self::default();
@@ -73,8 +73,8 @@ impl TwinKnobs {
     }
 
     /// Sets the dependents of an interface.
-    pub fn tie(&self, interface: &str, ties: Ties) {
-        self.ties.borrow_mut().insert(interface.to_owned(), ties);
+    pub fn set_dependents(&self, interface: &str, dependents: DeviceDependents) {
+        self.dependents.borrow_mut().insert(interface.to_owned(), dependents);
     }
 
     /// Renames an interface, as udev might.
@@ -109,11 +109,11 @@ impl TwinKnobs {
 
     /// Makes the management peer unreachable, with this reason.
     pub fn cut(&self, why: &str) {
-        self.ills.borrow_mut().push(why.to_owned());
+        self.problems.borrow_mut().push(why.to_owned());
     }
 }
 
-impl Knobs for TwinKnobs {
+impl Knobs for SimulatedKnobs {
     fn read(&self, target: &Target) -> Result<Value, KnobError> {
         if self.hidden.borrow().contains(target) {
             return Err(KnobError::unreadable(target, "Permission denied"));
@@ -149,11 +149,11 @@ impl Knobs for TwinKnobs {
         self.devices.borrow().iter().find(|device| device.is(seen)).map(|device| device.name.clone())
     }
 
-    fn ties(&self, interface: &str) -> Ties {
-        self.ties.borrow().get(interface).cloned().unwrap_or_default()
+    fn dependents(&self, interface: &str) -> DeviceDependents {
+        self.dependents.borrow().get(interface).cloned().unwrap_or_default()
     }
 
-    fn settle(&self, interface: &str, _: bool) -> bool {
+    fn wait_for_carrier(&self, interface: &str, _: bool) -> bool {
         self.carrier(interface)
     }
 
@@ -166,6 +166,6 @@ impl Knobs for TwinKnobs {
     }
 
     fn unreachable(&self, _: &str) -> Option<String> {
-        self.ills.borrow().first().cloned()
+        self.problems.borrow().first().cloned()
     }
 }

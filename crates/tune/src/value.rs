@@ -99,7 +99,7 @@ impl QdiscNode {
 }
 
 /// Kinds whose dump contains everything needed to create them again.
-const FAITHFUL: &[&str] = &[
+const RESTORABLE_KINDS: &[&str] = &[
     "noqueue",
     "mq",
     "pfifo",
@@ -132,7 +132,7 @@ impl QdiscTree {
     }
 
     /// The qdiscs that schedule transmission: the leaves of `mq`, or else the root.
-    pub fn senders(&self) -> Vec<&QdiscNode> {
+    pub fn transmit_qdiscs(&self) -> Vec<&QdiscNode> {
         match self.root() {
             Some(root) if root.kind == "mq" => self.leaves().collect(),
             root => root.into_iter().collect(),
@@ -141,9 +141,9 @@ impl QdiscTree {
 
     /// Returns why this tree could not be restored exactly; `None` if it could. An ingress qdisc is not
     /// touched.
-    pub fn obstacle(&self) -> Option<String> {
+    pub fn unsupported_reason(&self) -> Option<String> {
         for node in self.qdiscs.iter().filter(|node| !node.is_ingress()) {
-            if !FAITHFUL.contains(&node.kind.as_str()) {
+            if !RESTORABLE_KINDS.contains(&node.kind.as_str()) {
                 return Some(format!(
                     "there is {} {}, whose classes or options the kernel does not report in full; \
                      change it by hand with tc",
@@ -215,15 +215,15 @@ mod tests {
     #[test]
     fn unrestorable_qdisc_tree_has_a_reason() {
         let fine = tree("fq_codel", vec![node("mq", 0, Qdisc::ROOT), node("fq_codel", 0, 1)]);
-        assert_eq!(fine.obstacle(), None);
+        assert_eq!(fine.unsupported_reason(), None);
         assert!(fine.is_default());
         let htb = tree("fq", vec![node("htb", 1 << 16, Qdisc::ROOT)]);
-        assert!(htb.obstacle().is_some_and(|why| why.contains("an htb")));
+        assert!(htb.unsupported_reason().is_some_and(|why| why.contains("an htb")));
         let stale = tree("fq", vec![node("mq", 0, Qdisc::ROOT), node("fq_codel", 0, 1)]);
-        assert!(stale.obstacle().is_some_and(|why| why.contains("now it is fq")));
+        assert!(stale.unsupported_reason().is_some_and(|why| why.contains("now it is fq")));
         let mut sized = node("fq", 1 << 16, Qdisc::ROOT);
         sized.extras.push("a size table".into());
-        assert!(tree("fq", vec![sized]).obstacle().is_some());
+        assert!(tree("fq", vec![sized]).unsupported_reason().is_some());
     }
 
     #[test]

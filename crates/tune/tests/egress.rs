@@ -69,7 +69,7 @@ fn context(state: PathBuf) -> Context {
     Context { state, boot, namespace, policy: Policy::Refuse, registry, fault: None }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "what `Arm` takes")]
+#[expect(clippy::unnecessary_wraps, reason = "what `StartWatchdog` takes")]
 fn watchdog(_: u32) -> Result<Watchdog, String> {
     Ok(Watchdog { process: 1, unit: None, warning: None })
 }

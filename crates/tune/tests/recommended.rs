@@ -2,7 +2,7 @@
 //! host, for slow and fast goals and all roles.
 #![forbid(unsafe_code)]
 
-use landspeed_checks::{all, audit, out_of_order};
+use landspeed_checks::{all, audit, failing_example};
 use landspeed_model::{Applicability, Facts, Finding, Goal, Role};
 use landspeed_tune::{objection, parse_setting, setting};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn refused(finding: &Finding) -> Vec<String> {
 fn every_recommended_change_is_accepted() {
     let (mut changes, mut wrong) = (0, Vec::new());
     for check in all() {
-        let (facts, goal) = out_of_order(check);
+        let (facts, goal) = failing_example(check);
         for gigabits in [1, 10, 25, 40, 100, 200, 400, 800] {
             for rtt_ns in [None, Some(54_000), Some(92_000_000)] {
                 for role in ROLES {
@@ -80,7 +80,7 @@ proptest! {
         rtt in prop::option::of(any::<u64>()),
         role in prop::sample::select(ROLES.to_vec()),
     ) {
-        let (facts, goal) = out_of_order(all().nth(number).expect("a check"));
+        let (facts, goal) = failing_example(all().nth(number).expect("a check"));
         let mut json = serde_json::to_value(&facts).expect("it serialises");
         let mut places = Vec::new();
         numbers(&json, "", &mut places);

@@ -4,7 +4,7 @@ use landspeed_model::{Parameters, TuneupBaseline, Verdict};
 use landspeed_stats::{Interval, ratio};
 
 use crate::Measurement;
-use crate::ladder::middle_bps;
+use crate::ladder::median_bps;
 
 /// Summarises the baseline; `None` with fewer than two tests.
 pub(crate) fn baseline(tests: &[Measurement], verdict: &Verdict, settings: &Parameters) -> Option<TuneupBaseline> {
@@ -17,7 +17,7 @@ pub(crate) fn baseline(tests: &[Measurement], verdict: &Verdict, settings: &Para
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
     let variance = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / (rates.len() - 1).max(1) as f64;
     Some(TuneupBaseline {
-        goodput_bps: middle_bps(tests),
+        goodput_bps: median_bps(tests),
         cv: variance.sqrt() / mean,
         ratio: estimate,
         low,

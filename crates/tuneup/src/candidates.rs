@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use landspeed_model::{Cause, Change, PaceScope, Parameters, SendMode, Target, Verdict};
 use landspeed_units::{BitRate, Bytes};
 
-use crate::command::send_word;
+use crate::command::send_mode_name;
 use crate::facts::{EndFacts, Facts};
 use crate::placement::placements;
 use crate::{Settings, placement};
@@ -237,8 +237,8 @@ impl Source<'_> {
         let raise = |(_, client, name, now): (&EndFacts, bool, &str, Option<[u64; 3]>)| {
             let [least, default, most] = now.filter(|now| now[2] < wanted)?;
             let change = Change::sysctl(name, format!("{least} {default} {wanted}"));
-            let words = format!("{name} limit {} → {}", bytes(most), bytes(wanted));
-            Some(self.host(client, change, &words, "autotuning stops at this limit, below what the path holds"))
+            let description = format!("{name} limit {} → {}", bytes(most), bytes(wanted));
+            Some(self.host(client, change, &description, "autotuning stops at this limit, below what the path holds"))
         };
         ends.into_iter().filter_map(raise).collect()
     }
@@ -261,7 +261,7 @@ impl Source<'_> {
             reason: String::new(),
         };
         let to = |to: placement::Placement| {
-            let change = format!("CPUs: {} → {}", now.words(), to.words());
+            let change = format!("CPUs: {} → {}", now.description(), to.description());
             self.with(to.key(), change, &to.reason, |p| {
                 p.client_cpus.clone_from(&to.client);
                 p.server_cpus.clone_from(&to.server);
@@ -280,12 +280,12 @@ impl Source<'_> {
             SendMode::Sendfile | SendMode::Copy => true,
         };
         let to = |mode: SendMode| {
-            let change = format!("--send {} → {}", send_word(now), send_word(mode));
+            let change = format!("--send {} → {}", send_mode_name(now), send_mode_name(mode));
             let reason = match mode {
                 SendMode::Copy => "a copy may cost less than keeping track of pages",
                 _ => "zero copy saves the sender's copy",
             };
-            self.with(format!("send={}", send_word(mode)), change, reason, |p| p.send = mode)
+            self.with(format!("send={}", send_mode_name(mode)), change, reason, |p| p.send = mode)
         };
         modes.into_iter().filter(|mode| *mode != now).filter(useful).map(to).collect()
     }
@@ -297,7 +297,7 @@ impl Source<'_> {
             None | Some(Cause::SenderCpu | Cause::ReceiverCpu | Cause::Application | Cause::SlowReader)
         );
         // More flows get a larger share of a lossy path.
-        let most = if of_cpu { most_streams(self.facts) } else { 16 };
+        let most = if of_cpu { max_streams(self.facts) } else { 16 };
         let to = |streams: u32| {
             let change = format!("streams {now} → {streams}");
             let reason = "each stream has its own thread, window and congestion window";
@@ -366,14 +366,14 @@ impl Source<'_> {
     }
 
     /// A candidate that changes a setting of the client or the server host.
-    fn host(&self, client: bool, change: Change, words: &str, reason: &str) -> Candidate {
+    fn host(&self, client: bool, change: Change, description: &str, reason: &str) -> Candidate {
         let mut settings = self.best.clone();
         let (end, list) =
             if client { ("client", &mut settings.plan.client) } else { ("server", &mut settings.plan.server) };
         list.retain(|other| other.target != change.target);
         let key = format!("{end}:{}={}", change.target, change.desired);
         list.push(change);
-        let (change, reason) = (format!("{end}: {words}"), reason.to_owned());
+        let (change, reason) = (format!("{end}: {description}"), reason.to_owned());
         Candidate { key, change, reason, cause: self.cause, settings, kind: self.kind }
     }
 
@@ -403,11 +403,11 @@ impl Source<'_> {
             let off = OFFLOADS.iter().filter(|name| end.offloads_off.iter().any(|off| off == *name));
             off.map(|name| {
                 let target = Target::Feature { interface: interface.clone(), name: (*name).to_owned() };
-                let words = format!("{interface} {name} off → on");
+                let description = format!("{interface} {name} off → on");
                 self.host(
                     client,
                     Change::new(target, "on"),
-                    &words,
+                    &description,
                     "one large packet costs less than many small ones",
                 )
             })
@@ -418,7 +418,7 @@ impl Source<'_> {
 }
 
 /// One stream per core of the host with fewer cores; more threads would only take turns.
-fn most_streams(facts: &Facts) -> u32 {
+fn max_streams(facts: &Facts) -> u32 {
     facts.client.cores.len().min(facts.server.cores.len()).max(1) as u32
 }
 

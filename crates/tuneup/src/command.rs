@@ -27,7 +27,7 @@ pub fn run_options(p: &Parameters) -> Vec<String> {
         option("--pace", rate.to_string());
     }
     if p.send != SendMode::Copy {
-        option("--send", send_word(p.send).to_owned());
+        option("--send", send_mode_name(p.send).to_owned());
     }
     if p.receive == ReceiveMode::Discard {
         option("--receive", "discard".to_owned());
@@ -57,7 +57,7 @@ pub fn run_options(p: &Parameters) -> Vec<String> {
 }
 
 /// Value of the option `--send`.
-pub(crate) fn send_word(mode: SendMode) -> &'static str {
+pub(crate) fn send_mode_name(mode: SendMode) -> &'static str {
     match mode {
         SendMode::Copy => "copy",
         SendMode::Sendfile => "sendfile",

@@ -29,11 +29,11 @@ pub const RULES: TuneupRules = TuneupRules {
 /// Looks: number of pairs after which a change is judged, and tail probability on either side of the interval.
 /// Their sum is a candidate's share of the error rate. At six pairs the tail is the smallest possible, 1/924:
 /// the rates of the two do not overlap.
-const LOOKS: [(usize, f64); 3] = [(6, 1.0 / 924.0), (12, 0.0007), (20, 0.0007)];
+const INTERIM_ANALYSES: [(usize, f64); 3] = [(6, 1.0 / 924.0), (12, 0.0007), (20, 0.0007)];
 
 /// Numbers of pairs after which a change is rejected if the ratio so far is below this value. Saves time and
 /// can only reject.
-const HOPELESS: [(usize, f64); 6] = [(3, 1.005), (4, 1.005), (5, 1.008), (6, 1.01), (8, 1.01), (10, 1.015)];
+const FUTILITY_BOUNDS: [(usize, f64); 6] = [(3, 1.005), (4, 1.005), (5, 1.008), (6, 1.01), (8, 1.01), (10, 1.015)];
 
 /// State of a comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -62,7 +62,7 @@ pub fn compare(best: &[Measurement], candidate: &[Measurement]) -> Comparison {
     let rates = |tests: &[Measurement]| tests.iter().map(|test| test.goodput_bps).collect::<Vec<_>>();
     let (a, b) = (rates(best), rates(candidate));
     let pairs = a.len().min(b.len());
-    let look = LOOKS.iter().find(|(at, _)| *at == pairs);
+    let look = INTERIM_ANALYSES.iter().find(|(at, _)| *at == pairs);
     // Between looks, the widest interval is shown.
     let tail = look.map_or_else(|| smallest_tail(a.len(), b.len()), |(_, tail)| *tail);
     let interval = ratio(&a, &b, tail).ok();
@@ -86,11 +86,11 @@ fn decide(interval: Interval, pairs: usize, look: bool, bounds: &[TuneupBound]) 
     if pairs >= 2 && high < 0.9 {
         return reject("slower".to_owned());
     }
-    let hopeless = HOPELESS.iter().any(|(at, least)| *at == pairs && estimate < *least);
+    let hopeless = FUTILITY_BOUNDS.iter().any(|(at, least)| *at == pairs && estimate < *least);
     if hopeless {
         return reject(if estimate < 0.98 { "slower" } else { "no gain" }.to_owned());
     }
-    let (last, _) = LOOKS[LOOKS.len() - 1];
+    let (last, _) = INTERIM_ANALYSES[INTERIM_ANALYSES.len() - 1];
     (pairs >= last).then(|| Decision::Reject("no gain beyond the noise".to_owned()))
 }
 
@@ -152,9 +152,9 @@ mod tests {
 
     #[test]
     fn looks_of_all_candidates_stay_within_the_error_rate() {
-        let share: f64 = LOOKS.iter().map(|(_, tail)| tail).sum();
+        let share: f64 = INTERIM_ANALYSES.iter().map(|(_, tail)| tail).sum();
         assert!(share * f64::from(RULES.most_candidates) <= RULES.error_rate);
-        assert!((LOOKS[0].1 - smallest_tail(6, 6)).abs() < 1e-12);
+        assert!((INTERIM_ANALYSES[0].1 - smallest_tail(6, 6)).abs() < 1e-12);
     }
 
     #[test]

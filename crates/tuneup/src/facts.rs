@@ -33,7 +33,7 @@ pub struct EndFacts {
     /// Cores of the host, by CPU number.
     pub cores: Vec<u32>,
     /// CPUs on the NUMA node of the interface; empty on hosts with one node.
-    pub near_cores: Vec<u32>,
+    pub numa_local_cores: Vec<u32>,
     /// Interface used by the test.
     pub interface: Option<String>,
     /// Link rate, bits/s, if the driver reports it.
@@ -131,7 +131,7 @@ impl EndFacts {
     fn of(host: Option<&HostSnapshot>, series: Option<&HostSeries>) -> Self {
         let Some(host) = host else { return Self::default() };
         let nic = host.nic.as_ref();
-        let cores: Vec<u32> = host.numa.iter().flat_map(|node| listed(&node.cpus)).collect();
+        let cores: Vec<u32> = host.numa.iter().flat_map(|node| parse_cpu_list(&node.cpus)).collect();
         let near = nic.and_then(|nic| nic.numa_node).filter(|_| host.numa.len() > 1);
         let near = near.and_then(|near| host.numa.iter().find(|node| i64::from(node.id) == i64::from(near)));
         let three = |name: &str| -> Option<[u64; 3]> {
@@ -142,7 +142,7 @@ impl EndFacts {
         let one = |name: &str| host.sysctls.get(name)?.trim().parse::<u64>().ok();
         Self {
             cores: if cores.is_empty() { (0..host.cores_online).collect() } else { cores },
-            near_cores: near.map(|node| listed(&node.cpus)).unwrap_or_default(),
+            numa_local_cores: near.map(|node| parse_cpu_list(&node.cpus)).unwrap_or_default(),
             interface: nic.map(|nic| nic.name.clone()),
             link_bps: nic.and_then(landspeed_model::NicSnapshot::line_rate_bps),
             qdiscs: nic.map(|nic| nic.qdiscs.clone()).unwrap_or_default(),
@@ -152,7 +152,7 @@ impl EndFacts {
             congestion_available: host
                 .sysctls
                 .get("net.ipv4.tcp_available_congestion_control")
-                .map_or_else(|| host.congestion_available.clone(), |list| words(list)),
+                .map_or_else(|| host.congestion_available.clone(), |list| split_words(list)),
             rmem: three("net.ipv4.tcp_rmem"),
             wmem: three("net.ipv4.tcp_wmem"),
             interrupts: series
@@ -166,12 +166,12 @@ impl EndFacts {
     }
 }
 
-fn words(list: &str) -> Vec<String> {
+fn split_words(list: &str) -> Vec<String> {
     list.split_whitespace().map(str::to_owned).collect()
 }
 
 /// Parses a CPU list such as `0-3,8`; skips invalid parts.
-fn listed(text: &str) -> Vec<u32> {
+fn parse_cpu_list(text: &str) -> Vec<u32> {
     let range = |part: &str| -> Option<(u32, u32)> {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         Some((first.trim().parse().ok()?, last.trim().parse().ok()?))
@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn kernel_cpu_lists_are_parsed() {
-        assert_eq!(listed("0-2,7"), [0, 1, 2, 7]);
-        assert_eq!(listed(" 4\n"), [4]);
-        assert_eq!(listed("x,3-1,0-99999999"), Vec::<u32>::new());
+        assert_eq!(parse_cpu_list("0-2,7"), [0, 1, 2, 7]);
+        assert_eq!(parse_cpu_list(" 4\n"), [4]);
+        assert_eq!(parse_cpu_list("x,3-1,0-99999999"), Vec::<u32>::new());
     }
 }

@@ -14,7 +14,7 @@ use landspeed_stats::{Interval, SplitMix64, median};
 use crate::baseline::baseline;
 use crate::candidates::Candidate;
 use crate::comparison::{Comparison, Decision, RULES, compare};
-use crate::finale::Finale;
+use crate::finale::FinalTests;
 use crate::map::Mapping;
 use crate::outcome::{Diagnosis, TestOutcome};
 use crate::placement::{bad_placement, placed};
@@ -37,7 +37,7 @@ const OVERHEAD_NS: u64 = 200_000_000;
 /// Number of pairs in which the baseline is compared with itself.
 const BASELINE_PAIRS: usize = 4;
 /// Tail probability of descriptive intervals: the smallest possible for four tests against four.
-pub(crate) const TAIL: f64 = 1.0 / 70.0;
+pub(crate) const TAIL_PROBABILITY: f64 = 1.0 / 70.0;
 /// Share of the memory copy rate that counts as a ceiling: TCP processing needs the rest.
 const MEMORY_SHARE: f64 = 0.8;
 
@@ -65,7 +65,7 @@ pub struct LadderOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooShort {
     /// Minimum budget, nanoseconds.
-    pub least_ns: u64,
+    pub min_ns: u64,
 }
 
 /// A test to run.
@@ -93,15 +93,15 @@ pub enum TestKind {
 enum Phase {
     Diagnose,
     Baseline,
-    Compare(Box<Comparing>),
+    Compare(Box<RunningComparison>),
     Map,
-    Finale(Box<Finale>),
-    Over,
+    FinalTests(Box<FinalTests>),
+    Finished,
 }
 
 /// Comparison of a candidate with the best settings so far.
 #[derive(Debug, Clone)]
-struct Comparing {
+struct RunningComparison {
     candidate: Candidate,
     best: Vec<Measurement>,
     new: Vec<Measurement>,
@@ -109,7 +109,7 @@ struct Comparing {
     candidate_first: bool,
 }
 
-impl Comparing {
+impl RunningComparison {
     fn tests_candidate(&self) -> bool {
         match self.best.len().cmp(&self.new.len()) {
             std::cmp::Ordering::Equal => self.candidate_first,
@@ -138,24 +138,24 @@ pub struct Ladder {
     rungs: Vec<TuneupRung>,
     kept: usize,
     compared: u32,
-    tried: BTreeMap<String, Tried>,
+    tried: BTreeMap<String, TriedChange>,
     /// Keys of changes that a host could not make.
     refused: BTreeSet<String>,
     tests: u32,
     test_ns: u64,
     omit_ns: u64,
     /// Total time of the comparison tests so far, nanoseconds, and their number.
-    spent: (u64, u64),
+    comparison_time: (u64, u64),
     asked_ns: Option<u64>,
     ended: Option<(TuneupEnd, String)>,
-    finale: Option<Finale>,
+    finale: Option<FinalTests>,
     /// Map of cores, if requested.
     mapping: Option<Mapping>,
 }
 
 /// Result of a change that was tried.
 #[derive(Debug, Clone, Copy, Default)]
-struct Tried {
+struct TriedChange {
     attempts: u32,
     /// Number of accepted changes when it was last tried.
     kept: usize,
@@ -187,7 +187,7 @@ impl Ladder {
             tests: 0,
             test_ns: options.test_ns.unwrap_or(TEST_NS.0),
             omit_ns: options.omit_ns.unwrap_or(OMIT_NS.0),
-            spent: (0, 0),
+            comparison_time: (0, 0),
             asked_ns: None,
             ended: None,
             finale: None,
@@ -195,15 +195,15 @@ impl Ladder {
             options,
         };
         // Baseline, one comparison up to its first look, final tests.
-        let tests = 2 * BASELINE_PAIRS as u64 + 12 + Finale::tests(true);
-        let least_ns = 2 * (DIAGNOSIS_NS + ladder.omit_ns) + tests * ladder.test_cost_ns();
-        if ladder.options.budget_ns < least_ns { Err(TooShort { least_ns }) } else { Ok(ladder) }
+        let tests = 2 * BASELINE_PAIRS as u64 + 12 + FinalTests::tests(true);
+        let min_ns = 2 * (DIAGNOSIS_NS + ladder.omit_ns) + tests * ladder.test_cost_ns();
+        if ladder.options.budget_ns < min_ns { Err(TooShort { min_ns }) } else { Ok(ladder) }
     }
 
     /// Returns the next test, or `None` when the search is over. Repeated calls return the same test until its
     /// outcome is passed.
     pub fn next_test(&mut self, now_ns: u64) -> Option<Test> {
-        if matches!(self.phase, Phase::Over) {
+        if matches!(self.phase, Phase::Finished) {
             return None;
         }
         self.asked_ns = Some(now_ns);
@@ -223,13 +223,13 @@ impl Ladder {
             Phase::Map => {
                 self.mapping.as_ref().and_then(|mapping| test(TestKind::Compared, mapping.settings(), mapping.what()))
             }
-            Phase::Finale(finale) => test(TestKind::Compared, finale.settings(), finale.what()),
-            Phase::Over => None,
+            Phase::FinalTests(finale) => test(TestKind::Compared, finale.settings(), finale.what()),
+            Phase::Finished => None,
         };
-        found.map(|test| self.timed(test))
+        found.map(|test| self.with_durations(test))
     }
 
-    fn timed(&self, mut test: Test) -> Test {
+    fn with_durations(&self, mut test: Test) -> Test {
         let p: &mut Parameters = &mut test.settings.parameters;
         p.bytes = None;
         p.omit_ns = self.omit_ns;
@@ -245,11 +245,12 @@ impl Ladder {
     pub fn take(&mut self, now_ns: u64, outcome: TestOutcome) {
         self.tests += 1;
         let asked_ns = self.asked_ns.take();
-        match std::mem::replace(&mut self.phase, Phase::Over) {
+        match std::mem::replace(&mut self.phase, Phase::Finished) {
             Phase::Diagnose => self.take_diagnosis(now_ns, outcome),
             phase => {
                 if let Some(asked_ns) = asked_ns {
-                    self.spent = (self.spent.0 + now_ns.saturating_sub(asked_ns), self.spent.1 + 1);
+                    self.comparison_time =
+                        (self.comparison_time.0 + now_ns.saturating_sub(asked_ns), self.comparison_time.1 + 1);
                 }
                 let measured = match outcome {
                     TestOutcome::Measured(measured) | TestOutcome::Diagnosed(measured, _) => Ok(measured),
@@ -259,8 +260,8 @@ impl Ladder {
                     Phase::Baseline => self.take_baseline(now_ns, measured),
                     Phase::Compare(comparing) => self.take_compared(now_ns, *comparing, measured),
                     Phase::Map => self.take_map(now_ns, measured),
-                    Phase::Finale(finale) => self.take_finale(now_ns, *finale, measured),
-                    Phase::Diagnose | Phase::Over => {}
+                    Phase::FinalTests(finale) => self.take_finale(now_ns, *finale, measured),
+                    Phase::Diagnose | Phase::Finished => {}
                 }
             }
         }
@@ -268,7 +269,7 @@ impl Ladder {
 
     /// Ends the search; results so far are kept.
     pub fn stop(&mut self, end: TuneupEnd, because: impl Into<String>) {
-        if let Phase::Compare(comparing) = std::mem::replace(&mut self.phase, Phase::Over) {
+        if let Phase::Compare(comparing) = std::mem::replace(&mut self.phase, Phase::Finished) {
             let comparison = compare(&comparing.best, &comparing.new);
             self.push_rung(&comparing, &comparison, Some("the search ended".to_owned()));
         }
@@ -284,7 +285,7 @@ impl Ladder {
                     self.set_lengths(diagnosis.facts.min_rtt_us);
                 }
                 self.diagnosis = Some(diagnosis);
-                self.exclude_former();
+                self.exclude_previous();
             }
             // If the first settings fail, there is nothing to improve on; later on, the previous verdict stays.
             TestOutcome::Refused(why) if self.diagnosis.is_none() => return self.stop(TuneupEnd::Failed, why),
@@ -310,7 +311,7 @@ impl Ladder {
             Ok(measured) => self.baseline.push(measured),
             Err(why) => return self.stop(TuneupEnd::Failed, why),
         }
-        self.best_bps = middle_bps(&self.baseline);
+        self.best_bps = median_bps(&self.baseline);
         if self.baseline.len() < 2 * BASELINE_PAIRS {
             self.phase = Phase::Baseline;
         } else if let Some(mapping) = &self.mapping {
@@ -348,11 +349,16 @@ impl Ladder {
         let tried = self.tried.entry(candidate.key.clone()).or_default();
         (tried.attempts, tried.kept) = (tried.attempts + 1, self.kept);
         let candidate_first = self.random.below(2) == 1;
-        let comparing = Comparing { candidate, best: Vec::new(), new: Vec::new(), candidate_first };
+        let comparing = RunningComparison { candidate, best: Vec::new(), new: Vec::new(), candidate_first };
         self.phase = Phase::Compare(Box::new(comparing));
     }
 
-    fn take_compared(&mut self, now_ns: u64, mut comparing: Comparing, measured: Result<Measurement, String>) {
+    fn take_compared(
+        &mut self,
+        now_ns: u64,
+        mut comparing: RunningComparison,
+        measured: Result<Measurement, String>,
+    ) {
         let new = comparing.tests_candidate();
         match measured {
             Ok(measured) if new => comparing.new.push(measured),
@@ -394,15 +400,15 @@ impl Ladder {
                 self.push_rung(&comparing, &comparison, None);
                 let former = std::mem::replace(&mut self.best, comparing.candidate.settings);
                 self.former.push(self.explicit(&former));
-                self.best_bps = middle_bps(&comparing.new);
+                self.best_bps = median_bps(&comparing.new);
                 self.kept += 1;
                 self.phase = Phase::Diagnose;
             }
         }
     }
 
-    fn push_rung(&mut self, comparing: &Comparing, comparison: &Comparison, rejected: Option<String>) {
-        let Comparing { candidate, best, new, .. } = comparing;
+    fn push_rung(&mut self, comparing: &RunningComparison, comparison: &Comparison, rejected: Option<String>) {
+        let RunningComparison { candidate, best, new, .. } = comparing;
         let Interval { estimate, low, high } =
             comparison.interval.unwrap_or(Interval { estimate: f64::NAN, low: f64::NAN, high: f64::NAN });
         let measured = |value: f64| comparison.interval.map(|_| value);
@@ -425,8 +431,8 @@ impl Ladder {
             high: measured(high),
             level: measured(comparison.level),
             pairs: best.len().min(new.len()) as u32,
-            best_bps: measured(middle_bps(best)),
-            goodput_bps: measured(middle_bps(new)),
+            best_bps: measured(median_bps(best)),
+            goodput_bps: measured(median_bps(new)),
             bounds: comparison.bounds.clone(),
             kept: rejected.is_none(),
             rejected,
@@ -438,29 +444,29 @@ impl Ladder {
     fn begin_finale(&mut self, end: TuneupEnd, because: String) {
         let Some(diagnosis) = &self.diagnosis else { return };
         let bad = bad_placement(&diagnosis.facts, &self.best.parameters)
-            .map(|(parameters, words)| (Settings { parameters, plan: self.best.plan.clone() }, words));
+            .map(|(parameters, description)| (Settings { parameters, plan: self.best.plan.clone() }, description));
         self.finish(end, because, bad);
     }
 
     /// Starts the final tests.
     fn finish(&mut self, end: TuneupEnd, because: String, bad: Option<(Settings, String)>) {
         self.ended = Some((end, because));
-        let finale = Finale::new(&self.original, &self.best, bad, &mut self.random);
-        self.phase = Phase::Finale(Box::new(finale));
+        let finale = FinalTests::new(&self.original, &self.best, bad, &mut self.random);
+        self.phase = Phase::FinalTests(Box::new(finale));
     }
 
-    fn take_finale(&mut self, now_ns: u64, mut finale: Finale, measured: Result<Measurement, String>) {
-        let time_left = self.has_time_for(now_ns, Finale::tests(false));
+    fn take_finale(&mut self, now_ns: u64, mut finale: FinalTests, measured: Result<Measurement, String>) {
+        let time_left = self.has_time_for(now_ns, FinalTests::tests(false));
         match finale.take(measured, time_left, &mut self.random) {
-            Ok(true) => self.phase = Phase::Finale(Box::new(finale)),
+            Ok(true) => self.phase = Phase::FinalTests(Box::new(finale)),
             Ok(false) => {
                 // The fastest of many placements is partly luck; only the final tests count.
                 let is_better = finale.gain().is_some_and(|gain| gain.low > 1.0);
                 if self.mapping.is_some() && !is_better {
                     self.best = self.original.clone();
-                    self.best_bps = middle_bps(finale.originals());
+                    self.best_bps = median_bps(finale.originals());
                 } else {
-                    self.best_bps = middle_bps(finale.best());
+                    self.best_bps = median_bps(finale.best());
                 }
                 self.finale = Some(finale);
             }
@@ -473,14 +479,17 @@ impl Ladder {
 
     /// Expected time of a comparison test, nanoseconds.
     fn test_cost_ns(&self) -> u64 {
-        self.spent.0.checked_div(self.spent.1).unwrap_or(self.test_ns + self.omit_ns + OVERHEAD_NS)
+        self.comparison_time
+            .0
+            .checked_div(self.comparison_time.1)
+            .unwrap_or(self.test_ns + self.omit_ns + OVERHEAD_NS)
     }
 
     /// Whether there is time for this many tests before the final tests, and the verdict that may follow.
     fn has_time_for(&self, now_ns: u64, tests: u64) -> bool {
         let end = match self.ended {
             Some(_) => 0,
-            None => Finale::tests(true) * self.test_cost_ns() + DIAGNOSIS_NS + self.omit_ns + OVERHEAD_NS,
+            None => FinalTests::tests(true) * self.test_cost_ns() + DIAGNOSIS_NS + self.omit_ns + OVERHEAD_NS,
         };
         now_ns + tests * self.test_cost_ns() + end <= self.options.budget_ns
     }
@@ -532,7 +541,7 @@ impl Ladder {
 
     /// Results of the sanity checks: settings that must be slower.
     pub fn sanity(&self) -> Vec<TuneupSanity> {
-        self.finale.as_ref().map(Finale::sanity).unwrap_or_default()
+        self.finale.as_ref().map(FinalTests::sanity).unwrap_or_default()
     }
 
     /// Comparison of the first settings at the end with the baseline.
@@ -561,6 +570,6 @@ impl Ladder {
 }
 
 /// Median goodput, bits/s; 0 without tests.
-pub(crate) fn middle_bps(tests: &[Measurement]) -> f64 {
+pub(crate) fn median_bps(tests: &[Measurement]) -> f64 {
     median(&tests.iter().map(|test| test.goodput_bps).collect::<Vec<_>>()).unwrap_or(0.0)
 }

@@ -7,13 +7,13 @@ use landspeed_model::{Change, Target, TuneupMap, TuneupMapCell, TuneupMapColumns
 use landspeed_stats::SplitMix64;
 
 use crate::facts::EndFacts;
-use crate::ladder::middle_bps;
+use crate::ladder::median_bps;
 use crate::{Facts, Measurement, Settings};
 
 /// Maximum number of cores per host, unless given by the user.
-const MOST_CORES: usize = 8;
+const MAX_CORES: usize = 8;
 /// Maximum number of tests per cell.
-pub(crate) const MOST_ROUNDS: u32 = 5;
+pub(crate) const MAX_ROUNDS: u32 = 5;
 
 /// A placement (two cores) and its tests.
 #[derive(Debug, Clone)]
@@ -135,7 +135,7 @@ impl Mapping {
     /// Cells with the highest and the lowest median; an error explains why there are not two.
     pub fn extremes(&self) -> Result<(&Cell, &Cell), String> {
         let mut measured: Vec<&Cell> = self.cells.iter().filter(|cell| cell.refused.is_none()).collect();
-        measured.sort_by(|a, b| middle_bps(&a.tests).total_cmp(&middle_bps(&b.tests)));
+        measured.sort_by(|a, b| median_bps(&a.tests).total_cmp(&median_bps(&b.tests)));
         match (measured.last(), measured.first()) {
             (Some(fastest), Some(slowest)) if measured.len() > 1 => Ok((fastest, slowest)),
             _ => {
@@ -155,7 +155,7 @@ impl Mapping {
             TuneupMapCell {
                 receiver_core: cell.receiver_core,
                 column_core: cell.column_core,
-                goodput_bps: (!cell.tests.is_empty()).then(|| middle_bps(&cell.tests)),
+                goodput_bps: (!cell.tests.is_empty()).then(|| median_bps(&cell.tests)),
                 lowest_bps: rates().reduce(f64::min),
                 highest_bps: rates().reduce(f64::max),
                 cpu_s_per_gb: costs.and_then(|costs| landspeed_stats::median(&costs)),
@@ -177,7 +177,7 @@ fn chosen(end: &EndFacts, named: &[u32]) -> Result<Vec<u32>, String> {
         let each: BTreeSet<u32> = named.iter().copied().collect();
         return Ok(each.into_iter().collect());
     }
-    let step = end.cores.len().div_ceil(MOST_CORES).max(1);
+    let step = end.cores.len().div_ceil(MAX_CORES).max(1);
     Ok(end.cores.iter().copied().step_by(step).collect())
 }
 

@@ -5,9 +5,9 @@ use landspeed_model::{Parameters, TuneupPlacement};
 use crate::facts::{EndFacts, Facts, FlowFacts};
 
 /// Maximum number of placements tried with one verdict.
-const MOST: usize = 4;
+const MAX_PLACEMENTS: usize = 4;
 /// Number of cores considered on a host with many.
-const REPRESENTATIVE: usize = 4;
+const MAX_CANDIDATE_CORES: usize = 4;
 
 /// Cores for the threads of client and server; an empty list leaves them to the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Placement {
     }
 
     /// Description such as `client core 1, server core 0`, or `no pinning`.
-    pub fn words(&self) -> String {
+    pub fn description(&self) -> String {
         match (self.client.as_slice(), self.server.as_slice()) {
             ([], []) => "no pinning".to_owned(),
             (client, server) => format!("client {}, server {}", cores(client), cores(server)),
@@ -59,13 +59,13 @@ pub(crate) fn placements(facts: &Facts, parameters: &Parameters) -> Vec<Placemen
         found.extend(on_two_hosts(facts, now, streams));
     }
     found.retain(|placement| (&placement.client, &placement.server) != now);
-    found.truncate(MOST);
+    found.truncate(MAX_PLACEMENTS);
     found
 }
 
 /// Client and server on the same host: each gets its own cores.
 fn on_one_host(facts: &Facts, streams: usize) -> Vec<Placement> {
-    let cores = representative(&facts.client, &[]);
+    let cores = candidate_cores(&facts.client, &[]);
     if cores.len() < 2 {
         return Vec::new();
     }
@@ -93,16 +93,19 @@ fn on_two_hosts(facts: &Facts, now: (&Vec<u32>, &Vec<u32>), streams: usize) -> V
     let mut ends: Vec<_> = ends.into_iter().collect();
     ends.sort_by_key(|(sends, _, _)| *sends);
     for (sends, end, is_client) in ends {
-        let serving = serving(&facts.flows, is_client);
-        if serving.is_empty() || end.cores.len() < 2 {
+        let serving_cpus = serving_cpus(&facts.flows, is_client);
+        if serving_cpus.is_empty() || end.cores.len() < 2 {
             continue;
         }
         let packets = if sends { "ACKs" } else { "packets" };
-        let beside = first(&representative(end, &serving), streams);
-        let served = crate::command::comma_separated(&serving);
+        let beside = first(&candidate_cores(end, &serving_cpus), streams);
+        let served = crate::command::comma_separated(&serving_cpus);
         let options = [
             (beside, format!("CPU {served} handles the flow's {packets}: the thread gets another core nearby")),
-            (serving.clone(), format!("CPU {served} handles the flow's {packets}: the thread shares its caches")),
+            (
+                serving_cpus.clone(),
+                format!("CPU {served} handles the flow's {packets}: the thread shares its caches"),
+            ),
         ];
         for (cores, reason) in options.into_iter().filter(|(cores, _)| !cores.is_empty()) {
             found.push(if is_client {
@@ -116,7 +119,7 @@ fn on_two_hosts(facts: &Facts, now: (&Vec<u32>, &Vec<u32>), streams: usize) -> V
 }
 
 /// CPUs that serve the flows' receive queues on one host, without duplicates.
-fn serving(flows: &[FlowFacts], client: bool) -> Vec<u32> {
+fn serving_cpus(flows: &[FlowFacts], client: bool) -> Vec<u32> {
     let mut cpus: Vec<u32> =
         flows.iter().filter_map(|flow| if client { flow.client_queue_cpu } else { flow.server_queue_cpu }).collect();
     cpus.sort_unstable();
@@ -125,10 +128,10 @@ fn serving(flows: &[FlowFacts], client: bool) -> Vec<u32> {
 }
 
 /// A few cores, those on the interface's NUMA node if known, without those in `taken`.
-fn representative(end: &EndFacts, taken: &[u32]) -> Vec<u32> {
-    let near = if end.near_cores.is_empty() { &end.cores } else { &end.near_cores };
+fn candidate_cores(end: &EndFacts, taken: &[u32]) -> Vec<u32> {
+    let near = if end.numa_local_cores.is_empty() { &end.cores } else { &end.numa_local_cores };
     let free = near.iter().filter(|core| !taken.contains(core)).copied();
-    let most = if taken.is_empty() { REPRESENTATIVE } else { near.len() };
+    let most = if taken.is_empty() { MAX_CANDIDATE_CORES } else { near.len() };
     free.take(most).collect()
 }
 
@@ -145,8 +148,8 @@ pub(crate) fn bad_placement(facts: &Facts, parameters: &Parameters) -> Option<(P
         return Some((bad, format!("both ends on core {core}")));
     }
     let crowded = |end: &EndFacts, client: bool| {
-        let serving = serving(&facts.flows, client);
-        serving.first().or_else(|| end.cores.first()).copied().filter(|_| end.cores.len() > 1)
+        let serving_cpus = serving_cpus(&facts.flows, client);
+        serving_cpus.first().or_else(|| end.cores.first()).copied().filter(|_| end.cores.len() > 1)
     };
     let (client, server) = (crowded(&facts.client, true)?, crowded(&facts.server, false)?);
     (bad.client_cpus, bad.server_cpus) = (vec![client], vec![server]);
@@ -197,7 +200,7 @@ mod tests {
     #[test]
     fn placements_include_the_queue_cpu_and_another_core() {
         let flow = FlowFacts { client_queue_cpu: Some(2), server_queue_cpu: Some(5), ..FlowFacts::default() };
-        let server = EndFacts { near_cores: vec![4, 5, 6, 7], ..host(8) };
+        let server = EndFacts { numa_local_cores: vec![4, 5, 6, 7], ..host(8) };
         let facts = Facts { client_sends: true, client: host(8), server, flows: vec![flow], ..Facts::default() };
         let found: Vec<_> = placements(&facts, &Parameters::default())
             .into_iter()

@@ -10,9 +10,9 @@ const SECOND: u64 = 1_000_000_000;
 const BUDGET: u64 = 300 * SECOND;
 
 /// A simulated pair of hosts: results of settings, and noise of tests.
-struct World<F> {
+struct SimulatedHosts<F> {
     /// Goodput (Gb/s) and RTT (µs) of settings at a time; `None` if they are not possible.
-    gives: F,
+    simulate: F,
     /// Standard deviation of the noise, relative to the goodput.
     sigma: f64,
     /// Autocorrelation of the noise from one test to the next.
@@ -28,7 +28,7 @@ struct Search {
     now_ns: u64,
 }
 
-impl<F: Fn(&Settings, u64) -> Option<(f64, f64)>> World<F> {
+impl<F: Fn(&Settings, u64) -> Option<(f64, f64)>> SimulatedHosts<F> {
     fn search(&self, original: &Settings, budget_ns: u64, seed: u64) -> Search {
         self.search_with(original, LadderOptions { budget_ns, seed, ..options() })
     }
@@ -45,7 +45,7 @@ impl<F: Fn(&Settings, u64) -> Option<(f64, f64)>> World<F> {
             let fresh = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
             noise = self.memory * noise + self.sigma * (1.0 - self.memory.powi(2)).sqrt() * fresh;
             let stalled = self.stalls > 0 && random.below(self.stalls) == 0;
-            let outcome = match (self.gives)(&test.settings, now_ns) {
+            let outcome = match (self.simulate)(&test.settings, now_ns) {
                 None => TestOutcome::Refused("not possible".to_owned()),
                 Some((gbps, rtt_us)) => {
                     let factor = (1.0 + noise).max(0.1) * if stalled { 0.67 } else { 1.0 };
@@ -133,7 +133,7 @@ fn mistuned() -> Settings {
 
 /// A fixed window, short writes and a shared core each reduce the goodput; a bad placement is always slower.
 #[expect(clippy::unnecessary_wraps, reason = "a path says None where a setting is refused")]
-fn mistuned_gives(settings: &Settings, _: u64) -> Option<(f64, f64)> {
+fn simulate_mistuned(settings: &Settings, _: u64) -> Option<(f64, f64)> {
     let p = &settings.parameters;
     let window = match p.window_bytes {
         Some(bytes) if bytes < 16 << 10 => 0.05,
@@ -147,8 +147,8 @@ fn mistuned_gives(settings: &Settings, _: u64) -> Option<(f64, f64)> {
 
 #[test]
 fn mistuned_hosts_reach_the_optimum_within_the_budget() {
-    let world = World {
-        gives: mistuned_gives,
+    let world = SimulatedHosts {
+        simulate: simulate_mistuned,
         sigma: 0.03,
         memory: 0.5,
         stalls: 20,
@@ -157,7 +157,7 @@ fn mistuned_hosts_reach_the_optimum_within_the_budget() {
     };
     for seed in 0..20 {
         let Search { ladder, now_ns } = world.search(&mistuned(), BUDGET, seed);
-        let best = mistuned_gives(ladder.best(), 0).expect("possible").0;
+        let best = simulate_mistuned(ladder.best(), 0).expect("possible").0;
         assert!((best - 20.0).abs() < 1e-9, "seed {seed}: {best}, {:?}", ladder.best());
         assert!(now_ns <= BUDGET, "seed {seed}: {now_ns}");
         let gain = ladder.total_gain().expect("measured at the end");
@@ -177,7 +177,8 @@ fn tuned_hosts_are_unchanged_in_95_percent_of_searches() {
         Some((if bad || p.window_bytes.is_some() { 5.0 } else { 10.0 }, 100.0))
     };
     for (sigma, memory, stalls) in [(0.05, 0.6, 12), (0.15, 0.9, 0)] {
-        let world = World { gives: tuned, sigma, memory, stalls, cause: Cause::ReceiverCpu, facts: facts() };
+        let world =
+            SimulatedHosts { simulate: tuned, sigma, memory, stalls, cause: Cause::ReceiverCpu, facts: facts() };
         let changed = (0..SEARCHES).filter(|seed| {
             let search = world.search(&plain(Parameters::default()), BUDGET, *seed);
             search.ladder.rungs().iter().any(|rung| rung.kept)
@@ -189,13 +190,14 @@ fn tuned_hosts_are_unchanged_in_95_percent_of_searches() {
 
 #[test]
 fn gains_of_five_percent_are_found() {
-    let gives = |settings: &Settings, _: u64| {
+    let simulate = |settings: &Settings, _: u64| {
         let p = &settings.parameters;
         let bad = !p.client_cpus.is_empty() && p.client_cpus == p.server_cpus;
         let gbps = if p.write_bytes == 128 << 10 { 10.5 } else { 10.0 };
         Some((if bad { 5.0 } else { gbps }, 100.0))
     };
-    let world = World { gives, sigma: 0.02, memory: 0.3, stalls: 0, cause: Cause::SenderCpu, facts: facts() };
+    let world =
+        SimulatedHosts { simulate, sigma: 0.02, memory: 0.3, stalls: 0, cause: Cause::SenderCpu, facts: facts() };
     let found = (0..100).filter(|seed| {
         let search = world.search(&plain(Parameters::default()), BUDGET, *seed);
         search.ladder.best().parameters.write_bytes == 128 << 10
@@ -207,13 +209,14 @@ fn gains_of_five_percent_are_found() {
 #[test]
 fn untried_changes_come_first_and_none_reverts() {
     // A second stream and a congestion control other than the default help; neither is tried first.
-    let gives = |settings: &Settings, _: u64| {
+    let simulate = |settings: &Settings, _: u64| {
         let p = &settings.parameters;
         let bad = !p.client_cpus.is_empty() && p.client_cpus == p.server_cpus;
         let control = if p.congestion.as_deref() == Some("bbr") { 1.5 } else { 1.0 };
         Some((if bad { 5.0 } else { 10.0 * control * f64::from(p.streams.min(2)) }, 100.0))
     };
-    let world = World { gives, sigma: 0.01, memory: 0.0, stalls: 0, cause: Cause::SenderCpu, facts: facts() };
+    let world =
+        SimulatedHosts { simulate, sigma: 0.01, memory: 0.0, stalls: 0, cause: Cause::SenderCpu, facts: facts() };
     let Search { ladder, .. } = world.search(&plain(Parameters::default()), 10 * BUDGET, 4);
     let changes: Vec<&str> = ladder.rungs().iter().map(|rung| rung.change.as_str()).collect();
     assert!(changes.contains(&"streams 1 → 2"), "{changes:?}");
@@ -229,7 +232,7 @@ fn untried_changes_come_first_and_none_reverts() {
 fn near_gains_are_retried_without_restrictions() {
     // As measured between two namespaces on a machine with two cores, but with restricted windows and cores: a
     // second stream helps only without both restrictions.
-    let gives = |settings: &Settings, _: u64| {
+    let simulate = |settings: &Settings, _: u64| {
         let p = &settings.parameters;
         let pinned = !p.client_cpus.is_empty() || !p.server_cpus.is_empty();
         let writes = if p.write_bytes == 1 << 20 { 1.0 } else { 0.6 };
@@ -245,7 +248,7 @@ fn near_gains_are_retried_without_restrictions() {
     };
     let end = EndFacts { cores: vec![0, 1], ..facts().client };
     let facts = Facts { client: end.clone(), server: end, ..facts() };
-    let world = World { gives, sigma: 0.01, memory: 0.2, stalls: 0, cause: Cause::SenderCpu, facts };
+    let world = SimulatedHosts { simulate, sigma: 0.01, memory: 0.2, stalls: 0, cause: Cause::SenderCpu, facts };
     for seed in 0..10 {
         let Search { ladder, .. } = world.search(&mistuned(), BUDGET, seed);
         let best = ladder.best();
@@ -256,12 +259,19 @@ fn near_gains_are_retried_without_restrictions() {
 
 #[test]
 fn search_rejects_gains_with_excessive_rtt() {
-    let gives = |settings: &Settings, _: u64| {
+    let simulate = |settings: &Settings, _: u64| {
         let open = settings.parameters.window_bytes.is_none();
         Some(if open { (10.0, 60_000.0) } else { (5.0, 20_000.0) })
     };
     let original = plain(Parameters { window_bytes: Some(1 << 20), ..Parameters::default() });
-    let world = World { gives, sigma: 0.01, memory: 0.0, stalls: 0, cause: Cause::ReceiverWindow, facts: facts() };
+    let world = SimulatedHosts {
+        simulate,
+        sigma: 0.01,
+        memory: 0.0,
+        stalls: 0,
+        cause: Cause::ReceiverWindow,
+        facts: facts(),
+    };
     let Search { ladder, .. } = world.search(&original, BUDGET, 1);
     let rung = ladder.rungs().iter().find(|rung| rung.change.starts_with("window")).expect("tried");
     assert!(!rung.kept, "{rung:?}");
@@ -273,9 +283,16 @@ fn search_rejects_gains_with_excessive_rtt() {
 #[test]
 fn moved_baseline_is_reported() {
     for (drop, moved) in [(0.7, true), (1.0, false)] {
-        let gives =
+        let simulate =
             move |_: &Settings, now_ns: u64| Some((if now_ns > 40 * SECOND { 10.0 * drop } else { 10.0 }, 100.0));
-        let world = World { gives, sigma: 0.01, memory: 0.3, stalls: 0, cause: Cause::ReceiverCpu, facts: facts() };
+        let world = SimulatedHosts {
+            simulate,
+            sigma: 0.01,
+            memory: 0.3,
+            stalls: 0,
+            cause: Cause::ReceiverCpu,
+            facts: facts(),
+        };
         let Search { ladder, .. } = world.search(&plain(Parameters::default()), BUDGET, 3);
         let again = ladder.baseline_again().expect("measured again");
         assert_eq!(again.moved, moved, "{again:?}");
@@ -286,8 +303,8 @@ fn moved_baseline_is_reported() {
 #[test]
 fn final_tests_fit_into_the_budget() {
     for budget in [60, 90, 120, 200] {
-        let world = World {
-            gives: mistuned_gives,
+        let world = SimulatedHosts {
+            simulate: simulate_mistuned,
             sigma: 0.03,
             memory: 0.3,
             stalls: 0,
@@ -302,14 +319,20 @@ fn final_tests_fit_into_the_budget() {
         }
     }
     let options = LadderOptions { budget_ns: 10 * SECOND, ..options() };
-    let TooShort { least_ns } = Ladder::new(mistuned(), options).expect_err("too short");
-    assert!((30 * SECOND..60 * SECOND).contains(&least_ns), "{least_ns}");
+    let TooShort { min_ns } = Ladder::new(mistuned(), options).expect_err("too short");
+    assert!((30 * SECOND..60 * SECOND).contains(&min_ns), "{min_ns}");
 }
 
 #[test]
 fn same_seed_gives_the_same_search() {
-    let world =
-        World { gives: mistuned_gives, sigma: 0.03, memory: 0.3, stalls: 9, cause: Cause::SenderCpu, facts: facts() };
+    let world = SimulatedHosts {
+        simulate: simulate_mistuned,
+        sigma: 0.03,
+        memory: 0.3,
+        stalls: 9,
+        cause: Cause::SenderCpu,
+        facts: facts(),
+    };
     let rungs = |seed| world.search(&mistuned(), BUDGET, seed).ladder.rungs().to_vec();
     assert_eq!(rungs(5), rungs(5));
     assert_ne!(rungs(5), rungs(6));
@@ -317,8 +340,9 @@ fn same_seed_gives_the_same_search() {
 
 #[test]
 fn changes_refused_by_a_host_are_skipped_with_reason() {
-    let gives = |settings: &Settings, _: u64| (settings.parameters.congestion.is_none()).then_some((10.0, 100.0));
-    let world = World { gives, sigma: 0.01, memory: 0.0, stalls: 0, cause: Cause::NetworkLoss, facts: facts() };
+    let simulate = |settings: &Settings, _: u64| (settings.parameters.congestion.is_none()).then_some((10.0, 100.0));
+    let world =
+        SimulatedHosts { simulate, sigma: 0.01, memory: 0.0, stalls: 0, cause: Cause::NetworkLoss, facts: facts() };
     let Search { ladder, .. } = world.search(&plain(Parameters::default()), BUDGET, 2);
     let rung = ladder.rungs().iter().find(|rung| rung.change.starts_with("congestion")).expect("tried");
     assert_eq!((rung.kept, rung.ratio, rung.rejected.as_deref()), (false, None, Some("not possible")));
@@ -327,8 +351,8 @@ fn changes_refused_by_a_host_are_skipped_with_reason() {
 
 #[test]
 fn stopped_searches_keep_their_rungs() {
-    let world = World {
-        gives: mistuned_gives,
+    let world = SimulatedHosts {
+        simulate: simulate_mistuned,
         sigma: 0.01,
         memory: 0.0,
         stalls: 0,
@@ -345,8 +369,8 @@ fn stopped_searches_keep_their_rungs() {
 
 #[test]
 fn reaching_the_link_rate_ends_the_search() {
-    let world = World {
-        gives: |_: &Settings, _: u64| Some((9.4, 100.0)),
+    let world = SimulatedHosts {
+        simulate: |_: &Settings, _: u64| Some((9.4, 100.0)),
         sigma: 0.001,
         memory: 0.0,
         stalls: 0,
@@ -360,7 +384,7 @@ fn reaching_the_link_rate_ends_the_search() {
 
 /// Only the placement matters: threads on the same core take turns.
 #[expect(clippy::unnecessary_wraps, reason = "a path says None where a setting is refused")]
-fn placed_gives(settings: &Settings, _: u64) -> Option<(f64, f64)> {
+fn simulate_placement(settings: &Settings, _: u64) -> Option<(f64, f64)> {
     let p = &settings.parameters;
     let small = if p.window_bytes.is_some() { 0.05 } else { 1.0 };
     let shared = !p.server_cpus.is_empty() && p.client_cpus == p.server_cpus;
@@ -369,13 +393,13 @@ fn placed_gives(settings: &Settings, _: u64) -> Option<(f64, f64)> {
     Some((20.0 * small * busy * if shared { 0.5 } else { 1.0 }, 100.0))
 }
 
-fn placement_world<F>(gives: F) -> World<F> {
-    World { gives, sigma: 0.03, memory: 0.3, stalls: 20, cause: Cause::SenderCpu, facts: facts() }
+fn placement_world<F>(simulate: F) -> SimulatedHosts<F> {
+    SimulatedHosts { simulate, sigma: 0.03, memory: 0.3, stalls: 20, cause: Cause::SenderCpu, facts: facts() }
 }
 
 #[test]
 fn core_map_shows_the_goodput_of_each_placement() {
-    let world = placement_world(placed_gives);
+    let world = placement_world(simulate_placement);
     let shared = plain(Parameters { client_cpus: vec![1], server_cpus: vec![1], ..Parameters::default() });
     let Search { ladder, now_ns } = world.search_with(&shared, LadderOptions { map: Some(Vec::new()), ..options() });
     assert_eq!(ladder.ended().map(|(end, _)| end), Some(TuneupEnd::Mapped));
@@ -404,7 +428,7 @@ fn core_map_shows_the_goodput_of_each_placement() {
 fn incomplete_core_maps_recommend_nothing() {
     let world = placement_world(|settings: &Settings, now_ns| {
         // From the final tests on, no settings are possible.
-        placed_gives(settings, now_ns).filter(|_| now_ns < 140 * SECOND)
+        simulate_placement(settings, now_ns).filter(|_| now_ns < 140 * SECOND)
     });
     let original = plain(Parameters { client_cpus: vec![1], server_cpus: vec![1], ..Parameters::default() });
     let ladder = world.search_with(&original, LadderOptions { map: Some(Vec::new()), ..options() }).ladder;
@@ -443,9 +467,9 @@ fn core_map_moves_interrupts_with_host_changes() {
 
 #[test]
 fn failed_core_maps_state_the_reason() {
-    let world = placement_world(placed_gives);
+    let world = placement_world(simulate_placement);
     let why = |options: LadderOptions, facts: Facts| {
-        let world = World { facts, ..placement_world(placed_gives) };
+        let world = SimulatedHosts { facts, ..placement_world(simulate_placement) };
         let ladder = world.search_with(&plain(Parameters::default()), options).ladder;
         let (end, why) = ladder.ended().expect("an end");
         assert_eq!(end, TuneupEnd::Failed);

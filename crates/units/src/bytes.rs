@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ParseError, Quantity};
-use crate::number::{has_three_digits, natural, split};
+use crate::number::{format_in_largest_unit, has_three_digits, split};
 
 /// A number of bytes.
 ///
@@ -77,18 +77,18 @@ const DECIMAL: [(&str, u64); 5] = [
 ];
 
 /// Below this, a size that no unit shows exactly is printed in bytes (`1448 B`).
-const PLAIN: u64 = 10_000;
+const EXACT_BELOW: u64 = 10_000;
 
 /// Prints three significant digits: exactly in powers of 1024 if possible (`4.00 MiB`), else exactly in powers of
 /// 1000 (`1 MB`, `1.5 MB`), else rounded in powers of 1024 (`1.17 GiB`). Sizes below 10 kB are always exact
 /// (`1448 B`).
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let binary = natural(self.0, &BINARY);
+        let binary = format_in_largest_unit(self.0, &BINARY);
         if binary.exact {
             return f.pad(&binary.text);
         }
-        if self.0 < PLAIN {
+        if self.0 < EXACT_BELOW {
             return f.pad(&format!("{} B", self.0));
         }
         let decimal = DECIMAL.iter().rev().find(|&&(_, size)| self.0 >= size);

@@ -129,7 +129,7 @@ pub enum ParseError {
 }
 
 /// Returns `text` safe for one line of a terminal: control characters escaped, at most 40 characters.
-pub(crate) fn shown(text: &str) -> String {
+pub(crate) fn escape_for_terminal(text: &str) -> String {
     const MAX_CHARS: usize = 40;
     let mut out: String = text.chars().take(MAX_CHARS).flat_map(char::escape_debug).collect();
     if text.chars().nth(MAX_CHARS).is_some() {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{ParseError, Quantity};
-use crate::number::{natural, split};
+use crate::number::{format_in_largest_unit, split};
 
 /// A duration in nanoseconds (at most 584 years).
 ///
@@ -120,6 +120,6 @@ impl fmt::Display for Nanos {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(&str, u64); 7] =
             [("ns", 1), ("µs", MICRO), ("ms", MILLI), ("s", SECOND), ("min", MINUTE), ("h", HOUR), ("d", DAY)];
-        f.pad(&natural(self.0, &UNITS).text)
+        f.pad(&format_in_largest_unit(self.0, &UNITS).text)
     }
 }

@@ -1,9 +1,9 @@
 //! Shared by all quantities: parsing a decimal number with a unit, and printing with three significant digits.
 
-use crate::error::{ParseError, Quantity, shown};
+use crate::error::{ParseError, Quantity, escape_for_terminal};
 
 /// A text split into a number and the rest, both trimmed.
-pub(crate) struct Split<'a> {
+pub(crate) struct NumberWithUnit<'a> {
     text: &'a str,
     number: &'a str,
     /// The unit as typed; may be empty.
@@ -12,13 +12,13 @@ pub(crate) struct Split<'a> {
 }
 
 /// Splits `text` after its leading number: digits, an optional fraction and an optional exponent.
-pub(crate) fn split(text: &str, quantity: Quantity) -> Result<Split<'_>, ParseError> {
+pub(crate) fn split(text: &str, quantity: Quantity) -> Result<NumberWithUnit<'_>, ParseError> {
     let text = text.trim();
     if text.is_empty() {
         return Err(ParseError::Empty { quantity });
     }
     if text.starts_with(['-', '\u{2212}']) {
-        return Err(ParseError::Negative { quantity, text: shown(text) });
+        return Err(ParseError::Negative { quantity, text: escape_for_terminal(text) });
     }
     let bytes = text.as_bytes();
     let mut end = digits(bytes, 0);
@@ -29,7 +29,7 @@ pub(crate) fn split(text: &str, quantity: Quantity) -> Result<Split<'_>, ParseEr
         end = fraction;
     }
     if seen == 0 {
-        return Err(ParseError::NotANumber { quantity, text: shown(text) });
+        return Err(ParseError::NotANumber { quantity, text: escape_for_terminal(text) });
     }
     if matches!(bytes.get(end), Some(b'e' | b'E')) {
         let sign = usize::from(matches!(bytes.get(end + 1), Some(b'+' | b'-')));
@@ -39,7 +39,7 @@ pub(crate) fn split(text: &str, quantity: Quantity) -> Result<Split<'_>, ParseEr
         }
     }
     let (number, unit) = text.split_at(end);
-    Ok(Split { text, number, unit: unit.trim_start(), quantity })
+    Ok(NumberWithUnit { text, number, unit: unit.trim_start(), quantity })
 }
 
 /// Returns the index of the first byte at or after `from` that is not a digit.
@@ -47,7 +47,7 @@ fn digits(bytes: &[u8], from: usize) -> usize {
     from + bytes[from..].iter().take_while(|b| b.is_ascii_digit()).count()
 }
 
-impl Split<'_> {
+impl NumberWithUnit<'_> {
     /// Returns the number times `multiplier`, rounded to an integer; exact if the number was typed as an integer.
     pub(crate) fn scaled(&self, multiplier: u64) -> Result<u64, ParseError> {
         if self.number.bytes().all(|b| b.is_ascii_digit()) {
@@ -68,16 +68,20 @@ impl Split<'_> {
         match self.number.parse::<f64>() {
             Ok(value) if value.is_finite() => Ok(value),
             Ok(_) => Err(self.too_large()),
-            Err(_) => Err(ParseError::NotANumber { quantity: self.quantity, text: shown(self.text) }),
+            Err(_) => Err(ParseError::NotANumber { quantity: self.quantity, text: escape_for_terminal(self.text) }),
         }
     }
 
     pub(crate) fn too_large(&self) -> ParseError {
-        ParseError::TooLarge { quantity: self.quantity, text: shown(self.text) }
+        ParseError::TooLarge { quantity: self.quantity, text: escape_for_terminal(self.text) }
     }
 
     pub(crate) fn unknown_unit(&self) -> ParseError {
-        ParseError::UnknownUnit { quantity: self.quantity, text: shown(self.text), unit: shown(self.unit) }
+        ParseError::UnknownUnit {
+            quantity: self.quantity,
+            text: escape_for_terminal(self.text),
+            unit: escape_for_terminal(self.unit),
+        }
     }
 }
 
@@ -104,7 +108,7 @@ pub(crate) fn has_three_digits(value: u64, size: u64) -> bool {
 }
 
 /// A value with three significant digits and its unit.
-pub(crate) struct Natural {
+pub(crate) struct FormattedValue {
     pub text: String,
     /// Whether the number is exact (not rounded).
     pub exact: bool,
@@ -112,16 +116,17 @@ pub(crate) struct Natural {
 
 /// Formats `value` in the largest of `units` (name, size; ascending; the first is the integral base unit) in
 /// which it is at least 1.00.
-pub(crate) fn natural(value: u64, units: &[(&str, u64)]) -> Natural {
+pub(crate) fn format_in_largest_unit(value: u64, units: &[(&str, u64)]) -> FormattedValue {
     let (base, _) = units[0];
-    let mut natural = Natural { text: format!("{value} {base}"), exact: true };
+    let mut format_in_largest_unit = FormattedValue { text: format!("{value} {base}"), exact: true };
     for &(name, size) in &units[1..] {
         let scaled = value as f64 / size as f64;
         // Below 0.9995 the smaller unit still prints at most 999 with three digits.
         if scaled < 0.9995 {
             break;
         }
-        natural = Natural { text: format!("{} {name}", three_digits(scaled)), exact: has_three_digits(value, size) };
+        format_in_largest_unit =
+            FormattedValue { text: format!("{} {name}", three_digits(scaled)), exact: has_three_digits(value, size) };
     }
-    natural
+    format_in_largest_unit
 }

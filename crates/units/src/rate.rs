@@ -6,8 +6,8 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ParseError, Quantity, shown};
-use crate::number::{natural, split};
+use crate::error::{ParseError, Quantity, escape_for_terminal};
+use crate::number::{format_in_largest_unit, split};
 use crate::{Bytes, Nanos};
 
 /// A rate in bits per second.
@@ -59,7 +59,7 @@ impl FromStr for BitRate {
         };
         match rest {
             "" | "b" | "bps" | "b/s" | "bit" | "bits" | "bit/s" | "bits/s" => split.scaled(multiplier).map(Self),
-            "B" | "Bps" | "B/s" | "iB/s" => Err(ParseError::BytesNotBits { text: shown(text.trim()) }),
+            "B" | "Bps" | "B/s" | "iB/s" => Err(ParseError::BytesNotBits { text: escape_for_terminal(text.trim()) }),
             _ => Err(split.unknown_unit()),
         }
     }
@@ -69,6 +69,6 @@ impl fmt::Display for BitRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(&str, u64); 5] =
             [("b/s", 1), ("kb/s", 1_000), ("Mb/s", 1_000_000), ("Gb/s", 1_000_000_000), ("Tb/s", 1_000_000_000_000)];
-        f.pad(&natural(self.0, &UNITS).text)
+        f.pad(&format_in_largest_unit(self.0, &UNITS).text)
     }
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ParseError, Quantity, shown};
+use crate::error::{ParseError, Quantity, escape_for_terminal};
 use crate::number::{split, three_digits};
 
 /// A dimensionless ratio, such as a loss rate or a share.
@@ -50,7 +50,7 @@ impl FromStr for Ratio {
             }
             let whole = whole.value()?;
             if whole == 0.0 {
-                return Err(ParseError::DividesByZero { text: shown(text.trim()) });
+                return Err(ParseError::DividesByZero { text: escape_for_terminal(text.trim()) });
             }
             part.value()? / whole
         } else {
@@ -64,7 +64,7 @@ impl FromStr for Ratio {
         if (0.0..=1.0).contains(&value) {
             Ok(Self(value))
         } else {
-            Err(ParseError::TooLarge { quantity: Quantity::Ratio, text: shown(text.trim()) })
+            Err(ParseError::TooLarge { quantity: Quantity::Ratio, text: escape_for_terminal(text.trim()) })
         }
     }
 }

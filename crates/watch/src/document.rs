@@ -13,7 +13,7 @@ use crate::processes::Process;
 
 /// Function that determines what limits one direction of a run whose remote host did not report. The last
 /// argument is the activity of this host during the flow.
-pub type Judge<'a> = &'a dyn Fn(&RunDocument, Direction, &WatchHost) -> Verdict;
+pub type JudgeFn<'a> = &'a dyn Fn(&RunDocument, Direction, &WatchHost) -> Verdict;
 
 /// Describes a flow, with its verdict.
 pub(crate) fn describe(
@@ -21,7 +21,7 @@ pub(crate) fn describe(
     process: Result<&Process, &str>,
     host: &HostSnapshot,
     (beside, series): (WatchHost, HostSeries),
-    judge: Judge<'_>,
+    judge: JudgeFn<'_>,
 ) -> WatchFlow {
     let observed = observe(flow, host, series);
     let verdict = observed.as_ref().map_or_else(too_short, |seen| judge(&seen.document, seen.direction, &beside));

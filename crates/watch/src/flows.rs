@@ -16,7 +16,7 @@ const KEEP_NS: u64 = 10_000_000_000;
 /// Maximum gap between two samples of a span, nanoseconds.
 const GAP_NS: u64 = 2_000_000_000;
 /// Number of stored flows, as a multiple of those sampled; includes idle and ended ones.
-const REMEMBERED: usize = 4;
+const STORED_FLOWS_FACTOR: usize = 4;
 
 /// Limits of the stored data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Counters {
 
 /// State of a socket between two dumps.
 #[derive(Debug)]
-struct Known {
+struct KnownSocket {
     dump: u64,
     first: Counters,
     first_ns: u64,
@@ -111,7 +111,7 @@ impl SampledFlow {
     }
 
     /// Bytes acknowledged and received between the first and the last stored sample.
-    pub fn moved_lately(&self) -> u64 {
+    pub fn recent_bytes(&self) -> u64 {
         let bytes = |sample: Option<&Sample>| {
             let tcp = sample.and_then(|sample| sample.tcp.as_deref());
             tcp.map_or(0, |tcp| tcp.bytes_acked.unwrap_or(0).saturating_add(tcp.bytes_received.unwrap_or(0)))
@@ -137,7 +137,7 @@ pub struct Flows {
     limits: Limits,
     /// Restriction to sockets with these inodes; `None` for all.
     admitted: Option<HashSet<u32>>,
-    known: HashMap<u64, Known>,
+    known: HashMap<u64, KnownSocket>,
     sampled: HashMap<u64, SampledFlow>,
     counts: WatchSockets,
     dump: u64,
@@ -175,7 +175,7 @@ impl Flows {
     }
 
     /// Restricts later dumps to sockets with these inodes.
-    pub fn admit_only(&mut self, inodes: HashSet<u32>) {
+    pub fn restrict_to(&mut self, inodes: HashSet<u32>) {
         self.admitted = Some(inodes);
     }
 
@@ -202,7 +202,7 @@ impl Flows {
             // Bytes transferred before the first dump may be old; those of a connection that is new in a later dump are
             // recent.
             let last = if dump > 1 { Counters::default() } else { counters };
-            Known { dump, first: counters, first_ns: now_ns, last }
+            KnownSocket { dump, first: counters, first_ns: now_ns, last }
         });
         known.dump = dump;
         // Queued data without progress counts as one byte.
@@ -234,20 +234,20 @@ impl Flows {
         busiest.sort_unstable_by(|a, b| b.0.cmp(&a.0).then(a.1.cookie().cmp(&b.1.cookie())));
         busiest.truncate(top);
         for &(_, id, inode, uid) in &busiest {
-            self.want(id, inode, uid);
+            self.mark_wanted(id, inode, uid);
         }
         self.candidates = busiest;
-        self.rest_idle();
+        self.stop_idle();
     }
 
-    fn want(&mut self, id: SocketId, inode: u32, uid: u32) {
+    fn mark_wanted(&mut self, id: SocketId, inode: u32, uid: u32) {
         let (cookie, now_ns) = (id.cookie(), self.now_ns);
         if let Some(flow) = self.sampled.get_mut(&cookie) {
             flow.wanted_ns = Some(now_ns);
             flow.inode = inode;
             return;
         }
-        if self.sampled.len() >= REMEMBERED * self.limits.top && !self.forget_smallest() {
+        if self.sampled.len() >= STORED_FLOWS_FACTOR * self.limits.top && !self.remove_smallest() {
             return;
         }
         let Some(known) = self.known.get(&cookie) else { return };
@@ -271,7 +271,7 @@ impl Flows {
     }
 
     /// Stops sampling flows that have been idle for long, and the longest idle ones beyond the limit.
-    fn rest_idle(&mut self) {
+    fn stop_idle(&mut self) {
         let now_ns = self.now_ns;
         let mut wanted: Vec<(u64, u64)> =
             self.sampled.iter().filter_map(|(cookie, flow)| Some((flow.wanted_ns?, *cookie))).collect();
@@ -286,7 +286,7 @@ impl Flows {
     }
 
     /// Removes the flow that transferred least among those not sampled; returns whether there was one.
-    fn forget_smallest(&mut self) -> bool {
+    fn remove_smallest(&mut self) -> bool {
         let resting = self.sampled.iter().filter(|(_, flow)| flow.wanted_ns.is_none());
         let smallest = resting.min_by_key(|(cookie, flow)| (flow.moved(), **cookie)).map(|(cookie, _)| *cookie);
         let Some(flow) = smallest.and_then(|cookie| self.sampled.remove(&cookie)) else { return false };
@@ -341,7 +341,7 @@ impl Flows {
     }
 
     /// Stores the result of `of` with each flow that is no longer sampled.
-    pub(crate) fn keep_beside(&mut self, of: impl Fn(&SampledFlow) -> (WatchHost, HostSeries)) {
+    pub(crate) fn store_host_activity(&mut self, of: impl Fn(&SampledFlow) -> (WatchHost, HostSeries)) {
         for flow in self.sampled.values_mut() {
             if flow.is_wanted() {
                 flow.beside = None;

@@ -8,13 +8,13 @@ use landspeed_model::{Cause, Confidence, Sample, WatchChange, WatchRole, WatchSe
 /// Interval between points of the last minute, and initially of the whole watch, nanoseconds.
 const SPACING_NS: u64 = 500_000_000;
 /// Tolerance for points that are early, nanoseconds: sampling times are not exact.
-const EARLY_NS: u64 = 50_000_000;
+const EARLY_TOLERANCE_NS: u64 = 50_000_000;
 /// Length of the detailed recent history, nanoseconds.
 const MINUTE_NS: u64 = 60_000_000_000;
 /// Maximum number of points of the whole watch; when it is reached, every second one is dropped.
-const MOST_POINTS: usize = 120;
+const MAX_POINTS: usize = 120;
 /// Maximum number of stored verdict changes.
-const MOST_CHANGES: usize = 32;
+const MAX_CHANGES: usize = 32;
 
 /// A flow at one time. Counters are the kernel's, since the start of the connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl History {
     pub fn push(&mut self, sample: &Sample) {
         let Some(point) = Point::of(sample) else { return };
         let due = |last: Option<&Point>, spacing_ns: u64| {
-            last.is_none_or(|last| point.t_ns >= last.t_ns.saturating_add(spacing_ns - EARLY_NS))
+            last.is_none_or(|last| point.t_ns >= last.t_ns.saturating_add(spacing_ns - EARLY_TOLERANCE_NS))
         };
         if due(self.minute.back(), SPACING_NS) {
             self.minute.push_back(point);
@@ -83,7 +83,7 @@ impl History {
         }
         self.stride = self.stride.max(1);
         if due(self.whole.last(), SPACING_NS * self.stride) {
-            if self.whole.len() == MOST_POINTS {
+            if self.whole.len() == MAX_POINTS {
                 let mut index = 0;
                 self.whole.retain(|_| {
                     index += 1;
@@ -97,11 +97,11 @@ impl History {
     }
 
     /// Records a verdict reached at `t_ns`, if it differs from the last one.
-    pub fn judged(&mut self, t_ns: u64, cause: Cause, confidence: Confidence) {
+    pub fn record_verdict(&mut self, t_ns: u64, cause: Cause, confidence: Confidence) {
         if self.verdict().is_some_and(|last| (last.cause, last.confidence) == (cause, confidence)) {
             return;
         }
-        if self.changes.len() == MOST_CHANGES {
+        if self.changes.len() == MAX_CHANGES {
             self.changes.pop_front();
         }
         self.changes.push_back(WatchChange { t_ns, cause, confidence });
@@ -163,8 +163,8 @@ mod tests {
             let mut history = History::default();
             (0..=seconds).for_each(|second| history.push(&sample(second * 10)));
             let series = history.series(WatchRole::Sender).expect("a series");
-            assert!(series.t_ns.len() <= MOST_POINTS + 1, "{}", series.t_ns.len());
-            assert!(series.t_ns.len() > MOST_POINTS / 2, "{}", series.t_ns.len());
+            assert!(series.t_ns.len() <= MAX_POINTS + 1, "{}", series.t_ns.len());
+            assert!(series.t_ns.len() > MAX_POINTS / 2, "{}", series.t_ns.len());
             let (first, last) = (series.t_ns[0], series.t_ns[series.t_ns.len() - 1]);
             assert_eq!((first, last), (0, seconds * 1_000_000_000), "the first and the last reading are kept");
             assert_eq!(series.bytes[series.bytes.len() - 1], seconds * 1000, "and what moved between them");
@@ -197,14 +197,14 @@ mod tests {
     fn only_verdict_changes_are_recorded() {
         let mut history = History::default();
         for n in 0..200 {
-            history.judged(n, Cause::Application, Confidence::Low);
+            history.record_verdict(n, Cause::Application, Confidence::Low);
         }
         assert_eq!(history.changes().len(), 1);
         for n in 0..200 {
             let cause = if n % 2 == 0 { Cause::NetworkLoss } else { Cause::Application };
-            history.judged(1000 + n, cause, Confidence::Medium);
+            history.record_verdict(1000 + n, cause, Confidence::Medium);
         }
-        assert_eq!(history.changes().len(), MOST_CHANGES);
+        assert_eq!(history.changes().len(), MAX_CHANGES);
         assert_eq!(history.verdict().map(|change| change.t_ns), Some(1199));
     }
 

@@ -16,9 +16,9 @@ mod processes;
 mod tracepoints;
 mod watch;
 
-pub use document::Judge;
+pub use document::JudgeFn;
 pub use flows::{Flows, Limits, SampledFlow, ThreadTimes};
 pub use history::Point;
 pub use observation::{Observation, observe};
 pub use processes::{Process, Processes};
-pub use watch::{FlowGlance, Glance, Options, Scope, Watch, WatchError};
+pub use watch::{FlowStatus, LiveStatus, Options, Scope, Watch, WatchError};

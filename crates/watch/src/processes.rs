@@ -11,7 +11,7 @@ use landspeed_host::Host;
 use landspeed_sys::foreign::incoming_cpu_of;
 
 /// Maximum number of processes read in one search.
-const MOST_PROCESSES: usize = 65_536;
+const MAX_PROCESSES: usize = 65_536;
 /// Interval at which known results are checked, nanoseconds.
 const CHECK_NS: u64 = 5_000_000_000;
 /// Interval at which a socket that was not found is searched for again, nanoseconds.
@@ -45,7 +45,7 @@ struct Holder {
 #[derive(Debug, Default)]
 pub struct Processes {
     holders: HashMap<u32, Holder>,
-    missed_ns: HashMap<u32, u64>,
+    not_found_ns: HashMap<u32, u64>,
     processes: BTreeMap<u32, Process>,
     denied: bool,
 }
@@ -55,7 +55,7 @@ impl Processes {
     /// not requested.
     pub fn find(&mut self, host: &dyn Host, inodes: &HashSet<u32>, now_ns: u64) {
         self.holders.retain(|inode, _| inodes.contains(inode));
-        self.missed_ns.retain(|inode, _| inodes.contains(inode));
+        self.not_found_ns.retain(|inode, _| inodes.contains(inode));
         for (inode, holder) in &mut self.holders {
             if now_ns.saturating_sub(holder.checked_ns) >= CHECK_NS {
                 holder.checked_ns = now_ns;
@@ -70,12 +70,12 @@ impl Processes {
         let missing = |inode: &&u32| {
             **inode != 0
                 && !self.holders.contains_key(inode)
-                && self.missed_ns.get(inode).is_none_or(|at| now_ns.saturating_sub(*at) >= RETRY_NS)
+                && self.not_found_ns.get(inode).is_none_or(|at| now_ns.saturating_sub(*at) >= RETRY_NS)
         };
         let mut wanted: HashSet<u32> = inodes.iter().filter(missing).copied().collect();
         if !wanted.is_empty() {
             self.search(host, &mut wanted, now_ns);
-            self.missed_ns.extend(wanted.into_iter().map(|inode| (inode, now_ns)));
+            self.not_found_ns.extend(wanted.into_iter().map(|inode| (inode, now_ns)));
         }
         let held: HashSet<u32> = self.holders.values().map(|holder| holder.pid).collect();
         self.processes.retain(|pid, _| held.contains(pid));
@@ -93,7 +93,7 @@ impl Processes {
             host.names("/proc", "").unwrap_or_default().iter().filter_map(|name| name.parse().ok()).collect();
         all.sort_unstable_by_key(|pid| std::cmp::Reverse(*pid));
         order.extend(all);
-        order.truncate(MOST_PROCESSES);
+        order.truncate(MAX_PROCESSES);
         for pid in order {
             match sockets_of(host, pid) {
                 Ok(sockets) => {
@@ -148,7 +148,7 @@ pub(crate) fn processes_in_cgroup(host: &dyn Host, path: &str) -> io::Result<Vec
         match host.read(&format!("{directory}/cgroup.procs")) {
             Ok(text) => {
                 let mut found = Vec::new();
-                below(host, &directory, &text, &mut found, 0);
+                collect_below(host, &directory, &text, &mut found, 0);
                 return Ok(found);
             }
             Err(why) => last = why,
@@ -158,18 +158,18 @@ pub(crate) fn processes_in_cgroup(host: &dyn Host, path: &str) -> io::Result<Vec
 }
 
 /// Adds the processes of a cgroup and its descendants.
-fn below(host: &dyn Host, directory: &str, processes: &str, found: &mut Vec<u32>, depth: usize) {
+fn collect_below(host: &dyn Host, directory: &str, processes: &str, found: &mut Vec<u32>, depth: usize) {
     /// Maximum depth searched. By default cgroups have no depth limit (`cgroup.max.depth`); systemd uses about five
     /// levels.
-    const DEEPEST: usize = 32;
+    const MAX_DEPTH: usize = 32;
     found.extend(processes.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
-    if depth == DEEPEST || found.len() >= MOST_PROCESSES {
+    if depth == MAX_DEPTH || found.len() >= MAX_PROCESSES {
         return;
     }
     for name in host.names(directory, "").unwrap_or_default() {
         let child = format!("{directory}/{name}");
         if let Ok(text) = host.read(&format!("{child}/cgroup.procs")) {
-            below(host, &child, &text, found, depth + 1);
+            collect_below(host, &child, &text, found, depth + 1);
         }
     }
 }

@@ -10,7 +10,7 @@ const WANTED: &[&str] = &["tcp/tcp_retransmit_skb", "skb/kfree_skb"];
 /// Size of the trace buffer of each CPU, KiB: about a thousand events, read once a second.
 const BUFFER_KIB: u32 = 256;
 /// Maximum number of drop reasons counted separately; the kernel has about a hundred.
-const MOST_REASONS: usize = 256;
+const MAX_REASONS: usize = 256;
 
 /// Tracepoints, enabled as long as this exists.
 pub(crate) struct Tracepoints {
@@ -49,8 +49,8 @@ impl Tracepoints {
 
 fn count(event: &Event, into: &mut WatchEvents) {
     match event.name.as_str() {
-        "kfree_skb" => add(&mut into.drops, word_behind(&event.text, "reason: ")),
-        "tcp_retransmit_skb" => add(&mut into.retransmits, word_behind(&event.text, "state=")),
+        "kfree_skb" => add(&mut into.drops, word_after(&event.text, "reason: ")),
+        "tcp_retransmit_skb" => add(&mut into.retransmits, word_after(&event.text, "state=")),
         _ => {}
     }
 }
@@ -58,13 +58,13 @@ fn count(event: &Event, into: &mut WatchEvents) {
 fn add(counts: &mut BTreeMap<String, u64>, reason: &str) {
     if let Some(count) = counts.get_mut(reason) {
         *count += 1;
-    } else if counts.len() < MOST_REASONS {
+    } else if counts.len() < MAX_REASONS {
         counts.insert(reason.to_owned(), 1);
     }
 }
 
 /// The value after `name`, or `not said` on kernels without that field: drop reasons exist since 5.17.
-fn word_behind<'a>(text: &'a str, name: &str) -> &'a str {
+fn word_after<'a>(text: &'a str, name: &str) -> &'a str {
     let word = text.split_once(name).and_then(|(_, rest)| rest.split_whitespace().next());
     word.unwrap_or("not said")
 }

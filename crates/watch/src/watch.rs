@@ -14,13 +14,13 @@ use landspeed_netlink::sock_diag::{Detail, SockDiag, SocketFilter, SocketId, Tcp
 use landspeed_netlink::{Netlink, NetlinkError};
 use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until, thread_cpu_ns};
 
-use crate::beside::Beside;
-use crate::document::{Judge, describe, unavailable};
+use crate::beside::HostMonitor;
+use crate::document::{JudgeFn, describe, unavailable};
 use crate::flows::{Flows, Limits, SampledFlow, ThreadTimes};
 use crate::processes::{Processes, inodes_of, processes_in_cgroup};
 use crate::tracepoints::Tracepoints;
 
-pub use live::{FlowGlance, Glance};
+pub use live::{FlowStatus, LiveStatus};
 
 /// Sampling interval of busy flows, nanoseconds.
 const PERIOD_NS: u64 = 100_000_000;
@@ -29,7 +29,7 @@ const DUMP_PERIODS: u64 = 10;
 /// Minimum interval between dumps, as a multiple of a dump's CPU time: at most 1/50 of a core.
 const DUMP_SHARE: u64 = 50;
 /// Number of consecutive failed dumps after which the watch ends.
-const MOST_FAILURES: u32 = 5;
+const MAX_FAILURES: u32 = 5;
 
 /// Options of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub struct Watch {
     flows: Flows,
     /// Index of the outgoing interface, by remote address.
     interfaces: HashMap<IpAddr, u32>,
-    beside: Beside,
+    beside: HostMonitor,
     tracepoints: Result<Tracepoints, String>,
     command: Vec<String>,
     started: String,
@@ -124,7 +124,7 @@ impl Watch {
             processes: Processes::default(),
             flows: Flows::new(options.limits),
             interfaces: HashMap::new(),
-            beside: Beside::new(options.limits.window_ns),
+            beside: HostMonitor::new(options.limits.window_ns),
             tracepoints: if options.tracepoints {
                 Tracepoints::open()
             } else {
@@ -166,8 +166,8 @@ impl Watch {
                 }
                 self.dump_or_retry(now_ns)?;
             }
-            self.read_wanted()?;
-            self.beside.look();
+            self.sample_flows()?;
+            self.beside.sample_states();
             if now_ns >= next_call_ns {
                 each(self);
                 next_call_ns = now_ns.max(next_call_ns + self.options.interval_ns);
@@ -179,7 +179,7 @@ impl Watch {
                 next_ns += late_ns / PERIOD_NS * PERIOD_NS;
             }
         }
-        self.read_wanted()?;
+        self.sample_flows()?;
         self.dump_or_retry(monotonic_ns())
     }
 
@@ -202,7 +202,7 @@ impl Watch {
             }
         }
         if self.options.pid.is_some() || self.options.cgroup.is_some() {
-            self.flows.admit_only(inodes);
+            self.flows.restrict_to(inodes);
         }
         Ok(())
     }
@@ -214,7 +214,7 @@ impl Watch {
             Err(why) => {
                 self.failures += 1;
                 self.failure = Some(format!("a dump failed and was repeated: {why}"));
-                if self.failures >= MOST_FAILURES {
+                if self.failures >= MAX_FAILURES {
                     return Err(WatchError::Sockets(why));
                 }
                 // The rest of a failed response would be taken as part of the next one.
@@ -237,13 +237,13 @@ impl Watch {
         let inodes: HashSet<u32> = self.flows.sampled().filter(|flow| !flow.ended).map(|flow| flow.inode).collect();
         self.processes.find(&self.host, &inodes, now_ns);
         self.flows.remember_processes(&self.processes);
-        self.read_beside(now_ns);
+        self.read_host_counters(now_ns);
         Ok(())
     }
 
     /// Reads the counters of the processes, interfaces and filters of busy flows. Stores the known activity with
     /// flows that are no longer sampled.
-    fn read_beside(&mut self, now_ns: u64) {
+    fn read_host_counters(&mut self, now_ns: u64) {
         let (mut pids, mut interfaces) = (HashSet::new(), HashSet::new());
         for (remote, inode) in
             self.flows.sampled().filter(|flow| flow.is_wanted()).map(|f| (f.id.remote().ip(), f.inode))
@@ -254,7 +254,7 @@ impl Watch {
             interfaces.extend((index != 0).then_some(index));
         }
         let (beside, known) = (&self.beside, &self.interfaces);
-        self.flows.keep_beside(|flow| {
+        self.flows.store_host_activity(|flow| {
             let index = known.get(&flow.id.remote().ip()).copied().unwrap_or(0);
             beside.of(flow.process.as_ref().map(|process| process.pid), index, flow.span_ns())
         });
@@ -266,7 +266,7 @@ impl Watch {
     }
 
     /// Samples the busy sockets: one by one, or all with a dump if most sockets are busy, which is cheaper.
-    fn read_wanted(&mut self) -> Result<(), WatchError> {
+    fn sample_flows(&mut self) -> Result<(), WatchError> {
         let mut wanted = self.flows.wanted();
         if wanted.is_empty() {
             return Ok(());
@@ -281,7 +281,7 @@ impl Watch {
             flows.read(now_ns, socket, thread);
         };
         let mut broken = false;
-        if flows_are_most(wanted.len(), sockets) {
+        if prefers_dump(wanted.len(), sockets) {
             let ids: HashMap<u64, SocketId> = wanted.drain(..).map(|id| (id.cookie(), id)).collect();
             let mut seen = HashSet::with_capacity(ids.len());
             let dumped = self.diag.dump(&self.options.filter, Detail::Full, |socket| {
@@ -327,14 +327,14 @@ impl Watch {
 
     /// Returns a document with the current state, each flow with a verdict. `Scope::Running` includes only the
     /// busiest flows being sampled.
-    pub fn document(&mut self, judge: Judge<'_>, scope: Scope) -> WatchDocument {
+    pub fn document(&mut self, judge: JudgeFn<'_>, scope: Scope) -> WatchDocument {
         let mut chosen: Vec<&SampledFlow> = match scope {
             Scope::All => self.flows.sampled().collect(),
             Scope::Running(_) => self.flows.sampled().filter(|flow| flow.is_wanted()).collect(),
             Scope::One(cookie) => self.flows.flow(cookie).into_iter().collect(),
         };
         if let Scope::Running(most) = scope {
-            chosen.sort_by_key(|flow| (std::cmp::Reverse(flow.moved_lately()), flow.id.cookie()));
+            chosen.sort_by_key(|flow| (std::cmp::Reverse(flow.recent_bytes()), flow.id.cookie()));
             chosen.truncate(most);
         }
         let mut flows: Vec<(WatchFlow, u64)> = Vec::new();
@@ -367,12 +367,12 @@ impl Watch {
             sockets.ended_unlisted += u64::from(flow.ended && !kept);
             kept
         });
-        let flows = self.with_past(flows.into_iter().map(|(flow, _)| flow).collect(), scope);
+        let flows = self.with_history(flows.into_iter().map(|(flow, _)| flow).collect(), scope);
         let mut unavailable = unavailable(&self.snapshot, self.processes.denied(), self.failure.as_deref());
         if let Err(why) = &self.tracepoints {
             unavailable.insert("tracepoints".into(), why.clone());
         }
-        if !self.beside.sees_nft() {
+        if !self.beside.has_nft() {
             unavailable
                 .insert("nft".into(), "drops of nft rules are not counted: that needs root, and nftables".into());
         }
@@ -397,7 +397,7 @@ impl Watch {
 
 /// Whether so many of all sockets are wanted that a dump is cheaper than single requests, each of which is a
 /// system call.
-fn flows_are_most(wanted: usize, all: u64) -> bool {
+fn prefers_dump(wanted: usize, all: u64) -> bool {
     wanted as u64 * 2 >= all
 }
 

@@ -8,7 +8,7 @@ mod pcapng;
 mod sort;
 pub mod write;
 
-pub use sort::{SORTED_WITHIN_NS, Sorted, Sorter};
+pub use sort::{SORTED_WITHIN_NS, Sorter, SortingSink};
 
 /// A frame of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub trait Sink {
 
 /// Result of parsing the next part of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next<'a> {
+pub enum CaptureItem<'a> {
     /// A frame.
     Frame(Frame<'a>),
     /// Statistics of an interface.
@@ -84,10 +84,10 @@ pub enum CaptureError {
 
 /// Maximum timestamp, nanoseconds since the Unix epoch (year 2116). Corrupt files can contain any value; this
 /// one can be added and subtracted without overflow.
-pub const LATEST_NS: u64 = i64::MAX as u64 / 2;
+pub const MAX_TIMESTAMP_NS: u64 = i64::MAX as u64 / 2;
 
 /// Maximum plausible record length, bytes. Larger than any frame of the kernel (BIG TCP: 512 KiB).
-pub const LONGEST: u32 = 16 << 20;
+pub const MAX_RECORD_BYTES: u32 = 16 << 20;
 
 /// Reader for captures of any supported format, detected by the first bytes.
 #[derive(Debug, Clone, Default)]
@@ -107,8 +107,8 @@ impl Reader {
         Self::default()
     }
 
-    /// Parses the next item at the start of `bytes`; returns the number of bytes consumed, 0 with [`Next::More`].
-    pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, Next<'a>), CaptureError> {
+    /// Parses the next item at the start of `bytes`; returns the number of bytes consumed, 0 with [`CaptureItem::More`].
+    pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, CaptureItem<'a>), CaptureError> {
         match &mut self.format {
             Some(Format::Pcap(pcap)) => pcap.next(bytes),
             Some(Format::Pcapng(pcapng)) => pcapng.next(bytes),
@@ -122,19 +122,19 @@ impl Reader {
         let mut at = 0;
         loop {
             if let Some(Format::Pcap(pcap)) = &self.format
-                && pcap.is_little()
+                && pcap.is_little_endian()
             {
                 let (used, needed) = pcap.drain(&bytes[at..], sink);
                 return (at + used, needed);
             }
             match self.next(&bytes[at..]) {
-                Ok((_, Next::More(needed))) => return (at, Ok(needed)),
+                Ok((_, CaptureItem::More(needed))) => return (at, Ok(needed)),
                 Ok((used, next)) => {
                     at += used;
                     match next {
-                        Next::Frame(frame) => sink.frame(&frame),
-                        Next::Statistics(statistics) => sink.statistics(statistics),
-                        Next::Skipped | Next::More(_) => {}
+                        CaptureItem::Frame(frame) => sink.frame(&frame),
+                        CaptureItem::Statistics(statistics) => sink.statistics(statistics),
+                        CaptureItem::Skipped | CaptureItem::More(_) => {}
                     }
                 }
                 Err(why) => return (at, Err(why)),
@@ -142,8 +142,8 @@ impl Reader {
         }
     }
 
-    fn begin<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, Next<'a>), CaptureError> {
-        let Some(magic) = bytes.first_chunk() else { return Ok((0, Next::More(4))) };
+    fn begin<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, CaptureItem<'a>), CaptureError> {
+        let Some(magic) = bytes.first_chunk() else { return Ok((0, CaptureItem::More(4))) };
         let magic = u32::from_le_bytes(*magic);
         if magic == pcapng::SECTION {
             let mut pcapng = pcapng::Pcapng::default();
@@ -154,9 +154,9 @@ impl Reader {
             return Ok(next);
         }
         let Some(variant) = pcap::variant(magic) else { return Err(CaptureError::NotACapture(magic.swap_bytes())) };
-        let Some(header) = bytes.first_chunk() else { return Ok((0, Next::More(pcap::HEADER))) };
+        let Some(header) = bytes.first_chunk() else { return Ok((0, CaptureItem::More(pcap::HEADER))) };
         self.format = Some(Format::Pcap(pcap::Pcap::new(variant, header)?));
-        Ok((pcap::HEADER, Next::Skipped))
+        Ok((pcap::HEADER, CaptureItem::Skipped))
     }
 
     /// Name of the format; `None` before it is detected.

@@ -1,14 +1,14 @@
 //! Dissection of frames: IP addresses and transport header.
 
 use crate::bytes::{be16, be32, be128, octet};
-use crate::link::{self, Above, LinkType};
+use crate::link::{self, LinkPayload, LinkType};
 use crate::tcp::{self, TcpHeader};
 
 /// Encapsulations in which an IP packet was found; several can apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Wrapping(u8);
+pub struct Encapsulations(u8);
 
-impl Wrapping {
+impl Encapsulations {
     /// IEEE 802.1Q or 802.1ad tags.
     pub const VLAN: Self = Self(1);
     /// MPLS labels.
@@ -85,22 +85,22 @@ pub struct Packet {
     /// Fields of the transport header.
     pub transport: Transport,
     /// Encapsulations around the innermost IP header.
-    pub wrapping: Wrapping,
+    pub encapsulations: Encapsulations,
 }
 
 /// Reason why a frame could not be dissected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Undissected {
+pub enum DissectError {
     /// Not IP (ARP, LLDP, …), or an unsupported link type.
     NotIp,
     /// The captured bytes end before the transport header's ports and sequence numbers.
-    Cut,
+    Truncated,
     /// Inconsistent lengths.
     Malformed,
 }
 
 /// Maximum number of nested layers.
-const DEEPEST: usize = 16;
+const MAX_LAYERS: usize = 16;
 const VXLAN_PORT: u16 = 4789;
 const GENEVE_PORT: u16 = 6081;
 const MAPPED: u128 = 0xffff_0000_0000;
@@ -117,20 +117,20 @@ enum Layer {
 }
 
 /// Dissects a frame with an original length of `original` bytes.
-pub fn dissect(link: LinkType, frame: &[u8], original: u32) -> Result<Packet, Undissected> {
+pub fn dissect(link: LinkType, frame: &[u8], original: u32) -> Result<Packet, DissectError> {
     let (mut network, mut tcp) = (Network::default(), TcpHeader::default());
     if plain(link, frame, &mut network, &mut tcp) {
-        return Ok(Packet { network, transport: Transport::Tcp(tcp), wrapping: Wrapping::default() });
+        return Ok(Packet { network, transport: Transport::Tcp(tcp), encapsulations: Encapsulations::default() });
     }
     layers(link, frame, original).map(|(packet, _)| packet)
 }
 
 /// Dissects a frame; also returns the number of captured header bytes, up to the end of the transport header
 /// with its options. Without a TCP or UDP header they end after the IP headers.
-pub fn dissect_headers(link: LinkType, frame: &[u8], original: u32) -> Result<(Packet, usize), Undissected> {
+pub fn dissect_headers(link: LinkType, frame: &[u8], original: u32) -> Result<(Packet, usize), DissectError> {
     let (packet, at) = layers(link, frame, original)?;
     let end = match packet.transport {
-        Transport::Tcp(_) => at + usize::from(octet(frame, at + 12).ok_or(Undissected::Cut)? >> 4) * 4,
+        Transport::Tcp(_) => at + usize::from(octet(frame, at + 12).ok_or(DissectError::Truncated)? >> 4) * 4,
         Transport::Udp { at: payload, .. } => payload,
         Transport::Fragment | Transport::Other => at,
     };
@@ -166,39 +166,39 @@ pub fn plain(link: LinkType, frame: &[u8], network: &mut Network, tcp: &mut TcpH
     tcp::parse(&frame[34..], payload, tcp).is_some()
 }
 
-fn layers(link: LinkType, frame: &[u8], original: u32) -> Result<(Packet, usize), Undissected> {
-    let mut wrapping = Wrapping::default();
-    let mut layer = match link::above(link, frame) {
-        Above::EtherType(kind, at) => Layer::EtherType(kind, at),
-        Above::Ip(at) => Layer::Ip(at),
-        Above::Other => return Err(Undissected::NotIp),
-        Above::Cut => return Err(Undissected::Cut),
+fn layers(link: LinkType, frame: &[u8], original: u32) -> Result<(Packet, usize), DissectError> {
+    let mut encapsulations = Encapsulations::default();
+    let mut layer = match link::parse_link_header(link, frame) {
+        LinkPayload::EtherType(kind, at) => Layer::EtherType(kind, at),
+        LinkPayload::Ip(at) => Layer::Ip(at),
+        LinkPayload::Other => return Err(DissectError::NotIp),
+        LinkPayload::Truncated => return Err(DissectError::Truncated),
     };
-    for _ in 0..DEEPEST {
+    for _ in 0..MAX_LAYERS {
         layer = match layer {
             Layer::EtherType(link::IPV4 | link::IPV6, at) | Layer::Ip(at) => {
-                internet(frame, at, original, &mut wrapping)?
+                parse_ip(frame, at, original, &mut encapsulations)?
             }
-            Layer::EtherType(kind, at) => tagged(frame, kind, at, &mut wrapping)?,
-            Layer::Done(network, transport, at) => return Ok((Packet { network, transport, wrapping }, at)),
+            Layer::EtherType(kind, at) => skip_tag(frame, kind, at, &mut encapsulations)?,
+            Layer::Done(network, transport, at) => return Ok((Packet { network, transport, encapsulations }, at)),
         };
     }
     match layer {
-        Layer::Done(network, transport, at) => Ok((Packet { network, transport, wrapping }, at)),
-        _ => Err(Undissected::Malformed),
+        Layer::Done(network, transport, at) => Ok((Packet { network, transport, encapsulations }, at)),
+        _ => Err(DissectError::Malformed),
     }
 }
 
 /// Skips a VLAN tag, MPLS label, PPPoE header or inner Ethernet header.
-fn tagged(frame: &[u8], kind: u16, at: usize, wrapping: &mut Wrapping) -> Result<Layer, Undissected> {
-    const CUT: Undissected = Undissected::Cut;
+fn skip_tag(frame: &[u8], kind: u16, at: usize, encapsulations: &mut Encapsulations) -> Result<Layer, DissectError> {
+    const CUT: DissectError = DissectError::Truncated;
     match kind {
         0x8100 | 0x88a8 | 0x9100 | 0x9200 => {
-            wrapping.add(Wrapping::VLAN);
+            encapsulations.add(Encapsulations::VLAN);
             Ok(Layer::EtherType(be16(frame, at + 2).ok_or(CUT)?, at + 4))
         }
         0x8847 | 0x8848 => {
-            wrapping.add(Wrapping::MPLS);
+            encapsulations.add(Encapsulations::MPLS);
             let label = be32(frame, at).ok_or(CUT)?;
             if label & 0x100 == 0 {
                 return Ok(Layer::EtherType(kind, at + 4));
@@ -207,46 +207,56 @@ fn tagged(frame: &[u8], kind: u16, at: usize, wrapping: &mut Wrapping) -> Result
             match link::version(frame, at + 4).ok_or(CUT)? {
                 4 | 6 => Ok(Layer::Ip(at + 4)),
                 0 => Ok(Layer::EtherType(be16(frame, at + 20).ok_or(CUT)?, at + 22)),
-                _ => Err(Undissected::NotIp),
+                _ => Err(DissectError::NotIp),
             }
         }
         0x8864 => {
-            wrapping.add(Wrapping::PPPOE);
+            encapsulations.add(Encapsulations::PPPOE);
             match be16(frame, at + 6).ok_or(CUT)? {
                 0x0021 | 0x0057 => Ok(Layer::Ip(at + 8)),
-                _ => Err(Undissected::NotIp),
+                _ => Err(DissectError::NotIp),
             }
         }
         ETHERNET_INSIDE => Ok(Layer::EtherType(be16(frame, at + 12).ok_or(CUT)?, at + 14)),
-        _ => Err(Undissected::NotIp),
+        _ => Err(DissectError::NotIp),
     }
 }
 
-fn internet(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result<Layer, Undissected> {
-    match link::version(frame, at).ok_or(Undissected::Cut)? {
-        4 => v4(frame, at, original, wrapping),
-        6 => v6(frame, at, original, wrapping),
-        _ => Err(Undissected::Malformed),
+fn parse_ip(
+    frame: &[u8],
+    at: usize,
+    original: u32,
+    encapsulations: &mut Encapsulations,
+) -> Result<Layer, DissectError> {
+    match link::version(frame, at).ok_or(DissectError::Truncated)? {
+        4 => parse_ipv4(frame, at, original, encapsulations),
+        6 => parse_ipv6(frame, at, original, encapsulations),
+        _ => Err(DissectError::Malformed),
     }
 }
 
 /// Bytes from an offset to the end of the original frame, for lengths of 0, which mean that the length exceeds
 /// the field (BIG TCP).
-fn remaining_bytes(original: u32, at: usize) -> Result<u32, Undissected> {
-    original.checked_sub(at as u32).ok_or(Undissected::Malformed)
+fn remaining_bytes(original: u32, at: usize) -> Result<u32, DissectError> {
+    original.checked_sub(at as u32).ok_or(DissectError::Malformed)
 }
 
-fn v4(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result<Layer, Undissected> {
-    let header: &[u8; 20] = frame.get(at..).and_then(<[u8]>::first_chunk).ok_or(Undissected::Cut)?;
+fn parse_ipv4(
+    frame: &[u8],
+    at: usize,
+    original: u32,
+    encapsulations: &mut Encapsulations,
+) -> Result<Layer, DissectError> {
+    let header: &[u8; 20] = frame.get(at..).and_then(<[u8]>::first_chunk).ok_or(DissectError::Truncated)?;
     let length = usize::from(header[0] & 0x0f) * 4;
     let total = match u32::from(u16::from_be_bytes([header[2], header[3]])) {
         0 => remaining_bytes(original, at)?,
         total => total,
     };
     if length < 20 {
-        return Err(Undissected::Malformed);
+        return Err(DissectError::Malformed);
     }
-    let payload = total.checked_sub(length as u32).ok_or(Undissected::Malformed)?;
+    let payload = total.checked_sub(length as u32).ok_or(DissectError::Malformed)?;
     let address = |from: usize| be32(header, from).map_or(0, |address| MAPPED | u128::from(address));
     let network = Network {
         version: 4,
@@ -262,7 +272,7 @@ fn v4(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result
     if later_fragment {
         return Ok(Layer::Done(network, Transport::Fragment, at + length));
     }
-    transport(frame, at + length, network, wrapping)
+    transport(frame, at + length, network, encapsulations)
 }
 
 const HOP_BY_HOP: u8 = 0;
@@ -272,8 +282,13 @@ const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
 const MOBILITY: u8 = 135;
 
-fn v6(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result<Layer, Undissected> {
-    const CUT: Undissected = Undissected::Cut;
+fn parse_ipv6(
+    frame: &[u8],
+    at: usize,
+    original: u32,
+    encapsulations: &mut Encapsulations,
+) -> Result<Layer, DissectError> {
+    const CUT: DissectError = DissectError::Truncated;
     let first = be32(frame, at).ok_or(CUT)?;
     // 0 for a jumbogram (RFC 2675) or a BIG TCP super-packet: both extend to the end of the frame.
     let mut payload = match u32::from(be16(frame, at + 4).ok_or(CUT)?) {
@@ -284,7 +299,7 @@ fn v6(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result
     let (source, destination) = (be128(frame, at + 8).ok_or(CUT)?, be128(frame, at + 24).ok_or(CUT)?);
     let mut next = at + 40;
     let mut later_fragment = false;
-    for _ in 0..DEEPEST {
+    for _ in 0..MAX_LAYERS {
         let length = match protocol {
             HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY => 8 + 8 * u32::from(octet(frame, next + 1).ok_or(CUT)?),
             AUTHENTICATION => 8 + 4 * u32::from(octet(frame, next + 1).ok_or(CUT)?),
@@ -295,7 +310,7 @@ fn v6(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result
             _ => break,
         };
         protocol = octet(frame, next).ok_or(CUT)?;
-        payload = payload.checked_sub(length).ok_or(Undissected::Malformed)?;
+        payload = payload.checked_sub(length).ok_or(DissectError::Malformed)?;
         next += length as usize;
         if later_fragment {
             break;
@@ -307,11 +322,16 @@ fn v6(frame: &[u8], at: usize, original: u32, wrapping: &mut Wrapping) -> Result
     if later_fragment {
         return Ok(Layer::Done(network, Transport::Fragment, next));
     }
-    transport(frame, next, network, wrapping)
+    transport(frame, next, network, encapsulations)
 }
 
-fn transport(frame: &[u8], at: usize, network: Network, wrapping: &mut Wrapping) -> Result<Layer, Undissected> {
-    const CUT: Undissected = Undissected::Cut;
+fn transport(
+    frame: &[u8],
+    at: usize,
+    network: Network,
+    encapsulations: &mut Encapsulations,
+) -> Result<Layer, DissectError> {
+    const CUT: DissectError = DissectError::Truncated;
     let segment = frame.get(at..).unwrap_or_default();
     match network.protocol {
         6 => {
@@ -319,30 +339,30 @@ fn transport(frame: &[u8], at: usize, network: Network, wrapping: &mut Wrapping)
             match tcp::parse(segment, network.payload, &mut header) {
                 Some(()) => Ok(Layer::Done(network, Transport::Tcp(header), at)),
                 None if segment.len() < 20 => Err(CUT),
-                None => Err(Undissected::Malformed),
+                None => Err(DissectError::Malformed),
             }
         }
         17 => {
             let (source, destination) = (be16(segment, 0).ok_or(CUT)?, be16(segment, 2).ok_or(CUT)?);
             if destination == VXLAN_PORT && segment.get(8).is_some_and(|flags| flags & 0x08 != 0) {
-                wrapping.add(Wrapping::VXLAN);
+                encapsulations.add(Encapsulations::VXLAN);
                 let inner = at + 16;
                 return Ok(Layer::EtherType(be16(frame, inner + 12).ok_or(CUT)?, inner + 14));
             }
             // Geneve version 0 (RFC 8926); the length of its options is in 4-byte words.
             if destination == GENEVE_PORT && segment.get(8).is_some_and(|version| version & 0xc0 == 0) {
-                wrapping.add(Wrapping::GENEVE);
+                encapsulations.add(Encapsulations::GENEVE);
                 let inner = at + 16 + 4 * usize::from(segment[8] & 0x3f);
                 return Ok(match be16(segment, 10).ok_or(CUT)? {
                     ETHERNET_INSIDE => Layer::EtherType(be16(frame, inner + 12).ok_or(CUT)?, inner + 14),
                     kind => Layer::EtherType(kind, inner),
                 });
             }
-            let payload = network.payload.checked_sub(8).ok_or(Undissected::Malformed)?;
+            let payload = network.payload.checked_sub(8).ok_or(DissectError::Malformed)?;
             Ok(Layer::Done(network, Transport::Udp { source, destination, payload, at: at + 8 }, at))
         }
         4 | 41 => {
-            wrapping.add(Wrapping::IP);
+            encapsulations.add(Encapsulations::IP);
             Ok(Layer::Ip(at))
         }
         47 => {
@@ -351,7 +371,7 @@ fn transport(frame: &[u8], at: usize, network: Network, wrapping: &mut Wrapping)
             if flags & 0x0007 != 0 {
                 return Ok(Layer::Done(network, Transport::Other, at));
             }
-            wrapping.add(Wrapping::GRE);
+            encapsulations.add(Encapsulations::GRE);
             let optional = [0x8000, 0x2000, 0x1000].into_iter().filter(|flag| flags & flag != 0).count();
             Ok(Layer::EtherType(kind, at + 4 + 4 * optional))
         }

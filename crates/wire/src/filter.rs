@@ -2,7 +2,7 @@
 //!
 //! It supports a subset of the language: protocols, hosts, networks, ports, VLAN tags, direction, and `and`,
 //! `or`, `not` and parentheses. A compiled program gives the same verdicts as tcpdump's; anything else is
-//! refused: an unknown expression ([`Refusal::Unknown`]) may be one that tcpdump compiles.
+//! refused: an unknown expression ([`FilterError::Unknown`]) may be one that tcpdump compiles.
 //!
 //! ```text
 //! text ─► parse (expression) ─► lower (graph of tests) ─► graph (skip tests with known results) ─► emit (BPF)
@@ -15,7 +15,7 @@ mod parse;
 mod verify;
 
 use crate::LinkType;
-pub use verify::{MOST_INSTRUCTIONS, ProgramError, verify};
+pub use verify::{MAX_INSTRUCTIONS, ProgramError, verify};
 
 /// A classic BPF instruction, with the fields of the kernel's `struct sock_filter`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,7 @@ impl Instruction {
 
 /// Reason why an expression was not compiled.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum FilterError {
     /// Not in the subset; tcpdump may support it.
     #[error("column {column}: `{found}` where {expected} is expected")]
     Unknown {
@@ -101,13 +101,13 @@ pub enum Refusal {
     #[error("expression rejects all packets")]
     RejectsAll,
     /// The program would have this many instructions, too many for the kernel.
-    #[error("it needs {0} instructions; the kernel takes at most {MOST_INSTRUCTIONS}")]
+    #[error("it needs {0} instructions; the kernel takes at most {MAX_INSTRUCTIONS}")]
     TooLong(usize),
 }
 
 /// Compiles an expression for Ethernet or raw IP frames; accepted packets are truncated to `snap_bytes`. Names
 /// are not resolved: addresses and ports must be numeric. The empty expression accepts everything.
-pub fn compile(text: &str, link: LinkType, snap_bytes: u32) -> Result<Vec<Instruction>, Refusal> {
+pub fn compile(text: &str, link: LinkType, snap_bytes: u32) -> Result<Vec<Instruction>, FilterError> {
     let Some(expression) = parse::parse(text, link)? else {
         return Ok(vec![Instruction::pass(snap_bytes)]);
     };
@@ -115,11 +115,11 @@ pub fn compile(text: &str, link: LinkType, snap_bytes: u32) -> Result<Vec<Instru
     let root = lower::lower(&expression, link, &mut graph);
     let root = graph.simplify(root);
     if root == graph::REJECT {
-        return Err(Refusal::RejectsAll);
+        return Err(FilterError::RejectsAll);
     }
     let program = emit::emit(&graph, root, snap_bytes);
-    if program.len() > MOST_INSTRUCTIONS {
-        return Err(Refusal::TooLong(program.len()));
+    if program.len() > MAX_INSTRUCTIONS {
+        return Err(FilterError::TooLong(program.len()));
     }
     debug_assert_eq!(verify(&program), Ok(()));
     Ok(program)

@@ -19,8 +19,8 @@ mod link;
 mod numbered;
 mod tcp;
 
-pub use alike::{Alike, Brief};
-pub use dissect::{Network, Packet, Transport, Undissected, Wrapping, dissect, dissect_headers, plain};
+pub use alike::{FastHeader, HeaderTemplate};
+pub use dissect::{DissectError, Encapsulations, Network, Packet, Transport, dissect, dissect_headers, plain};
 pub use link::LinkType;
-pub use numbered::{Numbered, Numbering};
+pub use numbered::{NumberedDatagram, Numbering};
 pub use tcp::{Flags, SackBlocks, TcpHeader, TcpOptions};

@@ -57,7 +57,7 @@ impl LinkType {
 
 /// Contents after the link-layer header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Above {
+pub enum LinkPayload {
     /// EtherType and offset of a protocol.
     EtherType(u16, usize),
     /// Offset of an IP packet; its first byte contains the version.
@@ -65,7 +65,7 @@ pub enum Above {
     /// A protocol that is not supported.
     Other,
     /// The captured bytes end before the type.
-    Cut,
+    Truncated,
 }
 
 /// EtherType of IPv4.
@@ -79,38 +79,40 @@ const FIRST_ETHERTYPE: u16 = 0x0600;
 const ARPHRD_NETLINK: u16 = 824;
 
 /// Parses the link-layer header.
-pub fn above(link: LinkType, frame: &[u8]) -> Above {
-    let cut_or = |found: Option<Above>| found.unwrap_or(Above::Cut);
+pub fn parse_link_header(link: LinkType, frame: &[u8]) -> LinkPayload {
+    let cut_or = |found: Option<LinkPayload>| found.unwrap_or(LinkPayload::Truncated);
     match link {
         LinkType::ETHERNET => cut_or(be16(frame, 12).map(|kind| match kind {
-            kind if kind < FIRST_ETHERTYPE => Above::Other,
-            kind => Above::EtherType(kind, 14),
+            kind if kind < FIRST_ETHERTYPE => LinkPayload::Other,
+            kind => LinkPayload::EtherType(kind, 14),
         })),
-        LinkType::RAW | LinkType::RAW_BSD | LinkType::RAW_OPENBSD | LinkType::IPV4 | LinkType::IPV6 => Above::Ip(0),
+        LinkType::RAW | LinkType::RAW_BSD | LinkType::RAW_OPENBSD | LinkType::IPV4 | LinkType::IPV6 => {
+            LinkPayload::Ip(0)
+        }
         LinkType::NULL | LinkType::LOOP => cut_or(be32(frame, 0).map(|family| {
             // AF_INET is 2 on all systems; AF_INET6 is 10, 24, 28 or 30; the byte order is unknown.
             let family = if family > 0xffff { family.swap_bytes() } else { family };
-            if matches!(family, 2 | 10 | 24 | 28 | 30) { Above::Ip(4) } else { Above::Other }
+            if matches!(family, 2 | 10 | 24 | 28 | 30) { LinkPayload::Ip(4) } else { LinkPayload::Other }
         })),
         LinkType::LINUX_SLL => {
             if be16(frame, 2) == Some(ARPHRD_NETLINK) {
-                return Above::Other;
+                return LinkPayload::Other;
             }
-            cut_or(be16(frame, 14).map(|kind| Above::EtherType(kind, 16)))
+            cut_or(be16(frame, 14).map(|kind| LinkPayload::EtherType(kind, 16)))
         }
-        LinkType::LINUX_SLL2 => cut_or(be16(frame, 0).map(|kind| Above::EtherType(kind, 20))),
+        LinkType::LINUX_SLL2 => cut_or(be16(frame, 0).map(|kind| LinkPayload::EtherType(kind, 20))),
         LinkType::PPP | LinkType::PPP_HDLC => {
             let framed = frame.starts_with(&[0xff, 0x03]);
             let at = if framed { 2 } else { 0 };
             cut_or(be16(frame, at).map(|protocol| match protocol {
-                0x0021 | 0x0057 => Above::Ip(at + 2),
-                0x0281 => Above::EtherType(MPLS, at + 2),
-                _ => Above::Other,
+                0x0021 | 0x0057 => LinkPayload::Ip(at + 2),
+                0x0281 => LinkPayload::EtherType(MPLS, at + 2),
+                _ => LinkPayload::Other,
             }))
         }
-        LinkType::C_HDLC => cut_or(be16(frame, 2).map(|kind| Above::EtherType(kind, 4))),
-        LinkType::IPOIB => cut_or(be16(frame, 40).map(|kind| Above::EtherType(kind, 44))),
-        _ => Above::Other,
+        LinkType::C_HDLC => cut_or(be16(frame, 2).map(|kind| LinkPayload::EtherType(kind, 4))),
+        LinkType::IPOIB => cut_or(be16(frame, 40).map(|kind| LinkPayload::EtherType(kind, 44))),
+        _ => LinkPayload::Other,
     }
 }
 

@@ -16,7 +16,7 @@ pub enum Numbering {
 
 /// Fields of a numbered datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Numbered {
+pub struct NumberedDatagram {
     /// Sequence number.
     pub number: u64,
     /// Identifier of the stream: landspeed's tag, or RTP's SSRC; 0 for iperf3.
@@ -58,26 +58,26 @@ impl Numbering {
     }
 
     /// Parses a payload as this protocol's; `None` if that is impossible.
-    pub fn read(self, payload: &[u8]) -> Option<Numbered> {
+    pub fn read(self, payload: &[u8]) -> Option<NumberedDatagram> {
         let word = |at: usize| Some(u32::from_be_bytes(*payload.get(at..)?.first_chunk()?));
         let wide = |at: usize| Some(u64::from_be_bytes(*payload.get(at..)?.first_chunk()?));
         match self {
             Self::Landspeed => {
                 let version = word(4)? == 0x0100_0000;
-                version.then_some(Numbered { number: wide(8)?, tag: word(0)?, sent_ns: Some(wide(16)?) })
+                version.then_some(NumberedDatagram { number: wide(8)?, tag: word(0)?, sent_ns: Some(wide(16)?) })
             }
             Self::Iperf3 | Self::Iperf3Wide => {
                 let (seconds, micros) = (word(0)?, word(4)?);
                 let sent_ns = u64::from(seconds) * 1_000_000_000 + u64::from(micros) * 1_000;
                 let number = if self == Self::Iperf3 { u64::from(word(8)?) } else { wide(8)? };
-                (micros < 1_000_000).then_some(Numbered { number, tag: 0, sent_ns: Some(sent_ns) })
+                (micros < 1_000_000).then_some(NumberedDatagram { number, tag: 0, sent_ns: Some(sent_ns) })
             }
             Self::Rtp => {
                 let header: &[u8; 12] = payload.first_chunk()?;
                 // RTP version 2, and a payload type that RTCP does not use.
                 let plausible = header[0] >> 6 == 2 && !(64..=95).contains(&(header[1] & 0x7f));
                 let number = u64::from(u16::from_be_bytes([header[2], header[3]]));
-                plausible.then_some(Numbered { number, tag: word(8)?, sent_ns: None })
+                plausible.then_some(NumberedDatagram { number, tag: word(8)?, sent_ns: None })
             }
         }
     }

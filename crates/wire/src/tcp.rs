@@ -33,15 +33,15 @@ impl Flags {
 /// SACK blocks of a segment: half-open ranges of sequence numbers, in the order sent.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SackBlocks {
-    blocks: [(u32, u32); Self::MOST],
+    blocks: [(u32, u32); Self::MAX_BLOCKS],
     count: u8,
 }
 
 impl FromIterator<(u32, u32)> for SackBlocks {
-    /// Keeps the first [`SackBlocks::MOST`] blocks.
+    /// Keeps the first [`SackBlocks::MAX_BLOCKS`] blocks.
     fn from_iter<T: IntoIterator<Item = (u32, u32)>>(blocks: T) -> Self {
         let mut sack = Self::default();
-        blocks.into_iter().take(Self::MOST).for_each(|block| sack.push(block));
+        blocks.into_iter().take(Self::MAX_BLOCKS).for_each(|block| sack.push(block));
         sack
     }
 }
@@ -56,7 +56,7 @@ impl Eq for SackBlocks {}
 
 impl SackBlocks {
     /// Maximum number of blocks in 40 bytes of options.
-    pub const MOST: usize = 4;
+    pub const MAX_BLOCKS: usize = 4;
 
     /// The blocks as (left edge, right edge).
     pub fn as_slice(&self) -> &[(u32, u32)] {
@@ -126,7 +126,7 @@ pub struct TcpHeader {
 }
 
 const END: u8 = 0;
-const NOTHING: u8 = 1;
+const NOP: u8 = 1;
 const MSS: u8 = 2;
 const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
@@ -177,7 +177,7 @@ fn options(bytes: &[u8], mut at: usize, into: &mut TcpOptions) {
     while let Some(kind) = octet(bytes, at) {
         match kind {
             END => return,
-            NOTHING => at += 1,
+            NOP => at += 1,
             _ => {
                 let length = octet(bytes, at + 1).map_or(0, usize::from);
                 let Some(value) = (length >= 2).then(|| bytes.get(at + 2..at + length)).flatten() else {

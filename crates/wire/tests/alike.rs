@@ -1,6 +1,6 @@
 //! Header prediction gives the same results as dissection.
 
-use landspeed_wire::{Alike, LinkType, Network, TcpHeader, plain};
+use landspeed_wire::{HeaderTemplate, LinkType, Network, TcpHeader, plain};
 use proptest::prelude::*;
 
 /// Two segments of the same direction of a flow; the first is plain.
@@ -41,9 +41,9 @@ proptest! {
             let at = at.index(two.len());
             two[at] = byte;
         }
-        let Some(alike) = Alike::of(LinkType::ETHERNET, &one) else { return Ok(()) };
-        prop_assert!(alike.brief(LinkType::RAW, &two).is_none());
-        let Some(brief) = alike.brief(LinkType::ETHERNET, &two) else { return Ok(()) };
+        let Some(alike) = HeaderTemplate::of(LinkType::ETHERNET, &one) else { return Ok(()) };
+        prop_assert!(alike.fast_header(LinkType::RAW, &two).is_none());
+        let Some(fast_header) = alike.fast_header(LinkType::ETHERNET, &two) else { return Ok(()) };
         let (mut networks, mut segment) = ([Network::default(); 2], TcpHeader::default());
         prop_assert!(plain(LinkType::ETHERNET, &two, &mut networks[1], &mut segment));
         let mut first = TcpHeader::default();
@@ -51,13 +51,13 @@ proptest! {
             prop_assert_eq!((networks[0].source, networks[0].destination), (networks[1].source, networks[1].destination));
             prop_assert_eq!((first.source, first.destination), (segment.source, segment.destination));
         }
-        prop_assert_eq!(brief.identification, networks[1].identification);
-        prop_assert_eq!((brief.sequence, brief.acknowledgement), (segment.sequence, segment.acknowledgement));
-        prop_assert_eq!((brief.window, brief.payload), (segment.window, segment.payload));
+        prop_assert_eq!(fast_header.identification, networks[1].identification);
+        prop_assert_eq!((fast_header.sequence, fast_header.acknowledgement), (segment.sequence, segment.acknowledgement));
+        prop_assert_eq!((fast_header.window, fast_header.payload), (segment.window, segment.payload));
         prop_assert_eq!(segment.flags.0 & 0x17, 0x10);
         let options = segment.options;
-        prop_assert_eq!(brief.timestamp, options.timestamps.map(|(value, _)| value));
-        prop_assert_eq!(brief.sack(), options.sack);
+        prop_assert_eq!(fast_header.timestamp, options.timestamps.map(|(value, _)| value));
+        prop_assert_eq!(fast_header.sack(), options.sack);
         prop_assert_eq!((options.mss, options.window_scale, options.sack_permitted, options.incomplete), (None, None, false, false));
     }
 }
@@ -67,11 +67,11 @@ fn header_prediction_compares_every_flow_byte() {
     let mut frame = [7; 54];
     frame[12..24].copy_from_slice(&[0x08, 0x00, 0x45, 3, 0, 40, 0, 1, 0x40, 0, 64, 6]);
     frame[46..48].copy_from_slice(&[0x50, 0x10]);
-    let alike = Alike::of(LinkType::ETHERNET, &frame).expect("it is plain");
+    let alike = HeaderTemplate::of(LinkType::ETHERNET, &frame).expect("it is plain");
     let recognised = |at: usize| {
         let mut other = frame;
         other[at] ^= 1;
-        alike.brief(LinkType::ETHERNET, &other).is_some()
+        alike.fast_header(LinkType::ETHERNET, &other).is_some()
     };
     let ends: Vec<usize> = (0..54).filter(|&at| !recognised(at)).collect();
     // Addresses and ports, IP version, header lengths, protocol, fragment fields, TTL, TCP flags.

@@ -1,7 +1,7 @@
 //! The capture reader against files of another implementation, and against corruption.
 
 use landspeed_wire::LinkType;
-use landspeed_wire::capture::{CaptureError, Next, Reader};
+use landspeed_wire::capture::{CaptureError, CaptureItem, Reader};
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::pcapng::PcapNgWriter;
@@ -20,13 +20,13 @@ fn read(bytes: &[u8], piece: usize) -> Result<(Vec<Packet>, bool), CaptureError>
         let (used, next) = reader.next(&bytes[start..end])?;
         start += used;
         match next {
-            Next::Frame(frame) => {
+            CaptureItem::Frame(frame) => {
                 assert_eq!(frame.link, LinkType::ETHERNET);
                 packets.push((frame.time_ns, frame.original, frame.data.to_vec()));
             }
-            Next::Statistics(_) | Next::Skipped => assert!(used > 0, "it must go on"),
-            Next::More(_) if end == bytes.len() => return Ok((packets, start == end)),
-            Next::More(needed) => {
+            CaptureItem::Statistics(_) | CaptureItem::Skipped => assert!(used > 0, "it must go on"),
+            CaptureItem::More(_) if end == bytes.len() => return Ok((packets, start == end)),
+            CaptureItem::More(needed) => {
                 assert!(start + needed > end, "it asks for what is there");
                 end = (end + piece).min(bytes.len());
             }
@@ -111,7 +111,7 @@ proptest! {
         let (mut reader, mut start) = (Reader::new(), 0);
         for _ in 0..=bytes.len() {
             match reader.next(&bytes[start..]) {
-                Ok((_, Next::More(_))) | Err(_) => break,
+                Ok((_, CaptureItem::More(_))) | Err(_) => break,
                 Ok((used, _)) => {
                     prop_assert!(used > 0);
                     start += used;
@@ -124,5 +124,5 @@ proptest! {
 #[test]
 fn format_is_detected_from_the_first_bytes() {
     assert!(matches!(Reader::new().next(b"GET / HTTP/1.1"), Err(CaptureError::NotACapture(0x4745_5420))));
-    assert!(matches!(Reader::new().next(b"\xd4\xc3"), Ok((0, Next::More(4)))));
+    assert!(matches!(Reader::new().next(b"\xd4\xc3"), Ok((0, CaptureItem::More(4)))));
 }

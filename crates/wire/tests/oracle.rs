@@ -1,7 +1,7 @@
 //! The dissector against packets built by etherparse.
 
 use etherparse::{PacketBuilder, TcpOptionElement};
-use landspeed_wire::{Flags, LinkType, Packet, Transport, Undissected, Wrapping, dissect};
+use landspeed_wire::{DissectError, Encapsulations, Flags, LinkType, Packet, Transport, dissect};
 use proptest::prelude::*;
 
 const MAPPED: u128 = 0xffff_0000_0000;
@@ -10,7 +10,7 @@ fn ethernet() -> etherparse::PacketBuilderStep<etherparse::Ethernet2Header> {
     PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2])
 }
 
-fn dissected(frame: &[u8]) -> Result<Packet, Undissected> {
+fn dissected(frame: &[u8]) -> Result<Packet, DissectError> {
     dissect(LinkType::ETHERNET, frame, frame.len() as u32)
 }
 
@@ -41,7 +41,7 @@ proptest! {
         let Transport::Tcp(tcp) = packet.transport else { panic!("TCP, not {:?}", packet.transport) };
         let address = |bytes: [u8; 16]| if six { u128::from_be_bytes(bytes) } else { MAPPED | u128::from(u32::from_be_bytes(four(bytes))) };
         prop_assert_eq!((packet.network.source, packet.network.destination), (address(source), address(destination)));
-        prop_assert_eq!(packet.wrapping.contains(Wrapping::VLAN), tagged);
+        prop_assert_eq!(packet.encapsulations.contains(Encapsulations::VLAN), tagged);
         prop_assert_eq!((tcp.source, tcp.destination), ports);
         prop_assert_eq!((tcp.sequence, tcp.acknowledgement, tcp.window), (sequence, ack, window));
         prop_assert_eq!(tcp.payload as usize, payload.len());
@@ -90,7 +90,7 @@ fn truncation_is_reported_at_every_snap_length() {
     for snap in 0..frame.len() {
         let packet = dissect(LinkType::ETHERNET, &frame[..snap], frame.len() as u32);
         match packet {
-            Err(why) => assert!(why == Undissected::Cut && snap < 54, "{snap}: {why:?}"),
+            Err(why) => assert!(why == DissectError::Truncated && snap < 54, "{snap}: {why:?}"),
             Ok(packet) => {
                 let Transport::Tcp(tcp) = packet.transport else { panic!("TCP at {snap}") };
                 assert_eq!(tcp.payload, 1000, "{snap}");
@@ -130,21 +130,21 @@ fn segments_are_found_in_every_encapsulation() {
     let geneve =
         [&[0, 9, 0x17, 0xc1, 0, 0, 0, 0, 2, 0, 0x65, 0x58, 0, 0, 7, 0][..], &[0; 8][..], &inner_frame].concat();
     let cases = [
-        ("MPLS, two labels", Wrapping::MPLS, ether(0x8847, &[&[0, 1, 0, 64], &[0, 2, 1, 64], &inner])),
-        ("Ethernet over MPLS", Wrapping::MPLS, ether(0x8847, &[&[0, 2, 1, 64], &[0; 4], &inner_frame])),
-        ("QinQ", Wrapping::VLAN, ether(0x88a8, &[&[0, 5, 0x81, 0], &[0, 6, 8, 0], &inner])),
-        ("PPPoE", Wrapping::PPPOE, ether(0x8864, &[&[0x11, 0, 0, 1, 0, 60, 0, 0x21], &inner])),
-        ("IP in IP", Wrapping::IP, outer(4, &inner)),
-        ("GRE with a key", Wrapping::GRE, outer(47, &[&[0x20, 0, 8, 0, 0, 0, 0, 9][..], &inner].concat())),
-        ("GRE with Ethernet", Wrapping::GRE, outer(47, &[&[0, 0, 0x65, 0x58][..], &inner_frame].concat())),
-        ("VXLAN", Wrapping::VXLAN, outer(17, &vxlan)),
-        ("Geneve with an option", Wrapping::GENEVE, outer(17, &geneve)),
+        ("MPLS, two labels", Encapsulations::MPLS, ether(0x8847, &[&[0, 1, 0, 64], &[0, 2, 1, 64], &inner])),
+        ("Ethernet over MPLS", Encapsulations::MPLS, ether(0x8847, &[&[0, 2, 1, 64], &[0; 4], &inner_frame])),
+        ("QinQ", Encapsulations::VLAN, ether(0x88a8, &[&[0, 5, 0x81, 0], &[0, 6, 8, 0], &inner])),
+        ("PPPoE", Encapsulations::PPPOE, ether(0x8864, &[&[0x11, 0, 0, 1, 0, 60, 0, 0x21], &inner])),
+        ("IP in IP", Encapsulations::IP, outer(4, &inner)),
+        ("GRE with a key", Encapsulations::GRE, outer(47, &[&[0x20, 0, 8, 0, 0, 0, 0, 9][..], &inner].concat())),
+        ("GRE with Ethernet", Encapsulations::GRE, outer(47, &[&[0, 0, 0x65, 0x58][..], &inner_frame].concat())),
+        ("VXLAN", Encapsulations::VXLAN, outer(17, &vxlan)),
+        ("Geneve with an option", Encapsulations::GENEVE, outer(17, &geneve)),
     ];
-    for (name, wrapping, frame) in cases {
+    for (name, encapsulations, frame) in cases {
         let packet = dissected(&frame).unwrap_or_else(|why| panic!("{name}: {why:?}"));
         let Transport::Tcp(tcp) = packet.transport else { panic!("{name}: {:?}", packet.transport) };
         assert_eq!((tcp.source, tcp.sequence, tcp.payload), (4242, 77, 10), "{name}");
-        assert!(packet.wrapping.contains(wrapping), "{name}");
+        assert!(packet.encapsulations.contains(encapsulations), "{name}");
     }
 }
 

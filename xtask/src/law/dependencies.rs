@@ -1,25 +1,29 @@
 //! Checks the manifests against the table of allowed dependencies.
 
-use super::edges::{CONFINED, PURE, TABLE, TOP, allowed};
-use super::tree::{Dependency, Package, short};
-use super::{Breach, Tree};
+use super::edges::{CONFINED_DEPENDENCIES, PURE_CRATES, TABLE, TOP_CRATES, allowed};
+use super::tree::{Dependency, Package, short_name};
+use super::{Tree, Violation};
 
 /// Every dependency is in the table, every crate has a row, and every row has a crate.
-pub fn edges_are_in_the_table(tree: &Tree) -> Vec<Breach> {
-    let mut breaches = Vec::new();
+pub fn dependencies_are_in_the_table(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
     for package in &tree.packages {
-        let from = package.short();
+        let from = package.short_name();
         let Some(to) = allowed(from) else {
-            breaches.push(Breach::new(manifest(package), format!("{from} has no row in xtask/src/law/edges.rs")));
+            violations
+                .push(Violation::new(manifest(package), format!("{from} has no row in xtask/src/law/edges.rs")));
             continue;
         };
         for dependency in ours(package) {
-            let name = short(&dependency.name);
+            let name = short_name(&dependency.name);
             // Tests may use any crate except the binary.
-            let fine =
-                if dependency.is_dev() { from == "landspeed" || !TOP.contains(&name) } else { to.contains(&name) };
+            let fine = if dependency.is_dev() {
+                from == "landspeed" || !TOP_CRATES.contains(&name)
+            } else {
+                to.contains(&name)
+            };
             if !fine {
-                breaches.push(Breach::new(
+                violations.push(Violation::new(
                     manifest(package),
                     format!("{from} must not depend on {name}; it may use {}", listed(to)),
                 ));
@@ -27,46 +31,48 @@ pub fn edges_are_in_the_table(tree: &Tree) -> Vec<Breach> {
         }
     }
     for row in TABLE {
-        if !tree.packages.iter().any(|package| package.short() == row.from) {
-            breaches.push(Breach::new("xtask/src/law/edges.rs", format!("there is no crate {}", row.from)));
+        if !tree.packages.iter().any(|package| package.short_name() == row.from) {
+            violations.push(Violation::new("xtask/src/law/edges.rs", format!("there is no crate {}", row.from)));
         }
     }
-    breaches
+    violations
 }
 
 /// Confines dependencies to certain crates: `anyhow` to the top, `testkit` to tests, system calls to `sys`.
-pub fn confined_dependencies(tree: &Tree) -> Vec<Breach> {
-    let mut breaches = Vec::new();
+pub fn confined_dependencies(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
     for package in &tree.packages {
         for dependency in package.dependencies.iter().filter(|dependency| !dependency.is_dev()) {
-            let name = short(&dependency.name);
-            let Some((_, users)) = CONFINED.iter().find(|(confined, _)| *confined == name) else { continue };
-            if !users.contains(&package.short()) {
-                breaches.push(Breach::new(
+            let name = short_name(&dependency.name);
+            let Some((_, users)) = CONFINED_DEPENDENCIES.iter().find(|(confined, _)| *confined == name) else {
+                continue;
+            };
+            if !users.contains(&package.short_name()) {
+                violations.push(Violation::new(
                     manifest(package),
-                    format!("{} must not use {name}: it is for {}", package.short(), listed(users)),
+                    format!("{} must not use {name}: it is for {}", package.short_name(), listed(users)),
                 ));
             }
         }
     }
-    breaches
+    violations
 }
 
 /// Pure crates may use data libraries, but not the I/O libraries listed here.
-pub fn pure_crates_have_no_io_dependency(tree: &Tree) -> Vec<Breach> {
-    const REACHES_OUT: &[&str] = &["libc", "socket2", "nix", "rustix", "mio", "tokio", "tempfile", "rayon"];
-    let mut breaches = Vec::new();
-    for package in tree.packages.iter().filter(|package| PURE.contains(&package.short())) {
+pub fn pure_crates_have_no_io_dependency(tree: &Tree) -> Vec<Violation> {
+    const IO_CRATES: &[&str] = &["libc", "socket2", "nix", "rustix", "mio", "tokio", "tempfile", "rayon"];
+    let mut violations = Vec::new();
+    for package in tree.packages.iter().filter(|package| PURE_CRATES.contains(&package.short_name())) {
         for dependency in package.dependencies.iter().filter(|dependency| !dependency.is_dev()) {
-            if REACHES_OUT.contains(&dependency.name.as_str()) {
-                breaches.push(Breach::new(
+            if IO_CRATES.contains(&dependency.name.as_str()) {
+                violations.push(Violation::new(
                     manifest(package),
-                    format!("{} is pure and must not use {}", package.short(), dependency.name),
+                    format!("{} is pure and must not use {}", package.short_name(), dependency.name),
                 ));
             }
         }
     }
-    breaches
+    violations
 }
 
 fn ours(package: &Package) -> impl Iterator<Item = &Dependency> {
@@ -74,9 +80,9 @@ fn ours(package: &Package) -> impl Iterator<Item = &Dependency> {
 }
 
 fn manifest(package: &Package) -> String {
-    match package.short() {
+    match package.short_name() {
         "xtask" => "xtask/Cargo.toml".to_owned(),
-        short => format!("crates/{short}/Cargo.toml"),
+        short_name => format!("crates/{short_name}/Cargo.toml"),
     }
 }
 
@@ -97,17 +103,18 @@ mod tests {
         Package { name: name.to_owned(), dependencies: dependencies.collect() }
     }
 
-    /// Returns the breaches in the manifest of `package`; those about crates missing from this one-crate tree are
+    /// Returns the violations in the manifest of `package`; those about crates missing from this one-crate tree are
     /// left out.
-    fn breaches(rule: fn(&Tree) -> Vec<Breach>, package: Package) -> Vec<String> {
+    fn violations(rule: fn(&Tree) -> Vec<Violation>, package: Package) -> Vec<String> {
         let tree = Tree { packages: vec![package], ..Tree::default() };
-        let own = |breach: &&Breach| breach.place.ends_with("/Cargo.toml");
+        let own = |breach: &&Violation| breach.place.ends_with("/Cargo.toml");
         rule(&tree).iter().filter(own).map(ToString::to_string).collect()
     }
 
     #[test]
     fn unlisted_dependency_is_a_breach() {
-        let found = breaches(edges_are_in_the_table, package("landspeed-report", &[("landspeed-flow", None)]));
+        let found =
+            violations(dependencies_are_in_the_table, package("landspeed-report", &[("landspeed-flow", None)]));
         assert_eq!(
             found,
             ["crates/report/Cargo.toml: report must not depend on flow; it may use model, results, stats, units"]
@@ -118,19 +125,19 @@ mod tests {
     fn tests_may_use_any_crate_except_the_binary() {
         let dev = Some("dev");
         let fine = package("landspeed-flow", &[("landspeed-testkit", dev), ("landspeed-diagnose", dev)]);
-        assert_eq!(breaches(edges_are_in_the_table, fine), Vec::<String>::new());
+        assert_eq!(violations(dependencies_are_in_the_table, fine), Vec::<String>::new());
         let not = package("landspeed-flow", &[("landspeed-cli", dev)]);
-        assert_eq!(breaches(edges_are_in_the_table, not).len(), 1);
+        assert_eq!(violations(dependencies_are_in_the_table, not).len(), 1);
     }
 
     #[test]
     fn a_crate_without_a_row_is_a_breach() {
-        assert_eq!(breaches(edges_are_in_the_table, package("landspeed-novelty", &[])).len(), 1);
+        assert_eq!(violations(dependencies_are_in_the_table, package("landspeed-novelty", &[])).len(), 1);
     }
 
     #[test]
     fn testkit_and_anyhow_are_breaches_in_libraries() {
-        let found = breaches(
+        let found = violations(
             confined_dependencies,
             package("landspeed-host", &[("landspeed-testkit", None), ("anyhow", None), ("tempfile", Some("dev"))]),
         );
@@ -140,7 +147,7 @@ mod tests {
     #[test]
     fn a_pure_crate_with_a_system_library_is_a_breach() {
         assert_eq!(
-            breaches(pure_crates_have_no_io_dependency, package("landspeed-stats", &[("libc", None)])).len(),
+            violations(pure_crates_have_no_io_dependency, package("landspeed-stats", &[("libc", None)])).len(),
             1
         );
     }

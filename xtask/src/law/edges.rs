@@ -2,19 +2,19 @@
 //! top.
 
 /// A crate and the workspace crates it may depend on. Development dependencies are not counted.
-pub struct Edges {
+pub struct CrateDependencies {
     /// Short name of the crate, without `landspeed-`.
     pub from: &'static str,
     /// Short names of the crates it may depend on.
     pub to: &'static [&'static str],
 }
 
-const fn edges(from: &'static str, to: &'static [&'static str]) -> Edges {
-    Edges { from, to }
+const fn edges(from: &'static str, to: &'static [&'static str]) -> CrateDependencies {
+    CrateDependencies { from, to }
 }
 
 /// Allowed dependencies. A new crate needs a row here and a line in crates/README.md.
-pub const TABLE: &[Edges] = &[
+pub const TABLE: &[CrateDependencies] = &[
     edges("units", &[]),
     edges("stats", &[]),
     edges("sys", &[]),
@@ -83,7 +83,7 @@ pub const TABLE: &[Edges] = &[
 
 /// Crates that only compute values: no files, sockets, clocks or threads, neither directly nor through a library.
 /// Crates that do not exist yet may be listed in advance.
-pub const PURE: &[&str] = &[
+pub const PURE_CRATES: &[&str] = &[
     "units",
     "wire",
     "stats",
@@ -101,13 +101,13 @@ pub const PURE: &[&str] = &[
 ];
 
 /// Crates that only the binary may depend on.
-pub const TOP: &[&str] = &["cli"];
+pub const TOP_CRATES: &[&str] = &["cli"];
 
 /// The only crate that may contain `unsafe`.
-pub const UNSAFE: &str = "sys";
+pub const UNSAFE_CRATE: &str = "sys";
 
 /// External packages that only the listed crates may use outside tests.
-pub const CONFINED: &[(&str, &[&str])] = &[
+pub const CONFINED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("anyhow", &["cli", "xtask"]),
     ("libc", &["sys", "netlink", "testkit"]),
     ("socket2", &["sys", "flow", "iperf3", "testkit"]),
@@ -129,26 +129,26 @@ mod tests {
     use super::*;
 
     /// Crates that must not depend on each other; `cli` combines them.
-    const STRANGERS: &[&str] = &["flow", "lab", "tap", "checks"];
+    const INDEPENDENT_CRATES: &[&str] = &["flow", "lab", "tap", "checks"];
 
     #[test]
     fn independent_crates_do_not_depend_on_each_other() {
-        for row in TABLE.iter().filter(|row| STRANGERS.contains(&row.from)) {
-            assert!(row.to.iter().all(|to| !STRANGERS.contains(to)), "{}", row.from);
+        for row in TABLE.iter().filter(|row| INDEPENDENT_CRATES.contains(&row.from)) {
+            assert!(row.to.iter().all(|to| !INDEPENDENT_CRATES.contains(to)), "{}", row.from);
         }
     }
 
     #[test]
     fn pure_crates_may_use_only_pure_crates() {
-        for row in TABLE.iter().filter(|row| PURE.contains(&row.from)) {
-            assert!(row.to.iter().all(|to| PURE.contains(to)), "{}", row.from);
+        for row in TABLE.iter().filter(|row| PURE_CRATES.contains(&row.from)) {
+            assert!(row.to.iter().all(|to| PURE_CRATES.contains(to)), "{}", row.from);
         }
     }
 
     #[test]
     fn only_the_binary_uses_the_top_crates() {
         for row in TABLE {
-            assert!(row.from == "landspeed" || row.to.iter().all(|to| !TOP.contains(to)), "{}", row.from);
+            assert!(row.from == "landspeed" || row.to.iter().all(|to| !TOP_CRATES.contains(to)), "{}", row.from);
         }
     }
 

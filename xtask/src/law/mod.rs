@@ -1,6 +1,6 @@
 //! The workspace's rules: DESIGN's "Never" list and the countable rules of the style guide, checked in the tree.
 //!
-//! Each rule is a function from the [`Tree`] to its breaches. `cargo xtask law` prints them all; the tests below
+//! Each rule is a function from the [`Tree`] to its violations. `cargo xtask law` prints them all; the tests below
 //! run the same functions, so `cargo test` fails on every breach that the command would print.
 
 mod dependencies;
@@ -20,14 +20,14 @@ pub use tree::{Tree, root};
 
 /// A breach of a rule at one place in the tree.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Breach {
+pub struct Violation {
     /// File, relative to the workspace, with a line number where there is one.
     pub place: String,
     /// The problem, and how to fix it.
     pub what: String,
 }
 
-impl Breach {
+impl Violation {
     fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
         Self { place: place.into(), what: what.into() }
     }
@@ -37,27 +37,27 @@ impl Breach {
     }
 }
 
-impl fmt::Display for Breach {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.what)
     }
 }
 
 /// A rule: its name as a claim, and the function that checks it.
-type Rule = (&'static str, fn(&Tree) -> Vec<Breach>);
+type Rule = (&'static str, fn(&Tree) -> Vec<Violation>);
 
 const RULES: &[Rule] = &[
-    ("crates depend only on what the table of edges allows", dependencies::edges_are_in_the_table),
+    ("crates depend only on what the table of edges allows", dependencies::dependencies_are_in_the_table),
     ("anyhow and testkit stay where they belong", dependencies::confined_dependencies),
     ("pure crates depend on no I/O library", dependencies::pure_crates_have_no_io_dependency),
-    ("pure crates touch no file, socket, clock or thread", purity::pure_crates_touch_nothing),
+    ("pure crates touch no file, socket, clock or thread", purity::pure_crates_have_no_side_effects),
     ("unsafe stays in sys", style::unsafe_stays_in_sys),
-    ("nothing is left unfinished", style::nothing_is_left_unfinished),
+    ("nothing is left unfinished", style::no_todo_macros_or_comments),
     ("tests are named as claims", style::tests_are_named_as_claims),
     ("an ignored test says why", style::ignored_tests_have_reasons),
     ("files stay readable in one sitting", files::files_are_short),
     ("no path of a developer's machine is in the tree", files::no_machine_paths),
-    ("every crate is on the map", files::every_crate_is_on_the_map),
+    ("every crate is on the map", files::every_crate_is_in_the_readme),
 ];
 
 /// `cargo xtask law`: prints every breach; returns an error if there is one.
@@ -65,12 +65,12 @@ pub fn run() -> Result<()> {
     let tree = Tree::read(&root())?;
     let mut found = 0;
     for (name, rule) in RULES {
-        let breaches = rule(&tree);
-        println!("{} {name}", if breaches.is_empty() { "ok  " } else { "FAIL" });
-        for breach in &breaches {
+        let violations = rule(&tree);
+        println!("{} {name}", if violations.is_empty() { "ok  " } else { "FAIL" });
+        for breach in &violations {
             println!("     {breach}");
         }
-        found += breaches.len();
+        found += violations.len();
     }
     anyhow::ensure!(found == 0, "the law is broken in {found} places");
     Ok(())

@@ -5,7 +5,7 @@ use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
 /// A path or single identifier in source: `std::fs::read`, `unsafe`, `todo` in `todo!()`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct PathUsage {
     /// Path segments; `use std::{fs, net::TcpStream}` gives `std::fs` and `std::net::TcpStream`.
     pub segments: Vec<String>,
     /// Line of the first segment of its own (after a group's prefix), from 1.
@@ -18,7 +18,7 @@ pub struct Said {
     pub is_fn_name: bool,
 }
 
-impl Said {
+impl PathUsage {
     /// Returns the path joined with `::`.
     pub fn path(&self) -> String {
         self.segments.join("::")
@@ -29,7 +29,7 @@ impl Said {
 #[derive(Debug, Default)]
 pub struct Code {
     /// All paths, in source order.
-    pub said: Vec<Said>,
+    pub usage: Vec<PathUsage>,
     /// Attributes, in source order: line and text without spaces (`#[ignore="why"]`, `#![forbid(unsafe_code)]`).
     pub attributes: Vec<(usize, String)>,
 }
@@ -117,7 +117,7 @@ impl Code {
         if open.segments.is_empty() {
             return;
         }
-        self.said.push(Said {
+        self.usage.push(PathUsage {
             segments: prefix.iter().cloned().chain(open.segments).collect(),
             line: open.line,
             in_test,
@@ -151,30 +151,30 @@ fn marks_test(attribute: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> Vec<String> {
-        Code::parse(text, false).unwrap().said.iter().map(Said::path).collect()
+    fn usage(text: &str) -> Vec<String> {
+        Code::parse(text, false).unwrap().usage.iter().map(PathUsage::path).collect()
     }
 
     #[test]
     fn use_groups_are_expanded() {
-        let said = said("use std::{fs, net::{IpAddr, TcpStream as Socket}, time::Duration};");
+        let usage = usage("use std::{fs, net::{IpAddr, TcpStream as Socket}, time::Duration};");
         for path in ["std::fs", "std::net::IpAddr", "std::net::TcpStream", "std::time::Duration"] {
-            assert!(said.contains(&path.to_owned()), "{path} not in {said:?}");
+            assert!(usage.contains(&path.to_owned()), "{path} not in {usage:?}");
         }
     }
 
     #[test]
     fn comments_and_strings_are_ignored_but_macro_arguments_count() {
-        let said = said("/// std::fs\n// unsafe\nfn f() { print!(\"std::thread {}\", std::env::args().count()) }");
-        assert!(said.contains(&"std::env::args".to_owned()), "{said:?}");
-        assert!(!said.iter().any(|path| path.contains("fs") || path == "unsafe"), "{said:?}");
+        let usage = usage("/// std::fs\n// unsafe\nfn f() { print!(\"std::thread {}\", std::env::args().count()) }");
+        assert!(usage.contains(&"std::env::args".to_owned()), "{usage:?}");
+        assert!(!usage.iter().any(|path| path.contains("fs") || path == "unsafe"), "{usage:?}");
     }
 
     #[test]
     fn code_after_a_test_module_is_not_test_code() {
         let text = "#[cfg(test)]\nmod tests { use std::fs; }\n#[cfg(not(test))]\nuse std::thread;\n#[test]\nfn claim() { sleep() }\nfn real() {}";
         let code = Code::parse(text, false).unwrap();
-        let in_test = |path: &str| code.said.iter().find(|said| said.path() == path).unwrap().in_test;
+        let in_test = |path: &str| code.usage.iter().find(|usage| usage.path() == path).unwrap().in_test;
         assert!(in_test("std::fs") && in_test("sleep"));
         assert!(!in_test("std::thread") && !in_test("real"));
     }
@@ -182,9 +182,9 @@ mod tests {
     #[test]
     fn macro_calls_and_function_names_are_recognised() {
         let code = Code::parse("fn panic() { if a != (b) { panic!(\"x\") } }", false).unwrap();
-        let panics: Vec<_> = code.said.iter().filter(|said| said.path() == "panic").collect();
+        let panics: Vec<_> = code.usage.iter().filter(|usage| usage.path() == "panic").collect();
         assert_eq!((panics[0].is_fn_name, panics[0].is_macro), (true, false));
         assert_eq!((panics[1].is_fn_name, panics[1].is_macro), (false, true));
-        assert!(code.said.iter().all(|said| said.path() != "a" || !said.is_macro));
+        assert!(code.usage.iter().all(|usage| usage.path() != "a" || !usage.is_macro));
     }
 }

@@ -1,7 +1,7 @@
 //! Pure crates must not use I/O, clocks or threads outside their tests.
 
-use super::edges::PURE;
-use super::{Breach, Tree};
+use super::edges::PURE_CRATES;
+use super::{Tree, Violation};
 
 /// Modules of `std` for I/O, threads and the environment.
 const MODULES: &[&str] = &["fs", "thread", "process", "env", "os"];
@@ -18,33 +18,33 @@ const PRINTERS: &[&str] = &["print", "println", "eprint", "eprintln", "dbg"];
 
 /// Source of pure crates outside tests must not name a file, socket, clock, thread, environment variable or
 /// terminal.
-pub fn pure_crates_touch_nothing(tree: &Tree) -> Vec<Breach> {
-    let mut breaches = Vec::new();
-    for (file, code) in tree.rust() {
-        let Some(owner) = file.crate_name().filter(|owner| PURE.contains(owner)) else { continue };
+pub fn pure_crates_have_no_side_effects(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (file, code) in tree.rust_files() {
+        let Some(owner) = file.crate_name().filter(|owner| PURE_CRATES.contains(owner)) else { continue };
         // Examples are programs that use the library.
         if !file.path.iter().any(|part| part == "src") {
             continue;
         }
-        for said in code.said.iter().filter(|said| !said.in_test) {
-            let segments: Vec<&str> = said.segments.iter().map(String::as_str).collect();
+        for usage in code.usage.iter().filter(|usage| !usage.in_test) {
+            let segments: Vec<&str> = usage.segments.iter().map(String::as_str).collect();
             let reaches_out = match segments.as_slice() {
                 ["std", module, ..] if MODULES.contains(module) => true,
                 ["std", "io", stream, ..] if STREAMS.contains(stream) => true,
                 ["std", "net" | "time", "*"] => true,
-                [name] if said.is_macro => PRINTERS.contains(name),
+                [name] if usage.is_macro => PRINTERS.contains(name),
                 all => all.iter().any(|segment| TYPES.contains(segment)),
             };
             if reaches_out {
-                breaches.push(Breach::at(
+                violations.push(Violation::at(
                     &file.path,
-                    said.line,
-                    format!("{owner} is pure and must not use {}: take what it gives as an argument", said.path()),
+                    usage.line,
+                    format!("{owner} is pure and must not use {}: take what it gives as an argument", usage.path()),
                 ));
             }
         }
     }
-    breaches
+    violations
 }
 
 #[cfg(test)]
@@ -54,7 +54,7 @@ mod tests {
 
     fn count(path: &str, text: &str) -> usize {
         let tree = Tree { files: vec![File::new(path, text).unwrap()], ..Tree::default() };
-        pure_crates_touch_nothing(&tree).len()
+        pure_crates_have_no_side_effects(&tree).len()
     }
 
     #[test]

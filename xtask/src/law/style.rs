@@ -1,25 +1,25 @@
 //! Rules for Rust source in the whole workspace.
 
-use super::edges::UNSAFE;
+use super::edges::UNSAFE_CRATE;
 use super::tree::File;
-use super::{Breach, Tree};
+use super::{Tree, Violation};
 
 /// `unsafe` occurs only in `sys`; every other crate root forbids it.
-pub fn unsafe_stays_in_sys(tree: &Tree) -> Vec<Breach> {
-    let mut breaches = Vec::new();
-    for (file, code) in tree.rust() {
-        if file.crate_name().is_none_or(|owner| owner == UNSAFE) {
+pub fn unsafe_stays_in_sys(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (file, code) in tree.rust_files() {
+        if file.crate_name().is_none_or(|owner| owner == UNSAFE_CRATE) {
             continue;
         }
-        for said in code.said.iter().filter(|said| said.segments == ["unsafe"]) {
-            breaches.push(Breach::at(&file.path, said.line, format!("unsafe belongs in {UNSAFE}")));
+        for usage in code.usage.iter().filter(|usage| usage.segments == ["unsafe"]) {
+            violations.push(Violation::at(&file.path, usage.line, format!("unsafe belongs in {UNSAFE_CRATE}")));
         }
         let forbids = code.attributes.iter().any(|(_, text)| text == "#![forbid(unsafe_code)]");
         if is_crate_root(file) && !forbids {
-            breaches.push(Breach::at(&file.path, 1, "a crate root says #![forbid(unsafe_code)]"));
+            violations.push(Violation::at(&file.path, 1, "a crate root says #![forbid(unsafe_code)]"));
         }
     }
-    breaches
+    violations
 }
 
 fn is_crate_root(file: &File) -> bool {
@@ -27,25 +27,29 @@ fn is_crate_root(file: &File) -> bool {
 }
 
 /// No placeholder macros and no reminder comments.
-pub fn nothing_is_left_unfinished(tree: &Tree) -> Vec<Breach> {
+pub fn no_todo_macros_or_comments(tree: &Tree) -> Vec<Violation> {
     // Split so that this file does not contain them.
     let notes = [concat!("FIX", "ME"), concat!("XX", "X"), concat!("not yet ", "implemented")];
-    let mut breaches = Vec::new();
-    for (file, code) in tree.rust() {
-        for said in &code.said {
-            if said.is_macro && matches!(said.path().as_str(), "todo" | "unimplemented") {
-                breaches.push(Breach::at(&file.path, said.line, format!("{}! is left in the code", said.path())));
+    let mut violations = Vec::new();
+    for (file, code) in tree.rust_files() {
+        for usage in &code.usage {
+            if usage.is_macro && matches!(usage.path().as_str(), "todo" | "unimplemented") {
+                violations.push(Violation::at(
+                    &file.path,
+                    usage.line,
+                    format!("{}! is left in the code", usage.path()),
+                ));
             }
         }
     }
     for file in tree.files.iter().filter(|file| is_source(file)) {
         for (number, line) in file.text.lines().enumerate() {
             for note in notes.iter().filter(|note| has_word(line, note)) {
-                breaches.push(Breach::at(&file.path, number + 1, format!("{note} is left in the code")));
+                violations.push(Violation::at(&file.path, number + 1, format!("{note} is left in the code")));
             }
         }
     }
-    breaches
+    violations
 }
 
 fn is_source(file: &File) -> bool {
@@ -60,39 +64,39 @@ fn has_word(line: &str, word: &str) -> bool {
 }
 
 /// A test's name states what it tests: `a_lost_tail_is_counted`.
-pub fn tests_are_named_as_claims(tree: &Tree) -> Vec<Breach> {
-    let mut breaches = Vec::new();
-    for (file, code) in tree.rust() {
-        for said in code.said.iter().filter(|said| said.is_fn_name && said.in_test) {
-            if said.path().starts_with("test_") {
-                breaches.push(Breach::at(
+pub fn tests_are_named_as_claims(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (file, code) in tree.rust_files() {
+        for usage in code.usage.iter().filter(|usage| usage.is_fn_name && usage.in_test) {
+            if usage.path().starts_with("test_") {
+                violations.push(Violation::at(
                     &file.path,
-                    said.line,
-                    format!("{}: a test is named as the claim it makes, without a prefix", said.path()),
+                    usage.line,
+                    format!("{}: a test is named as the claim it makes, without a prefix", usage.path()),
                 ));
             }
         }
     }
-    breaches
+    violations
 }
 
 /// `#[ignore]` needs a reason: `#[ignore = "why"]`. A test that cannot run everywhere skips itself and says so.
-pub fn ignored_tests_have_reasons(tree: &Tree) -> Vec<Breach> {
+pub fn ignored_tests_have_reasons(tree: &Tree) -> Vec<Violation> {
     let bare = |text: &str| text == "#[ignore]";
-    let mut breaches = Vec::new();
-    for (file, code) in tree.rust() {
+    let mut violations = Vec::new();
+    for (file, code) in tree.rust_files() {
         for (line, _) in code.attributes.iter().filter(|(_, text)| bare(text)) {
-            breaches.push(Breach::at(&file.path, *line, "an ignored test says why: #[ignore = \"…\"]"));
+            violations.push(Violation::at(&file.path, *line, "an ignored test says why: #[ignore = \"…\"]"));
         }
     }
-    breaches
+    violations
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn breaches(rule: fn(&Tree) -> Vec<Breach>, path: &str, text: &str) -> Vec<String> {
+    fn violations(rule: fn(&Tree) -> Vec<Violation>, path: &str, text: &str) -> Vec<String> {
         let tree = Tree { files: vec![File::new(path, text).unwrap()], ..Tree::default() };
         rule(&tree).iter().map(ToString::to_string).collect()
     }
@@ -100,28 +104,28 @@ mod tests {
     #[test]
     fn unsafe_outside_sys_is_a_breach_even_in_a_test() {
         let text = "#[cfg(test)] mod tests { fn f() { unsafe { g() } } }";
-        assert_eq!(breaches(unsafe_stays_in_sys, "crates/flow/src/tcp.rs", text).len(), 1);
-        assert_eq!(breaches(unsafe_stays_in_sys, "crates/sys/src/socket.rs", text).len(), 0);
+        assert_eq!(violations(unsafe_stays_in_sys, "crates/flow/src/tcp.rs", text).len(), 1);
+        assert_eq!(violations(unsafe_stays_in_sys, "crates/sys/src/socket.rs", text).len(), 0);
     }
 
     #[test]
     fn a_crate_root_forbids_unsafe() {
-        assert_eq!(breaches(unsafe_stays_in_sys, "crates/flow/src/lib.rs", "//! x").len(), 1);
-        assert_eq!(breaches(unsafe_stays_in_sys, "crates/flow/src/lib.rs", "#![forbid(unsafe_code)]").len(), 0);
+        assert_eq!(violations(unsafe_stays_in_sys, "crates/flow/src/lib.rs", "//! x").len(), 1);
+        assert_eq!(violations(unsafe_stays_in_sys, "crates/flow/src/lib.rs", "#![forbid(unsafe_code)]").len(), 0);
     }
 
     #[test]
     fn placeholders_and_notes_are_breaches_but_longer_words_are_not() {
         let note = concat!("// FIX", "ME later\nfn f() { tod", "o!() }");
-        assert_eq!(breaches(nothing_is_left_unfinished, "crates/flow/src/a.rs", note).len(), 2);
+        assert_eq!(violations(no_todo_macros_or_comments, "crates/flow/src/a.rs", note).len(), 2);
         let fine = concat!("const A: &str = \"0x", "XX", "XX\"; fn todo() {}");
-        assert_eq!(breaches(nothing_is_left_unfinished, "crates/flow/src/a.rs", fine).len(), 0);
+        assert_eq!(violations(no_todo_macros_or_comments, "crates/flow/src/a.rs", fine).len(), 0);
     }
 
     #[test]
     fn a_prefixed_test_name_is_a_breach() {
         let text = "#[test]\nfn test_it() {}\nfn test_pattern() {}";
-        let found = breaches(tests_are_named_as_claims, "crates/flow/src/a.rs", text);
+        let found = violations(tests_are_named_as_claims, "crates/flow/src/a.rs", text);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("crates/flow/src/a.rs:2: test_it"), "{found:?}");
     }
@@ -129,6 +133,6 @@ mod tests {
     #[test]
     fn an_ignored_test_without_a_reason_is_a_breach() {
         let text = "#[test]\n#[ignore]\nfn a() {}\n#[test]\n#[ignore = \"an hour\"]\nfn b() {}";
-        assert_eq!(breaches(ignored_tests_have_reasons, "crates/flow/src/a.rs", text).len(), 1);
+        assert_eq!(violations(ignored_tests_have_reasons, "crates/flow/src/a.rs", text).len(), 1);
     }
 }

@@ -68,8 +68,8 @@ pub struct Package {
 
 impl Package {
     /// Returns the name used in the table of edges: `flow` for `landspeed-flow`.
-    pub fn short(&self) -> &str {
-        short(&self.name)
+    pub fn short_name(&self) -> &str {
+        short_name(&self.name)
     }
 }
 
@@ -92,7 +92,7 @@ impl Dependency {
 }
 
 /// Returns `flow` for `landspeed-flow`; other names unchanged.
-pub fn short(package: &str) -> &str {
+pub fn short_name(package: &str) -> &str {
     package.strip_prefix("landspeed-").unwrap_or(package)
 }
 
@@ -127,7 +127,7 @@ impl Tree {
     }
 
     /// Returns the parsed Rust files.
-    pub fn rust(&self) -> impl Iterator<Item = (&File, &Code)> {
+    pub fn rust_files(&self) -> impl Iterator<Item = (&File, &Code)> {
         self.files.iter().filter_map(|file| Some((file, file.code.as_ref()?)))
     }
 }

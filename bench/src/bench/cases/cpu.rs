@@ -8,8 +8,8 @@ use nix::sys::signal::Signal;
 
 use crate::bench::Bench;
 use crate::bench::case::{Case, Measure, Role};
-use crate::bench::cases::hold;
-use crate::bench::child::cpu_of_children;
+use crate::bench::cases::ensure_rate_reached;
+use crate::bench::child::children_cpu_s;
 use crate::bench::net::free_port;
 use crate::bench::row::{Better, Unit};
 use crate::bench::tools::{Bulk, Offer, Transfer};
@@ -34,10 +34,10 @@ pub fn udp(bench: &Bench, name: &str) -> Case {
         // Exact departures spin through gaps of 12 µs, which takes a full core by design: the target applies to
         // `--coarse`.
         .with(Role::Ours, "landspeed --coarse", &tools.ours(), paced(&["--coarse"]))
-        .with(Role::OursToo, "landspeed, exact", &tools.ours(), paced(&[]))
+        .with(Role::OursVariant, "landspeed, exact", &tools.ours(), paced(&[]))
         .with(Role::Rival, "iperf3", &tools.iperf3, paced(&[]))
-        .with(Role::RivalToo, "nuttcp (spinning)", &tools.nuttcp, paced(&[]))
-        .with(Role::RivalToo, "xfr", &tools.xfr, paced(&[]))
+        .with(Role::RivalVariant, "nuttcp (spinning)", &tools.nuttcp, paced(&[]))
+        .with(Role::RivalVariant, "xfr", &tools.xfr, paced(&[]))
 }
 
 fn case(name: &str) -> Case {
@@ -58,12 +58,12 @@ fn cost(
     move |tool| {
         Ok(Box::new(move || {
             let port = free_port()?;
-            let before = cpu_of_children()?;
+            let before = children_cpu_s()?;
             let server = tool.serve(port)?;
             let transfer = run(tool.as_ref(), port)?;
             server.map(|server| server.stop(Signal::SIGTERM)).transpose()?;
-            hold(transfer.goodput_bps, rate_bps)?;
-            let cpu_ns = (cpu_of_children()? - before) * 1e9;
+            ensure_rate_reached(transfer.goodput_bps, rate_bps)?;
+            let cpu_ns = (children_cpu_s()? - before) * 1e9;
             Ok(vec![cpu_ns / transfer.bytes, transfer.goodput_bps])
         }))
     }

@@ -15,7 +15,7 @@ use anyhow::{Result, ensure};
 use crate::bench::Bench;
 use crate::bench::case::{Case, Measure, Role};
 use crate::bench::child::run;
-use crate::bench::emulate::{Emulator, Offered, Path, Rig, delays, needed, offer, overload};
+use crate::bench::emulate::{Emulator, Offered, Path, Rig, check_requirements, delays, offer, overload};
 use crate::bench::row::{Better, Unit};
 use crate::bench::tools::Found;
 use crate::machine;
@@ -43,7 +43,7 @@ fn contestants(bench: &Bench) -> Vec<Contestant> {
     let program = |name: &str, rival: &str| {
         machine::find(name).ok_or_else(|| format!("{name} is not there: `cargo xtask bench rivals {rival}`"))
     };
-    let ready = |emulator: Result<Emulator, String>| needed().and(emulator).map(Rc::new);
+    let ready = |emulator: Result<Emulator, String>| check_requirements().and(emulator).map(Rc::new);
     vec![
         (
             Role::Ours,
@@ -52,13 +52,13 @@ fn contestants(bench: &Bench) -> Vec<Contestant> {
         ),
         (Role::Rival, "rattan", ready(program("rattan", "rattan").map(Emulator::Rattan))),
         (Role::Rival, "netem", ready(has_netem().map(|()| Emulator::Netem))),
-        (Role::RivalToo, "mahimahi", ready(program("mm-delay", "mahimahi").map(Emulator::Mahimahi))),
-        (Role::RivalToo, "no emulator", ready(Ok(Emulator::Wire))),
+        (Role::RivalVariant, "mahimahi", ready(program("mm-delay", "mahimahi").map(Emulator::Mahimahi))),
+        (Role::RivalVariant, "no emulator", ready(Ok(Emulator::Wire))),
     ]
 }
 
 fn has_netem() -> Result<(), String> {
-    needed()?;
+    check_requirements()?;
     let mut command = Command::new("unshare");
     command.args(["--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]);
     match run(&mut command, Duration::from_secs(5)) {

@@ -13,31 +13,31 @@ use crate::bench::row::{Better, Unit};
 use crate::bench::tools::{Bulk, Found, Landspeed, Offer, Transfer};
 
 /// A client of one tool with the server of another.
-struct Between {
+struct ToolPair {
     client: Rc<dyn Bulk>,
     server: Rc<dyn Bulk>,
     /// Client options that select the server's protocol.
-    dialect: &'static [&'static str],
+    protocol_options: &'static [&'static str],
 }
 
-impl Bulk for Between {
+impl Bulk for ToolPair {
     fn serve(&self, port: u16) -> Result<Option<Running>> {
         self.server.serve(port)
     }
 
     fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer> {
-        self.client.tcp(port, seconds, &[self.dialect, extra].concat())
+        self.client.tcp(port, seconds, &[self.protocol_options, extra].concat())
     }
 
     fn udp(&self, port: u16, seconds: u32, offer: Offer, extra: &[&str]) -> Result<Transfer> {
-        self.client.udp(port, seconds, offer, &[self.dialect, extra].concat())
+        self.client.udp(port, seconds, offer, &[self.protocol_options, extra].concat())
     }
 }
 
 /// `landspeed serve` on its port for iperf3 clients.
-struct Iperf3Door(Rc<Landspeed>);
+struct Iperf3Listener(Rc<Landspeed>);
 
-impl Bulk for Iperf3Door {
+impl Bulk for Iperf3Listener {
     fn serve(&self, port: u16) -> Result<Option<Running>> {
         self.0.serve_iperf3(port).map(Some)
     }
@@ -54,8 +54,9 @@ impl Bulk for Iperf3Door {
 /// Returns landspeed's client and iperf3's client, both against an iperf3 server.
 fn clients(bench: &Bench) -> (Found<dyn Bulk>, Found<dyn Bulk>) {
     let both = bench.tools.ours().and_then(|ours| Ok((ours, bench.tools.iperf3.clone()?)));
-    let ours =
-        both.map(|(client, server)| Rc::new(Between { client, server, dialect: &["--iperf3"] }) as Rc<dyn Bulk>);
+    let ours = both.map(|(client, server)| {
+        Rc::new(ToolPair { client, server, protocol_options: &["--iperf3"] }) as Rc<dyn Bulk>
+    });
     (ours, bench.tools.iperf3.clone())
 }
 
@@ -63,8 +64,8 @@ fn clients(bench: &Bench) -> (Found<dyn Bulk>, Found<dyn Bulk>) {
 fn servers(bench: &Bench) -> (Found<dyn Bulk>, Found<dyn Bulk>) {
     let both = bench.tools.landspeed.clone().and_then(|ours| Ok((ours, bench.tools.iperf3.clone()?)));
     let ours = both.map(|(ours, client)| {
-        let server = Rc::new(Iperf3Door(ours)) as Rc<dyn Bulk>;
-        Rc::new(Between { client, server, dialect: &[] }) as Rc<dyn Bulk>
+        let server = Rc::new(Iperf3Listener(ours)) as Rc<dyn Bulk>;
+        Rc::new(ToolPair { client, server, protocol_options: &[] }) as Rc<dyn Bulk>
     });
     (ours, bench.tools.iperf3.clone())
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::bench::Bench;
 use crate::bench::case::{Case, Measure, Role};
-use crate::bench::child::{Running, run_well};
+use crate::bench::child::{Running, run_checked};
 use crate::bench::row::{Better, Unit};
 use crate::bench::tools::{Found, Landspeed};
 
@@ -29,23 +29,20 @@ const LIMIT: Duration = Duration::from_mins(10);
 
 /// One CUBIC flow, 10 Gb/s over 50 ms, MTU 9000; target: 0.7 s per virtual second, and faster than ns-3.
 pub fn single(bench: &Bench, name: &str) -> Case {
-    pace(name, Some(1.0)).with(Role::Ours, "landspeed, target 0.70", &bench.tools.landspeed, one(SINGLE)).with(
-        Role::Rival,
-        "ns-3",
-        &ns3(),
-        |program| {
+    simulation_speed(name, Some(1.0))
+        .with(Role::Ours, "landspeed, target 0.70", &bench.tools.landspeed, one(SINGLE))
+        .with(Role::Rival, "ns-3", &ns3(), |program| {
             Ok(Box::new(move || {
                 let asked = [VIRTUAL_S, RIVAL_LIMIT_S].map(|seconds| seconds.to_string());
-                let finished = run_well(Command::new(&program.path).args(asked), LIMIT)?;
-                Ok(vec![over_reached(&finished.stdout)?])
+                let finished = run_checked(Command::new(&program.path).args(asked), LIMIT)?;
+                Ok(vec![seconds_per_virtual_second(&finished.stdout)?])
             }) as Measure)
-        },
-    )
+        })
 }
 
 /// One CUBIC flow, 100 Gb/s over 92 ms, MTU 9000.
 pub fn long_fat(bench: &Bench, name: &str) -> Case {
-    pace(name, None).with(Role::Ours, "landspeed, target 5.00", &bench.tools.landspeed, one(LONG_FAT))
+    simulation_speed(name, None).with(Role::Ours, "landspeed, target 5.00", &bench.tools.landspeed, one(LONG_FAT))
 }
 
 /// Memory of the `long_fat` run.
@@ -55,7 +52,7 @@ pub fn memory(bench: &Bench, name: &str) -> Case {
         "landspeed, target 6 GiB",
         &bench.tools.landspeed,
         |tool| {
-            let scenario = written(LONG_FAT)?;
+            let scenario = scenario_file(LONG_FAT)?;
             Ok(Box::new(move || Ok(vec![number(&start(&tool, scenario.path())?.finish()?, "memory_peak_bytes")?])))
         },
     )
@@ -63,7 +60,7 @@ pub fn memory(bench: &Bench, name: &str) -> Case {
 
 /// Two TCP flows and 2 Gb/s of UDP over two switches and links with delay.
 pub fn cross(bench: &Bench, name: &str) -> Case {
-    pace(name, None).with(Role::Ours, "landspeed, target 1.50", &bench.tools.landspeed, one(CROSS))
+    simulation_speed(name, None).with(Role::Ours, "landspeed, target 1.50", &bench.tools.landspeed, one(CROSS))
 }
 
 /// Boot time: from the start of the kernel until the flows get ready.
@@ -73,7 +70,7 @@ pub fn boot(bench: &Bench, name: &str) -> Case {
         "landspeed, target 1 s",
         &bench.tools.landspeed,
         |tool| {
-            let scenario = written(&SINGLE.replacen("5s", "10ms", 1))?;
+            let scenario = scenario_file(&SINGLE.replacen("5s", "10ms", 1))?;
             Ok(Box::new(move || Ok(vec![number(&start(&tool, scenario.path())?.finish()?, "boot_s")? * 1e9])))
         },
     )
@@ -86,7 +83,7 @@ pub fn two(bench: &Bench, name: &str) -> Case {
         "landspeed, target 1.8",
         &bench.tools.landspeed,
         |tool| {
-            let scenario = written(SINGLE)?;
+            let scenario = scenario_file(SINGLE)?;
             Ok(Box::new(move || {
                 let alone = cost(&start(&tool, scenario.path())?.finish()?)?;
                 let both = [start(&tool, scenario.path())?, start(&tool, scenario.path())?];
@@ -97,18 +94,18 @@ pub fn two(bench: &Bench, name: &str) -> Case {
     )
 }
 
-fn pace(name: &str, target: Option<f64>) -> Case {
+fn simulation_speed(name: &str, target: Option<f64>) -> Case {
     Case::new(name).metric("real per virtual second", Unit::Ratio, Better::Lower, target)
 }
 
 fn one(scenario: &'static str) -> impl FnOnce(Rc<Landspeed>) -> Result<Measure> {
     move |tool| {
-        let scenario = written(scenario)?;
+        let scenario = scenario_file(scenario)?;
         Ok(Box::new(move || Ok(vec![cost(&start(&tool, scenario.path())?.finish()?)?])))
     }
 }
 
-fn written(scenario: &str) -> Result<tempfile::NamedTempFile> {
+fn scenario_file(scenario: &str) -> Result<tempfile::NamedTempFile> {
     let file = tempfile::Builder::new().suffix(".toml").tempfile()?;
     std::fs::write(file.path(), scenario)?;
     Ok(file)
@@ -131,7 +128,7 @@ impl Lab {
     /// Waits for the end and returns the document. A run with a failed check is an error.
     fn finish(self) -> Result<Value> {
         let finished = self.running.finish(LIMIT)?;
-        ensure!(finished.status.success(), "landspeed lab: {}", finished.last_words());
+        ensure!(finished.status.success(), "landspeed lab: {}", finished.last_line());
         let text = std::fs::read_to_string(self.document.path()).context("cannot read the lab's document")?;
         let document: Value = serde_json::from_str(&text).context("the lab's document is not JSON")?;
         let checks = document["checks"].as_array().context("the lab's document has no checks")?;
@@ -150,7 +147,7 @@ fn number(document: &Value, key: &str) -> Result<f64> {
 }
 
 /// Returns real seconds per virtual second reached, from the two numbers that the ns-3 program prints.
-fn over_reached(said: &str) -> Result<f64> {
+fn seconds_per_virtual_second(said: &str) -> Result<f64> {
     let numbers: Vec<f64> =
         said.split_whitespace().map(str::parse).collect::<Result<_, _>>().context("ns-3 says times")?;
     let [real_s, virtual_s] = numbers[..] else { bail!("ns-3 says {} numbers, not two", numbers.len()) };
@@ -176,7 +173,7 @@ fn build_ns3() -> Result<Ns3> {
     let mut compile = Command::new("g++");
     compile.args(["-std=c++17", "-O2", "-o"]).arg(&path).arg(&source);
     compile.args(NS3_LIBRARIES.map(|library| format!("-lns3-{library}")));
-    run_well(&mut compile, LIMIT).context("cannot build the ns-3 program")?;
+    run_checked(&mut compile, LIMIT).context("cannot build the ns-3 program")?;
     Ok(Ns3 { path, _directory: directory })
 }
 
@@ -195,8 +192,8 @@ mod tests {
 
     #[test]
     fn ns3_cost_uses_the_virtual_time_it_reached() {
-        assert!((over_reached("20 0.5\n").expect("two numbers") - 40.0).abs() < 1e-9);
-        assert!(over_reached("20").is_err() && over_reached("20 0").is_err());
+        assert!((seconds_per_virtual_second("20 0.5\n").expect("two numbers") - 40.0).abs() < 1e-9);
+        assert!(seconds_per_virtual_second("20").is_err() && seconds_per_virtual_second("20 0").is_err());
     }
 
     #[test]

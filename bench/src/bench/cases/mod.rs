@@ -77,7 +77,12 @@ pub const ALL: &[(&str, Build)] = &[
 
 /// Returns an error if a run reached only nine tenths of the requested rate or less. (A pacer that also counts
 /// headers stays above that.)
-fn hold(seen_bps: f64, asked_bps: f64) -> Result<()> {
-    ensure!(seen_bps > 0.9 * asked_bps, "held {} of {}", Unit::Bps.show(seen_bps), Unit::Bps.show(asked_bps));
+fn ensure_rate_reached(measured_bps: f64, requested_bps: f64) -> Result<()> {
+    ensure!(
+        measured_bps > 0.9 * requested_bps,
+        "held {} of {}",
+        Unit::Bps.show(measured_bps),
+        Unit::Bps.show(requested_bps)
+    );
     Ok(())
 }

@@ -7,7 +7,7 @@ use anyhow::Result;
 use crate::bench::Bench;
 use crate::bench::capture::{self, Capture};
 use crate::bench::case::{Case, Measure, Role};
-use crate::bench::cases::hold;
+use crate::bench::cases::ensure_rate_reached;
 use crate::bench::net::free_port;
 use crate::bench::row::{Better, Unit};
 use crate::bench::tools::{Bulk, Offer};
@@ -31,10 +31,10 @@ pub fn case(bench: &Bench, name: &str) -> Case {
     // nuttcp busy-waits on the clock: it takes a full core and paces well. Landspeed has no target against it.
     let case = case
         .with(Role::Ours, "landspeed", &tools.ours(), captured(0, &[]))
-        .with(Role::OursToo, "landspeed --coarse", &tools.ours(), captured(0, &["--coarse"]))
+        .with(Role::OursVariant, "landspeed --coarse", &tools.ours(), captured(0, &["--coarse"]))
         .with(Role::Rival, "iperf3", &tools.iperf3, captured(0, &[]))
-        .with(Role::RivalToo, "nuttcp (spinning)", &tools.nuttcp, captured(1, &[]));
-    case.with(Role::RivalToo, "xfr", &tools.xfr, captured(0, &[]))
+        .with(Role::RivalVariant, "nuttcp (spinning)", &tools.nuttcp, captured(1, &[]));
+    case.with(Role::RivalVariant, "xfr", &tools.xfr, captured(0, &[]))
 }
 
 /// `data_port` is the offset of the tool's data port from its control port.
@@ -47,7 +47,7 @@ fn captured(data_port: u16, extra: &'static [&'static str]) -> impl FnOnce(Rc<dy
             let capture = Capture::start(port + data_port)?;
             tool.udp(port, RUN_S, Offer { size: SIZE, rate_bps: Some(RATE_BPS) }, extra)?;
             let pacing = capture::pacing(&capture.stop()?, SIZE, RATE_BPS)?;
-            hold(pacing.mean_bps, RATE_BPS)?;
+            ensure_rate_reached(pacing.mean_bps, RATE_BPS)?;
             Ok(vec![pacing.p99_error_ns, pacing.p50_error_ns, pacing.mean_bps])
         }))
     }

@@ -78,7 +78,7 @@ fn sweep(command: &mut Command, plan: &str, options: &[&str], place: &Path) -> R
     std::fs::write(&file, plan)?;
     command.args(["sweep", "--quiet", "--yes"]).args(options).arg(&file);
     let finished = Running::start(command)?.finish(LIMIT)?;
-    ensure!(finished.status.success(), "landspeed sweep: {}", finished.last_words());
+    ensure!(finished.status.success(), "landspeed sweep: {}", finished.last_line());
     let text = std::fs::read(directory.path().join("plan.sweep/sweep.json")).context("no sweep.json")?;
     serde_json::from_slice(&text).context("sweep.json is not JSON")
 }

@@ -16,7 +16,7 @@ use nix::sys::signal::Signal;
 
 use crate::bench::Bench;
 use crate::bench::case::{Case, Measure, Role};
-use crate::bench::child::{Finished, Running, cpu_of_children, cpu_of_thread, run_well};
+use crate::bench::child::{Finished, Running, children_cpu_s, run_checked, thread_cpu_s};
 use crate::bench::row::{Better, Unit};
 use crate::bench::tools::Found;
 use crate::machine;
@@ -31,12 +31,12 @@ const PAYLOAD: usize = 18;
 const SNAP: &str = "96";
 
 /// A virtual link, removed when the last contestant is dropped.
-struct Link;
+struct VethPair;
 
-impl Link {
+impl VethPair {
     fn make() -> Result<Self> {
         let ip = machine::find("ip").context("iproute2 is not installed")?;
-        let run = |words: &str| run_well(Command::new(&ip).args(words.split(' ')), Duration::from_secs(5));
+        let run = |words: &str| run_checked(Command::new(&ip).args(words.split(' ')), Duration::from_secs(5));
         run(&format!("link add {INTERFACE} type veth peer name {PEER}"))?;
         let link = Self;
         run(&format!("address add 10.94.0.1/24 dev {INTERFACE}"))?;
@@ -49,10 +49,10 @@ impl Link {
     }
 }
 
-impl Drop for Link {
+impl Drop for VethPair {
     fn drop(&mut self) {
         if let Some(ip) = machine::find("ip") {
-            let _ = run_well(Command::new(ip).args(["link", "delete", INTERFACE]), Duration::from_secs(5));
+            let _ = run_checked(Command::new(ip).args(["link", "delete", INTERFACE]), Duration::from_secs(5));
         }
     }
 }
@@ -73,7 +73,7 @@ pub fn case(bench: &Bench, name: &str) -> Case {
         .metric("sender", Unit::PacketsPerS, Better::Higher, None)
         .metric("dropped", Unit::Ratio, Better::Lower, None)
         .metric("tap's own time, each packet", Unit::Ns, Better::Lower, None);
-    let link = match Link::make() {
+    let link = match VethPair::make() {
         Ok(link) => Rc::new(link),
         Err(why) => return case.without("all tools", &format!("no virtual link: {why:#}")),
     };
@@ -82,7 +82,7 @@ pub fn case(bench: &Bench, name: &str) -> Case {
     };
     let ours = bench.tools.landspeed.clone().map(|ours| Rc::new(Tool::Landspeed(ours.0.clone())));
     let seconds = bench.seconds;
-    let measured = |link: &Rc<Link>| {
+    let measured = |link: &Rc<VethPair>| {
         let link = Rc::clone(link);
         move |tool: Rc<Tool>| -> Result<Measure> {
             Ok(Box::new(move || {
@@ -94,26 +94,26 @@ pub fn case(bench: &Bench, name: &str) -> Case {
     case.with(Role::Ours, "landspeed", &ours, measured(&link))
         .with(Role::Rival, "tcpdump", &found("tcpdump", |path| Tool::Tcpdump(path, &[])), measured(&link))
         .with(
-            Role::RivalToo,
+            Role::RivalVariant,
             "tcpdump -B 32768",
             &found("tcpdump", |path| Tool::Tcpdump(path, &["-B", "32768"])),
             measured(&link),
         )
-        .with(Role::RivalToo, "dumpcap", &found("dumpcap", Tool::Dumpcap), measured(&link))
-        .with(Role::RivalToo, "no capture", &Ok(Rc::new(Tool::NoCapture)), measured(&link))
+        .with(Role::RivalVariant, "dumpcap", &found("dumpcap", Tool::Dumpcap), measured(&link))
+        .with(Role::RivalVariant, "no capture", &Ok(Rc::new(Tool::NoCapture)), measured(&link))
 }
 
 fn measure(tool: &Tool, seconds: u32) -> Result<Vec<f64>> {
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("x.pcap");
     let json = directory.path().join("x.json");
-    let before_s = cpu_of_children()?;
+    let before_s = children_cpu_s()?;
     let running = start(tool, &file, &json)?;
-    let Sent { packets: sent, cpu_s: sender_s } = send(seconds)?;
+    let SendResult { packets: sent, cpu_s: sender_s } = send(seconds)?;
     let sender = [sender_s * 1e9 / sent as f64, sent as f64 / f64::from(seconds)];
     let Some(running) = running else { return Ok(vec![sender[0], sender[0], sender[1], 0.0, 0.0]) };
     let finished = running.stop(Signal::SIGINT)?;
-    let cpu_s = cpu_of_children()? - before_s;
+    let cpu_s = children_cpu_s()? - before_s;
     let dropped = dropped(tool, &finished, &json)?;
     let captured = (sent as f64 - dropped).max(1.0);
     let own_ns = cpu_s * 1e9 / captured;
@@ -149,26 +149,26 @@ fn start(tool: &Tool, file: &std::path::Path, json: &std::path::Path) -> Result<
 }
 
 /// Result of the sender.
-struct Sent {
+struct SendResult {
     packets: u64,
     /// CPU time of the sending thread, including softirqs that ran in its context.
     cpu_s: f64,
 }
 
 /// Sends as fast as one thread can, for this many seconds.
-fn send(seconds: u32) -> Result<Sent> {
+fn send(seconds: u32) -> Result<SendResult> {
     let socket = UdpSocket::bind("10.94.0.1:0").context("the link has no address")?;
     socket.connect(TARGET)?;
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         let sender = scope.spawn(|| {
-            let (mut sent, before_s) = (0_u64, cpu_of_thread());
+            let (mut sent, before_s) = (0_u64, thread_cpu_s());
             while !stop.load(Ordering::Relaxed) {
                 for _ in 0..64 {
                     sent += u64::from(socket.send(&[7; PAYLOAD]).is_ok());
                 }
             }
-            Sent { packets: sent, cpu_s: cpu_of_thread() - before_s }
+            SendResult { packets: sent, cpu_s: thread_cpu_s() - before_s }
         });
         wait(seconds);
         stop.store(true, Ordering::Relaxed);

@@ -50,13 +50,13 @@ pub fn zerocopy_discard(bench: &Bench, name: &str, congestion: &'static str, tar
     let discard = |mode: &'static str| stream(seconds, &["--receive", "discard", "--send", mode]);
     goodput(name, target)
         .with(Role::Ours, "landspeed splice discard", &ours, discard("splice"))
-        .with(Role::OursToo, "landspeed sendfile discard", &ours, discard("sendfile"))
-        .with(Role::OursToo, "landspeed MSG_ZEROCOPY discard", &ours, discard("zerocopy"))
-        .with(Role::OursToo, "landspeed copy discard", &ours, discard("copy"))
+        .with(Role::OursVariant, "landspeed sendfile discard", &ours, discard("sendfile"))
+        .with(Role::OursVariant, "landspeed MSG_ZEROCOPY discard", &ours, discard("zerocopy"))
+        .with(Role::OursVariant, "landspeed copy discard", &ours, discard("copy"))
         .with(Role::Rival, iperf3, &tools.iperf3, stream(seconds, &iperf3.split(' ').skip(1).collect::<Vec<_>>()))
         .with(Role::Rival, "neper -Z --skip-rx-copy", &neper(tools), stream(seconds, &["-Z", "--skip-rx-copy"]))
         .with(Role::Rival, "kperf zerocopy", &tools.kperf, stream(seconds, &["--msg-zerocopy", "--msg-trunc"]))
-        .with(Role::RivalToo, "xfr -Z", &tools.xfr, stream(seconds, &["-Z"]))
+        .with(Role::RivalVariant, "xfr -Z", &tools.xfr, stream(seconds, &["-Z"]))
 }
 
 fn neper(tools: &Tools) -> Found<dyn Bulk> {

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::bench::Bench;
 use crate::bench::case::{Case, Measure, Role};
-use crate::bench::child::run_well;
+use crate::bench::child::run_checked;
 use crate::bench::conversation;
 use crate::bench::row::{Better, Unit};
 use crate::bench::tools::{Found, Landspeed};
@@ -25,13 +25,13 @@ const SEGMENTS: u64 = 3_400_000;
 /// Connections of the capture with many flows: 5 million frames.
 const FLOWS: u32 = 200_000;
 /// Data segments of the capture for tshark, which keeps everything in memory: 0.35 million frames.
-const FEW_SEGMENTS: u64 = 200_000;
+const TSHARK_SEGMENTS: u64 = 200_000;
 /// Bytes per read.
 const CHUNK: usize = 256 << 10;
 /// Names of the contestants.
 const ONE_CORE: &str = "landspeed, one core";
 const TWO_CORES: &str = "landspeed, two cores";
-const READING: &str = "read() of the file";
+const PLAIN_READ: &str = "read() of the file";
 
 /// A capture generated for this run.
 struct Capture {
@@ -51,7 +51,7 @@ fn capture(write: impl FnOnce(&Path) -> Result<u64>) -> Found<Capture> {
 }
 
 /// Packets per second of real time.
-fn pace(capture: &Capture, started: Instant) -> f64 {
+fn packets_per_s(capture: &Capture, started: Instant) -> f64 {
     capture.frames as f64 / started.elapsed().as_secs_f64()
 }
 
@@ -62,11 +62,11 @@ fn ours(tool: &Found<Landspeed>, capture: &Found<Capture>, cores: &'static str) 
         let mut command = Command::new(&tool.0);
         command.arg("trace").arg(&capture.path).args(["--top", "1", "--cores", cores, "--json"]).arg(document.path());
         let started = now();
-        run_well(&mut command, LIMIT)?;
-        let pace = pace(&capture, started);
+        run_checked(&mut command, LIMIT)?;
+        let packets_per_s = packets_per_s(&capture, started);
         let document: Value = serde_json::from_str(&std::fs::read_to_string(document.path())?)?;
         ensure!(document["capture"]["frames"] == capture.frames, "it did not see every frame");
-        Ok(pace)
+        Ok(packets_per_s)
     }))
 }
 
@@ -81,8 +81,8 @@ fn rival(
         let mut command = Command::new(&path);
         command.args(arguments).arg(&capture.path);
         let started = now();
-        run_well(&mut command, LIMIT)?;
-        Ok(pace(&capture, started))
+        run_checked(&mut command, LIMIT)?;
+        Ok(packets_per_s(&capture, started))
     }))
 }
 
@@ -94,7 +94,7 @@ fn reading(capture: &Found<Capture>) -> Found<dyn Fn() -> Result<f64>> {
         let mut chunk = vec![0; CHUNK];
         let started = now();
         while file.read(&mut chunk)? > 0 {}
-        Ok(pace(&capture, started))
+        Ok(packets_per_s(&capture, started))
     }))
 }
 
@@ -107,29 +107,29 @@ fn speed(name: &str, target: Option<f64>) -> Case {
 }
 
 /// Compares the analysis of a capture on one core and on two cores with tcptrace and `read()`.
-fn beside(bench: &Bench, case: Case, capture: &Found<Capture>) -> Case {
+fn with_reference_tools(bench: &Bench, case: Case, capture: &Found<Capture>) -> Case {
     let tool = &bench.tools.landspeed;
     let case = with(case, Role::Ours, ONE_CORE, &ours(tool, capture, "1"));
-    let case = with(case, Role::OursToo, TWO_CORES, &ours(tool, capture, "2"));
+    let case = with(case, Role::OursVariant, TWO_CORES, &ours(tool, capture, "2"));
     let case = with(case, Role::Rival, "tcptrace -l -r", &rival("tcptrace", &["-l", "-r", "-n"], capture));
-    with(case, Role::RivalToo, READING, &reading(capture)).target(TWO_CORES, ONE_CORE, 1.6)
+    with(case, Role::RivalVariant, PLAIN_READ, &reading(capture)).target(TWO_CORES, ONE_CORE, 1.6)
 }
 
 /// One connection of 5.9 million frames. Targets: 8 × tcptrace, 0.45 × plain reading, two cores 1.6 × one.
 pub fn bulk(bench: &Bench, name: &str) -> Case {
     let capture = capture(|path| Ok(conversation::bulk(path, None, SEGMENTS)?.frames));
-    beside(bench, speed(name, Some(8.0)), &capture).target(ONE_CORE, READING, 0.45)
+    with_reference_tools(bench, speed(name, Some(8.0)), &capture).target(ONE_CORE, PLAIN_READ, 0.45)
 }
 
 /// 200,000 connections, 20,000 at a time, 5 million frames. Targets: 0.2 × plain reading, two cores 1.6 × one.
 pub fn many(bench: &Bench, name: &str) -> Case {
     let capture = capture(|path| conversation::many(path, FLOWS));
-    beside(bench, speed(name, Some(8.0)), &capture).target(ONE_CORE, READING, 0.2).rounds(3)
+    with_reference_tools(bench, speed(name, Some(8.0)), &capture).target(ONE_CORE, PLAIN_READ, 0.2).rounds(3)
 }
 
 /// A capture small enough for tshark.
 pub fn tshark(bench: &Bench, name: &str) -> Case {
-    let capture = capture(|path| Ok(conversation::bulk(path, None, FEW_SEGMENTS)?.frames));
+    let capture = capture(|path| Ok(conversation::bulk(path, None, TSHARK_SEGMENTS)?.frames));
     let case = with(speed(name, Some(100.0)), Role::Ours, ONE_CORE, &ours(&bench.tools.landspeed, &capture, "1"));
     let tshark = rival("tshark", &["-q", "-n", "-z", "conv,tcp", "-r"], &capture);
     with(case, Role::Rival, "tshark -z conv,tcp", &tshark).rounds(3)
@@ -138,19 +138,24 @@ pub fn tshark(bench: &Bench, name: &str) -> Case {
 /// Two taps of the bulk transfer, every packet matched between them. Target: 5 million packets per second,
 /// counting both captures.
 pub fn two_taps(bench: &Bench, name: &str) -> Case {
-    let captures = capture(|path| Ok(conversation::bulk(path, Some(&far(path)), SEGMENTS / 2)?.frames));
+    let captures = capture(|path| Ok(conversation::bulk(path, Some(&receiver_capture(path)), SEGMENTS / 2)?.frames));
     let found: Found<(Rc<Landspeed>, Rc<Capture>)> =
         bench.tools.landspeed.clone().and_then(|tool| Ok(Rc::new((tool, captures?))));
     let target = "landspeed, target 5,000 kpkt/s";
     speed(name, None).with(Role::Ours, target, &found, |found| {
         Ok(Box::new(move || {
-            let (tool, near) = &*found;
+            let (tool, sender_capture) = &*found;
             let document = tempfile::NamedTempFile::new()?;
             let mut command = Command::new(&tool.0);
-            command.arg("trace").arg(&near.path).arg(far(&near.path)).arg("--json").arg(document.path());
+            command
+                .arg("trace")
+                .arg(&sender_capture.path)
+                .arg(receiver_capture(&sender_capture.path))
+                .arg("--json")
+                .arg(document.path());
             let started = now();
-            run_well(&mut command, LIMIT)?;
-            let pace = pace(near, started);
+            run_checked(&mut command, LIMIT)?;
+            let packets_per_s = packets_per_s(sender_capture, started);
             let document: Value = serde_json::from_str(&std::fs::read_to_string(document.path())?)?;
             let placed =
                 [&document["flows"][0]["lost_network"], &document["flows"][0]["forward"]["retransmits"]["fast"]];
@@ -160,14 +165,14 @@ pub fn two_taps(bench: &Bench, name: &str) -> Case {
                 placed[0],
                 placed[1]
             );
-            Ok(vec![pace])
+            Ok(vec![packets_per_s])
         }) as Measure)
     })
 }
 
 /// Path of the second tap's capture.
-fn far(near: &Path) -> PathBuf {
-    near.with_file_name("far.pcap")
+fn receiver_capture(sender_capture: &Path) -> PathBuf {
+    sender_capture.with_file_name("receiver_capture.pcap")
 }
 
 /// Memory for 200,000 concurrent flows, and for one flow of many packets. Targets: 64 MiB, plus 1 KiB per flow.
@@ -180,7 +185,7 @@ pub fn memory(bench: &Bench, name: &str) -> Case {
     for (who, capture) in captures {
         let found: Found<(Rc<Landspeed>, Rc<Capture>)> =
             bench.tools.landspeed.clone().and_then(|tool| Ok(Rc::new((tool, capture?))));
-        case = case.with(Role::OursToo, who, &found, |found| {
+        case = case.with(Role::OursVariant, who, &found, |found| {
             Ok(Box::new(move || {
                 let (tool, capture) = &*found;
                 let script = "\"$@\" >/dev/null & pid=$!; peak=0; while kill -0 $pid 2>/dev/null; do \
@@ -188,7 +193,7 @@ pub fn memory(bench: &Bench, name: &str) -> Case {
                               [ \"${now:-0}\" -gt $peak ] && peak=$now; sleep 0.01; done; wait $pid && echo $peak";
                 let mut command = Command::new("sh");
                 command.args(["-c", script, "sh"]).arg(&tool.0).args(["trace", "--cores", "1"]).arg(&capture.path);
-                let finished = run_well(&mut command, LIMIT)?;
+                let finished = run_checked(&mut command, LIMIT)?;
                 let kib: f64 = finished.stdout.trim().parse().context("the kernel says a peak")?;
                 Ok(vec![kib * 1024.0])
             }) as Measure)

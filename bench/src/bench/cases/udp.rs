@@ -32,8 +32,8 @@ pub fn loss_free(bench: &Bench, name: &str, size: u64, target: f64) -> Case {
             &gsro(tools),
             search(size, tolerated, &["--gsro", "-w", &buffer]),
         )
-        .with(Role::RivalToo, "iperf3", &tools.iperf3, search(size, tolerated, &[]))
-        .with(Role::RivalToo, "xfr", &tools.xfr, search(size, tolerated, &[]))
+        .with(Role::RivalVariant, "iperf3", &tools.iperf3, search(size, tolerated, &[]))
+        .with(Role::RivalVariant, "xfr", &tools.xfr, search(size, tolerated, &[]))
 }
 
 /// Returns the largest socket buffer that an unprivileged program may request in both directions, bytes.
@@ -67,7 +67,7 @@ pub fn search(size: u64, tolerated: f64, extra: &[&str]) -> impl FnOnce(Rc<dyn B
                 let lost = if lost as f64 <= tolerated * sent { 0 } else { lost };
                 Ok(Probe { sent_bps: run.sent_bps, goodput_bps: run.goodput_bps, lost })
             })?;
-            Ok(vec![found.loss_free_bps, found.loss_free_bps / 8.0 / size as f64, found.flat_out_bps])
+            Ok(vec![found.loss_free_bps, found.loss_free_bps / 8.0 / size as f64, found.unlimited_bps])
         }))
     }
 }

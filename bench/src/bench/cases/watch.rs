@@ -17,7 +17,7 @@ use nix::sys::signal::Signal;
 
 use crate::bench::Bench;
 use crate::bench::case::{Case, Measure, Role};
-use crate::bench::child::{Running, cpu_of_children, run_well};
+use crate::bench::child::{Running, children_cpu_s, run_checked};
 use crate::bench::row::{Better, Unit};
 use crate::machine::{self, now};
 
@@ -26,12 +26,12 @@ const WRITE_EVERY: Duration = Duration::from_millis(10);
 /// Bytes per write.
 const WRITE_BYTES: usize = 2000;
 /// Minimum duration, seconds, for a steady state.
-const LEAST_S: u32 = 10;
+const MIN_DURATION_S: u32 = 10;
 
 /// Loopback connections with both ends in this process: some always busy, the rest idle. Closed when dropped.
 struct Sockets {
     stop: Arc<AtomicBool>,
-    mover: Option<JoinHandle<()>>,
+    traffic_thread: Option<JoinHandle<()>>,
     idle: Vec<TcpStream>,
 }
 
@@ -49,7 +49,7 @@ impl Sockets {
         let mut moving = (0..busy / 2).map(|_| pair()).collect::<Result<Vec<_>>>()?;
         let stop = Arc::new(AtomicBool::new(false));
         let ends = Arc::clone(&stop);
-        let mover = std::thread::spawn(move || {
+        let traffic_thread = std::thread::spawn(move || {
             let mut buffer = vec![7; WRITE_BYTES];
             while !ends.load(Ordering::Relaxed) {
                 for [near, far] in &mut moving {
@@ -61,15 +61,15 @@ impl Sockets {
                 pause(WRITE_EVERY);
             }
         });
-        Ok(Self { stop, mover: Some(mover), idle: resting.into_iter().flatten().collect() })
+        Ok(Self { stop, traffic_thread: Some(traffic_thread), idle: resting.into_iter().flatten().collect() })
     }
 }
 
 impl Drop for Sockets {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(mover) = self.mover.take() {
-            let _ = mover.join();
+        if let Some(traffic_thread) = self.traffic_thread.take() {
+            let _ = traffic_thread.join();
         }
         self.idle.clear();
     }
@@ -91,7 +91,7 @@ fn case(bench: &Bench, name: &str, idle: usize, busy: usize, every: Duration) ->
         Ok(sockets) => Rc::new(sockets),
         Err(why) => return case.without("all tools", &format!("{why:#}")),
     };
-    let seconds = bench.seconds.max(LEAST_S);
+    let seconds = bench.seconds.max(MIN_DURATION_S);
     let held = |measure: fn(&Path, u32, Duration) -> Result<f64>| {
         let sockets = Rc::clone(&sockets);
         move |program: Rc<std::path::PathBuf>| -> Result<Measure> {
@@ -108,13 +108,13 @@ fn case(bench: &Bench, name: &str, idle: usize, busy: usize, every: Duration) ->
     let ours = bench.tools.landspeed.clone().map(|ours| Rc::new(ours.0.clone()));
     case.with(Role::Ours, "landspeed watch", &ours, held(watch))
         .with(Role::Rival, "ss -tinm in a loop", &found(&["ss"]), held(ss))
-        .with(Role::RivalToo, "tcptop (bcc)", &found(&["tcptop-bpfcc", "tcptop"]), held(tcptop))
+        .with(Role::RivalVariant, "tcptop (bcc)", &found(&["tcptop-bpfcc", "tcptop"]), held(tcptop))
 }
 
 fn watch(program: &Path, seconds: u32, _every: Duration) -> Result<f64> {
     let mut command = Command::new(program);
     command.args(["watch", "--for", &format!("{seconds}s"), "--json", "-"]);
-    share(|| run_well(&mut command, Duration::from_secs(u64::from(seconds) + 20)).map(|_| ()))
+    share(|| run_checked(&mut command, Duration::from_secs(u64::from(seconds) + 20)).map(|_| ()))
 }
 
 fn ss(program: &Path, seconds: u32, every: Duration) -> Result<f64> {
@@ -122,7 +122,7 @@ fn ss(program: &Path, seconds: u32, every: Duration) -> Result<f64> {
     share(|| {
         let mut next = now();
         while next < end {
-            run_well(Command::new(program).arg("-tinm"), Duration::from_secs(10))?;
+            run_checked(Command::new(program).arg("-tinm"), Duration::from_secs(10))?;
             next += every;
             pause(next.saturating_duration_since(now()));
         }
@@ -136,16 +136,16 @@ fn tcptop(program: &Path, seconds: u32, _every: Duration) -> Result<f64> {
         let running = Running::start(Command::new(program).args(["-C", "1"]))?;
         pause(end);
         let finished = running.stop(Signal::SIGINT)?;
-        ensure!(finished.stdout.contains("PID"), "it printed nothing: {}", finished.last_words());
+        ensure!(finished.stdout.contains("PID"), "it printed nothing: {}", finished.last_line());
         Ok(())
     })
 }
 
 /// CPU time of the children that `work` starts and waits for, divided by the elapsed time.
 fn share(work: impl FnOnce() -> Result<()>) -> Result<f64> {
-    let (started, before) = (now(), cpu_of_children()?);
+    let (started, before) = (now(), children_cpu_s()?);
     work()?;
-    Ok((cpu_of_children()? - before) / (now() - started).as_secs_f64())
+    Ok((children_cpu_s()? - before) / (now() - started).as_secs_f64())
 }
 
 #[expect(clippy::disallowed_methods, reason = "the load and the pace of programs that are not ours")]

@@ -4,4 +4,4 @@ mod load;
 mod rig;
 
 pub use load::{Offered, delays, offer, overload};
-pub use rig::{Emulator, Path, Rig, needed};
+pub use rig::{Emulator, Path, Rig, check_requirements};

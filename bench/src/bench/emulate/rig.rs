@@ -17,7 +17,7 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use super::load::offer;
-use crate::bench::child::{Running, run_well};
+use crate::bench::child::{Running, run_checked};
 use crate::machine;
 
 /// Core of the sender and the receiver; the emulator runs on [`EMULATOR_CORE`].
@@ -25,9 +25,9 @@ pub const LOAD_CORE: u32 = 0;
 /// Core of the emulator.
 pub const EMULATOR_CORE: u32 = 1;
 /// Maximum lifetime of a namespace's process, seconds.
-const LIFE_S: &str = "900";
+const NAMESPACE_LIFETIME_S: &str = "900";
 /// An unprivileged user (the kernel's overflow user).
-const UNPRIVILEGED: &str = "65534";
+const OVERFLOW_UID: &str = "65534";
 /// Time limit of an `ip` command.
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -76,7 +76,7 @@ pub struct Rig {
     pub path: Path,
     emulator: Option<Running>,
     _filter: FrameFilter,
-    _keepers: Vec<Running>,
+    _namespaces: Vec<Running>,
     _files: TempDir,
 }
 
@@ -94,21 +94,21 @@ impl Rig {
     }
 
     fn wire(path: Path, files: TempDir) -> Result<Self> {
-        let (left, right) = (keeper()?, keeper()?);
+        let (left, right) = (start_namespace()?, start_namespace()?);
         let path = Path { delay_ms: 0, ..path };
         let (mtu, l, r) = (path.mtu, left.id(), right.id());
-        inside(
+        run_in_namespace(
             l,
             &format!("ip link add l0 mtu {mtu} type veth peer name r0 mtu {mtu} netns {r} && ip link set l0 up"),
         )?;
-        inside(r, "ip link set r0 up")?;
+        run_in_namespace(r, "ip link set r0 up")?;
         Self::between(path, (l, "l0"), (r, "r0"), None, vec![left, right], files)
     }
 
     fn landspeed(program: &FilePath, path: Path, files: TempDir) -> Result<Self> {
         let Path { rate_bps, delay_ms, mtu } = path;
-        let [left, middle, right] = linked(mtu)?;
-        inside(middle.id(), "ip link set m0 up && ip link set m1 up")?;
+        let [left, middle, right] = create_linked_namespaces(mtu)?;
+        run_in_namespace(middle.id(), "ip link set m0 up && ip link set m1 up")?;
         let file = files.path().join("path.toml");
         fs::write(
             &file,
@@ -151,7 +151,7 @@ impl Rig {
         )?;
         // rattan creates named namespaces below /run/netns; a private mount namespace makes them end with the
         // process.
-        let mut command = killed_with_us();
+        let mut command = command_killed_with_parent();
         command
             .args(["unshare", "--mount", "sh", "-c"])
             .arg("mount -t tmpfs tmpfs /run && mkdir -p /run/netns && exec \"$@\"")
@@ -164,7 +164,7 @@ impl Rig {
         let (left, right) = wait_for("rattan's namespaces", || {
             check(&mut emulator)?;
             let all = descendants(emulator.id());
-            let with = |word: &str| all.iter().copied().find(|pid| words(*pid) == ["sleep", word]);
+            let with = |word: &str| all.iter().copied().find(|pid| command_line(*pid) == ["sleep", word]);
             Ok(with("901").zip(with("902")))
         })?;
         if mtu != 1500 {
@@ -181,7 +181,7 @@ impl Rig {
                 let mut command = Command::new("nsenter");
                 command.arg(format!("--net={}", namespace.display()));
                 command.args(["unshare", "--mount", "sh", "-c", &format!("mount -t sysfs sysfs /sys && {each}")]);
-                run_well(&mut command, LIMIT)?;
+                run_checked(&mut command, LIMIT)?;
             }
         }
         let (l, r) = (interface(left, "vL1-L")?, interface(right, "vR1-R")?);
@@ -190,8 +190,8 @@ impl Rig {
 
     fn mahimahi(program: &FilePath, path: Path, files: TempDir) -> Result<Self> {
         ensure!(path.mtu <= 1500, "its interfaces have an MTU of 1500");
-        let right = keeper()?;
-        inside(right.id(), "echo 1 > /proc/sys/net/ipv4/ip_forward && ip link set lo up")?;
+        let right = start_namespace()?;
+        run_in_namespace(right.id(), "echo 1 > /proc/sys/net/ipv4/ip_forward && ip link set lo up")?;
         // mm-delay is setuid root and refuses to be run by root; the unprivileged user cannot access the original's
         // directory.
         let copy = files.path().join("mm-delay");
@@ -206,9 +206,9 @@ impl Rig {
                 &EMULATOR_CORE.to_string(),
                 "setpriv",
                 "--reuid",
-                UNPRIVILEGED,
+                OVERFLOW_UID,
                 "--regid",
-                UNPRIVILEGED,
+                OVERFLOW_UID,
             ])
             .arg("--clear-groups")
             .arg(&copy)
@@ -217,7 +217,7 @@ impl Rig {
         let mut emulator = Running::start(&mut command)?;
         let left = wait_for("mahimahi's command", || {
             check(&mut emulator)?;
-            Ok(descendants(emulator.id()).into_iter().find(|pid| words(*pid) == ["sleep", "901"]))
+            Ok(descendants(emulator.id()).into_iter().find(|pid| command_line(*pid) == ["sleep", "901"]))
         })?;
         let name = interface(right.id(), "delay-")?;
         let right_pid = right.id();
@@ -226,11 +226,11 @@ impl Rig {
 
     fn netem(path: Path, files: TempDir) -> Result<Self> {
         let Path { rate_bps, delay_ms, mtu } = path;
-        let [left, middle, right] = linked(mtu)?;
-        inside(middle.id(), "ip link add b0 type bridge && ip link set b0 up")?;
+        let [left, middle, right] = create_linked_namespaces(mtu)?;
+        run_in_namespace(middle.id(), "ip link add b0 type bridge && ip link set b0 up")?;
         for port in ["m0", "m1"] {
             // The default limit of netem is 1000 packets.
-            inside(
+            run_in_namespace(
                 middle.id(),
                 &format!(
                     "ip link set {port} up master b0 && tc qdisc add dev {port} root netem delay {delay_ms}ms rate {rate_bps}bit limit 10000000"
@@ -246,16 +246,16 @@ impl Rig {
         left: (u32, &str),
         right: (u32, &str),
         emulator: Option<Running>,
-        keepers: Vec<Running>,
+        namespaces: Vec<Running>,
         files: TempDir,
     ) -> Result<Self> {
         let open = |pid| File::open(ns(pid)).map(OwnedFd::from).context("a network namespace is gone");
-        let text = inside(right.0, &format!("ip -o link show dev {}", right.1))?;
+        let text = run_in_namespace(right.0, &format!("ip -o link show dev {}", right.1))?;
         let mac = text.split("link/ether ").nth(1).and_then(|rest| rest.split_whitespace().next());
         let right_mac =
             mac.map(|mac| parse_mac(mac).ok_or_else(|| anyhow!("not a MAC address: {mac}"))).transpose()?;
         let (left_namespace, right_namespace) = (open(left.0)?, open(right.0)?);
-        inside(right.0, &format!("tc qdisc add dev {} clsact", right.1))?;
+        run_in_namespace(right.0, &format!("tc qdisc add dev {} clsact", right.1))?;
         let filter = discard(&right_namespace, right.1)?;
         Ok(Self {
             left: left_namespace,
@@ -267,7 +267,7 @@ impl Rig {
             right_mac,
             path,
             emulator,
-            _keepers: keepers,
+            _namespaces: namespaces,
             _files: files,
         })
     }
@@ -330,9 +330,9 @@ fn check(emulator: &mut Running) -> Result<()> {
 }
 
 /// Polls every 20 ms, at most 5 s.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+fn wait_for<T>(what: &str, mut poll: impl FnMut() -> Result<Option<T>>) -> Result<T> {
     for _ in 0..250 {
-        if let Some(found) = look()? {
+        if let Some(found) = poll()? {
             return Ok(found);
         }
         sleep_until(monotonic_ns() + 20_000_000);
@@ -340,20 +340,21 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Resul
     bail!("{what}: not there after 5 s")
 }
 
-fn killed_with_us() -> Command {
+fn command_killed_with_parent() -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL"]);
     command
 }
 
 /// Starts a process in a new network namespace.
-fn keeper() -> Result<Running> {
+fn start_namespace() -> Result<Running> {
     let own = fs::read_link("/proc/self/ns/net")?;
-    let running = Running::start(killed_with_us().args(["unshare", "--net", "sleep", LIFE_S]))?;
+    let running =
+        Running::start(command_killed_with_parent().args(["unshare", "--net", "sleep", NAMESPACE_LIFETIME_S]))?;
     let id = running.id();
     wait_for("a network namespace", || Ok(fs::read_link(ns(id)).ok().filter(|name| *name != own)))?;
-    wait_for("a network namespace", || Ok((words(id) == ["sleep", LIFE_S]).then_some(())))?;
-    inside(
+    wait_for("a network namespace", || Ok((command_line(id) == ["sleep", NAMESPACE_LIFETIME_S]).then_some(())))?;
+    run_in_namespace(
         id,
         "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6; echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6",
     )?;
@@ -362,12 +363,12 @@ fn keeper() -> Result<Running> {
 
 /// Creates network namespaces for sender, emulator and receiver, with the links l0–m0 and m1–r0; m0 and m1 are
 /// down.
-fn linked(mtu: u32) -> Result<[Running; 3]> {
-    let (left, middle, right) = (keeper()?, keeper()?, keeper()?);
+fn create_linked_namespaces(mtu: u32) -> Result<[Running; 3]> {
+    let (left, middle, right) = (start_namespace()?, start_namespace()?, start_namespace()?);
     for (end, name, port) in [(&left, "l0", "m0"), (&right, "r0", "m1")] {
         let middle = middle.id();
         let add = format!("ip link add {name} mtu {mtu} type veth peer name {port} mtu {mtu} netns {middle}");
-        inside(end.id(), &format!("{add} && ip link set {name} up"))?;
+        run_in_namespace(end.id(), &format!("{add} && ip link set {name} up"))?;
     }
     Ok([left, middle, right])
 }
@@ -377,17 +378,17 @@ fn ns(pid: u32) -> PathBuf {
 }
 
 fn enter(pid: u32) -> Command {
-    let mut command = killed_with_us();
+    let mut command = command_killed_with_parent();
     command.arg("nsenter").arg(format!("--net={}", ns(pid).display()));
     command
 }
 
 /// Runs a shell script in a process's network namespace and returns its output.
-fn inside(pid: u32, script: &str) -> Result<String> {
-    Ok(run_well(enter(pid).args(["sh", "-c", script]), LIMIT)?.stdout)
+fn run_in_namespace(pid: u32, script: &str) -> Result<String> {
+    Ok(run_checked(enter(pid).args(["sh", "-c", script]), LIMIT)?.stdout)
 }
 
-fn words(pid: u32) -> Vec<String> {
+fn command_line(pid: u32) -> Vec<String> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     line.split(|byte| *byte == 0)
         .filter(|word| !word.is_empty())
@@ -422,7 +423,7 @@ fn parse_mac(text: &str) -> Option<[u8; 6]> {
 }
 
 /// Checks the requirements of the rig; the error is the missing one.
-pub fn needed() -> Result<(), String> {
+pub fn check_requirements() -> Result<(), String> {
     if !nix::unistd::geteuid().is_root() {
         return Err("needs root: network namespaces".to_owned());
     }

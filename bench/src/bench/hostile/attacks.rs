@@ -11,7 +11,7 @@ pub struct Attack {
     /// Description of the attacker's actions, with the highest rate.
     pub what: &'static str,
     /// Server configuration.
-    pub server: Setting,
+    pub server: ServerConfig,
     /// Generator against landspeed's protocol.
     pub landspeed: Work,
     /// Generator against iperf3's protocol; `None` if there is no counterpart.
@@ -20,7 +20,7 @@ pub struct Attack {
 
 /// Server configuration under an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Setting {
+pub enum ServerConfig {
     /// Default.
     Plain,
     /// `ulimit -n` of the server.
@@ -37,15 +37,15 @@ const fn repeat(per_s: u32, workers: u32, source: Source, act: Act) -> Work {
     Work::Repeat { per_s, workers, source, act }
 }
 
-type Open = fn(&super::connect::Visit) -> std::io::Result<super::hold::Held>;
-type Act = fn(&super::connect::Visit) -> std::io::Result<()>;
+type Open = fn(&super::connect::Action) -> std::io::Result<super::hold::HeldTest>;
+type Act = fn(&super::connect::Action) -> std::io::Result<()>;
 
 /// Opens a connection and sends nothing.
-const SILENT: Open = |visit| visit.connect().map(super::hold::Held::silent);
+const SILENT: Open = |action| action.connect().map(super::hold::HeldTest::silent);
 /// Opens a connection and closes it at once.
-const COME_AND_GO: Act = |visit| visit.connect().map(drop);
+const CONNECT_AND_CLOSE: Act = |action| action.connect().map(drop);
 /// Opens silent connections from changing addresses; the oldest is closed for a new one.
-const TURNOVER_HELD: Work = Work::Hold {
+const HOLD_WITH_TURNOVER: Work = Work::Hold {
     most: 2000,
     per_s: 200,
     openers: 2,
@@ -59,98 +59,98 @@ pub const ALL: &[Attack] = &[
     Attack {
         name: "hostile-idle",
         what: "2,000 connections that send nothing, reopened at ≤ 400/s",
-        server: Setting::Plain,
+        server: ServerConfig::Plain,
         landspeed: hold(2000, 400, 2, SILENT),
         iperf3: Some(hold(2000, 400, 2, SILENT)),
     },
     Attack {
         name: "hostile-greeting",
         what: "300 connections silent after preface or cookie, reopened at ≤ 100/s",
-        server: Setting::Plain,
+        server: ServerConfig::Plain,
         landspeed: hold(300, 100, 4, landspeed::silent_in_greeting),
         iperf3: Some(hold(300, 100, 4, iperf3::silent_in_greeting)),
     },
     Attack {
         name: "hostile-drip-preface",
         what: "300 connections, preface or cookie dripped at 2 B/s each",
-        server: Setting::Plain,
+        server: ServerConfig::Plain,
         landspeed: hold(300, 300, 4, landspeed::drip_preface),
         iperf3: Some(hold(300, 300, 4, iperf3::drip_cookie)),
     },
     Attack {
         name: "hostile-drip-greeting",
         what: "150 connections, hello dripped at 20 B/s each (iperf3: length of the parameters, 2 B/s)",
-        server: Setting::Plain,
+        server: ServerConfig::Plain,
         landspeed: hold(150, 100, 4, landspeed::drip_greeting),
         iperf3: Some(hold(150, 100, 4, iperf3::drip_length)),
     },
     Attack {
         name: "hostile-drip-setup",
         what: "150 accepted tests, next message dripped at 20 B/s each (iperf3: parameters)",
-        server: Setting::Plain,
+        server: ServerConfig::Plain,
         landspeed: hold(150, 100, 8, landspeed::drip_setup),
         iperf3: Some(hold(150, 100, 8, iperf3::drip_parameters)),
     },
     Attack {
         name: "hostile-drip-farewell",
         what: "150 finished tests, last message dripped at 20 B/s each (iperf3: results)",
-        server: Setting::Plain,
-        landspeed: hold(150, 50, 16, landspeed::drip_farewell),
+        server: ServerConfig::Plain,
+        landspeed: hold(150, 50, 16, landspeed::drip_last_message),
         iperf3: Some(hold(150, 50, 16, iperf3::drip_results)),
     },
     Attack {
         name: "hostile-turnover-closed",
         what: "200 connections/s, each from another address, closed at once",
-        server: Setting::Plain,
-        landspeed: repeat(200, 2, Source::Many, COME_AND_GO),
-        iperf3: Some(repeat(200, 2, Source::Many, COME_AND_GO)),
+        server: ServerConfig::Plain,
+        landspeed: repeat(200, 2, Source::Many, CONNECT_AND_CLOSE),
+        iperf3: Some(repeat(200, 2, Source::Many, CONNECT_AND_CLOSE)),
     },
     Attack {
         name: "hostile-turnover-held",
         what: "200 connections/s, each from another address, 2,000 held silently",
-        server: Setting::Plain,
-        landspeed: TURNOVER_HELD,
-        iperf3: Some(TURNOVER_HELD),
+        server: ServerConfig::Plain,
+        landspeed: HOLD_WITH_TURNOVER,
+        iperf3: Some(HOLD_WITH_TURNOVER),
     },
     Attack {
         name: "hostile-slots",
         what: "150 tests of 8 bit/s for 1 h from one address, reopened at ≤ 50/s (iperf3: as many as it takes)",
-        server: Setting::Plain,
+        server: ServerConfig::Plain,
         landspeed: hold(150, 50, 8, landspeed::slow_test),
         iperf3: Some(hold(150, 50, 8, iperf3::slow_test)),
     },
     Attack {
         name: "hostile-junk",
         what: "100 connections/s: random bytes, HTTP, length of 4 GiB (iperf3: 2 GiB), broken JSON",
-        server: Setting::Plain,
+        server: ServerConfig::Plain,
         landspeed: repeat(100, 8, Source::One, landspeed::junk),
         iperf3: Some(repeat(100, 8, Source::One, iperf3::junk)),
     },
     Attack {
         name: "hostile-udp",
         what: "20,000 datagrams/s: random bytes, hellos with invalid tokens (iperf3: with its word)",
-        server: Setting::Plain,
+        server: ServerConfig::Plain,
         landspeed: Work::Datagrams { per_s: 20_000, fill: landspeed::datagram },
         iperf3: Some(Work::Datagrams { per_s: 20_000, fill: iperf3::datagram }),
     },
     Attack {
         name: "hostile-descriptors",
         what: "server with `ulimit -n 256`; 600 connections silent after preface or cookie, reopened at ≤ 100/s",
-        server: Setting::Descriptors(256),
+        server: ServerConfig::Descriptors(256),
         landspeed: hold(600, 100, 8, landspeed::silent_in_greeting),
         iperf3: Some(hold(600, 100, 8, iperf3::silent_in_greeting)),
     },
     Attack {
         name: "hostile-vanish",
         what: "20 tests/s, begun and reset after acceptance, after the start or amid the data",
-        server: Setting::Plain,
+        server: ServerConfig::Plain,
         landspeed: repeat(20, 8, Source::One, landspeed::vanish),
         iperf3: Some(repeat(20, 8, Source::One, iperf3::vanish)),
     },
     Attack {
         name: "hostile-describe",
         what: "server with `--describe`; 50 requests/s for its description from one address",
-        server: Setting::Describe,
+        server: ServerConfig::Describe,
         landspeed: repeat(50, 8, Source::One, landspeed::describe),
         iperf3: None,
     },

@@ -7,11 +7,11 @@ use std::time::Duration;
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Timeout of each connect, read or write of an attacker.
-pub const PATIENCE: Duration = Duration::from_secs(2);
+pub const IO_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// One action of an attacker.
 #[derive(Debug, Clone, Copy)]
-pub struct Visit {
+pub struct Action {
     /// The attacked server.
     pub server: SocketAddr,
     /// Source address of the attacker.
@@ -20,14 +20,14 @@ pub struct Visit {
     pub number: u64,
 }
 
-impl Visit {
+impl Action {
     /// Opens a TCP connection from the attacker's address to the server.
     pub fn connect(&self) -> io::Result<TcpStream> {
         let socket = Socket::new(Domain::IPV4, Type::STREAM, Some(Protocol::TCP))?;
         socket.bind(&SocketAddr::V4(SocketAddrV4::new(self.source, 0)).into())?;
-        socket.connect_timeout(&self.server.into(), PATIENCE)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.connect_timeout(&self.server.into(), IO_TIMEOUT)?;
+        socket.set_read_timeout(Some(IO_TIMEOUT))?;
+        socket.set_write_timeout(Some(IO_TIMEOUT))?;
         socket.set_tcp_nodelay(true)?;
         Ok(socket.into())
     }

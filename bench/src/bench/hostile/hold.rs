@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 /// The connections of one held test; only the first one sends.
 #[derive(Debug)]
-pub struct Held {
+pub struct HeldTest {
     streams: Vec<TcpStream>,
-    speech: Option<Speech>,
+    send_script: Option<SendScript>,
 }
 
 /// Data that a held connection sends.
 #[derive(Debug)]
-pub struct Speech {
+pub struct SendScript {
     every: Duration,
     bytes: Vec<u8>,
     /// Bytes sent so far when dripping; `None` when all bytes are sent each time.
@@ -21,7 +21,7 @@ pub struct Speech {
     due: Option<Instant>,
 }
 
-impl Speech {
+impl SendScript {
     /// Sends one byte at a time: `script`, then spaces.
     pub fn drip(every: Duration, script: Vec<u8>) -> Self {
         Self { every, bytes: script, dripped: Some(0), due: None }
@@ -49,15 +49,15 @@ impl Speech {
     }
 }
 
-impl Held {
+impl HeldTest {
     /// Holds a connection that sends nothing more.
     pub fn silent(stream: TcpStream) -> Self {
-        Self { streams: vec![stream], speech: None }
+        Self { streams: vec![stream], send_script: None }
     }
 
     /// Holds connections of which the first one sends.
-    pub fn speaking(streams: Vec<TcpStream>, speech: Speech) -> Self {
-        Self { streams, speech: Some(speech) }
+    pub fn with_script(streams: Vec<TcpStream>, send_script: SendScript) -> Self {
+        Self { streams, send_script: Some(send_script) }
     }
 
     /// Makes the connections non-blocking.
@@ -67,13 +67,15 @@ impl Held {
     }
 
     /// Whether it sends data from time to time.
-    pub fn speaks(&self) -> bool {
-        self.speech.is_some()
+    pub fn has_script(&self) -> bool {
+        self.send_script.is_some()
     }
 
     /// Sends data if due. Returns false if the server has closed the connection.
-    pub fn speak(&mut self, now: Instant) -> bool {
-        let Some(bytes) = self.speech.as_mut().and_then(|speech| speech.next(now)) else { return true };
+    pub fn send_if_due(&mut self, now: Instant) -> bool {
+        let Some(bytes) = self.send_script.as_mut().and_then(|send_script| send_script.next(now)) else {
+            return true;
+        };
         match self.streams.first_mut().map(|stream| stream.write(&bytes)) {
             Some(Err(error)) => error.kind() == io::ErrorKind::WouldBlock,
             _ => true,
@@ -106,8 +108,8 @@ mod tests {
     #[test]
     fn a_dripped_script_is_followed_by_spaces_at_its_interval() {
         let (start, every) = (now(), Duration::from_millis(50));
-        let mut speech = Speech::drip(every, b"ab".to_vec());
-        let said: Vec<_> = (0..8).map(|tick| speech.next(start + every / 2 * tick)).collect();
+        let mut send_script = SendScript::drip(every, b"ab".to_vec());
+        let said: Vec<_> = (0..8).map(|tick| send_script.next(start + every / 2 * tick)).collect();
         let heard: Vec<u8> = said.iter().flatten().flatten().copied().collect();
         assert_eq!(heard, b"ab  ");
         assert!(said.iter().skip(1).step_by(2).all(Option::is_none));

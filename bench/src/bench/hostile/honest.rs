@@ -10,7 +10,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::attacks::{Attack, Setting};
+use super::attacks::{Attack, ServerConfig};
 use super::work::Work;
 use crate::bench::child::{Finished, Running, run_timed};
 use crate::bench::net;
@@ -87,12 +87,12 @@ impl Programs {
     }
 
     /// Starts a server on loopback and waits until it listens.
-    pub fn serve(&self, kind: Kind, setting: Setting) -> Result<(Running, SocketAddr)> {
+    pub fn serve(&self, kind: Kind, setting: ServerConfig) -> Result<(Running, SocketAddr)> {
         let port = net::free_port()?;
         let own = port.to_string();
         let limit = match setting {
-            Setting::Descriptors(most) => format!("ulimit -n {most}"),
-            Setting::Plain | Setting::Describe => format!("ulimit -Sn {}", self.open_files),
+            ServerConfig::Descriptors(most) => format!("ulimit -n {most}"),
+            ServerConfig::Plain | ServerConfig::Describe => format!("ulimit -Sn {}", self.open_files),
         };
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{limit} && exec \"$0\" \"$@\"")]);
@@ -107,7 +107,7 @@ impl Programs {
                 command.arg(self.theirs()?).args(["-s", "-B", "127.0.0.1", "-p", &own]);
             }
         }
-        if setting == Setting::Describe && kind.is_ours() {
+        if setting == ServerConfig::Describe && kind.is_ours() {
             command.arg("--describe");
         }
         let server = Running::start(&mut command)?.until("listening", |_| net::is_listening(port))?;
@@ -174,7 +174,7 @@ fn landspeed_goodput(finished: &Finished) -> Result<f64> {
     if let Some(message) = document.pointer("/errors/0/message").and_then(Value::as_str) {
         bail!("landspeed: {message} ({})", finished.status);
     }
-    ensure!(finished.status.success(), "landspeed: {} ({})", finished.last_words(), finished.status);
+    ensure!(finished.status.success(), "landspeed: {} ({})", finished.last_line(), finished.status);
     ensure!(document["status"] == "complete", "landspeed: the document is not complete");
     document.pointer("/summary/goodput_bps").and_then(Value::as_f64).context("landspeed: the document has no goodput")
 }
@@ -185,7 +185,7 @@ fn iperf3_goodput(finished: &Finished) -> Result<f64> {
     if let Some(error) = document["error"].as_str() {
         bail!("iperf3: {error}");
     }
-    ensure!(finished.status.success(), "iperf3: {} ({})", finished.last_words(), finished.status);
+    ensure!(finished.status.success(), "iperf3: {} ({})", finished.last_line(), finished.status);
     let goodput = document.pointer("/end/sum_received/bits_per_second").and_then(Value::as_f64);
     goodput.context("iperf3: the document has no goodput")
 }

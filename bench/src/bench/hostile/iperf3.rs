@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use landspeed_stats::SplitMix64;
 
-use super::connect::{Visit, read_array, reset, unexpected};
-use super::hold::{Held, Speech};
+use super::connect::{Action, read_array, reset, unexpected};
+use super::hold::{HeldTest, SendScript};
 use super::landspeed::{HTTP, random_bytes};
 
 const TEST_START: u8 = 1;
@@ -19,11 +19,11 @@ const CREATE_STREAMS: u8 = 10;
 const EXCHANGE_RESULTS: u8 = 13;
 
 /// Announced length of a text sent byte by byte, bytes: iperf3 accepts at most 8 KiB.
-const ANNOUNCED: u32 = 4_000;
+const ANNOUNCED_BYTES: u32 = 4_000;
 /// Interval between the bytes of a slowly sent text.
-const DRIP: Duration = Duration::from_millis(50);
+const BYTE_INTERVAL: Duration = Duration::from_millis(50);
 /// Interval between the bytes of a slowly sent cookie or length.
-const SLOW_DRIP: Duration = Duration::from_millis(500);
+const SLOW_BYTE_INTERVAL: Duration = Duration::from_millis(500);
 
 fn cookie(number: u64) -> [u8; 37] {
     let mut cookie = [0; 37];
@@ -41,15 +41,15 @@ fn expect(stream: &mut TcpStream, state: u8) -> io::Result<()> {
 }
 
 /// Sends the cookie and waits until the server accepts this client's test.
-fn greeted(visit: &Visit) -> io::Result<TcpStream> {
-    let mut control = visit.connect_and_send(&cookie(visit.number))?;
+fn connect_control(action: &Action) -> io::Result<TcpStream> {
+    let mut control = action.connect_and_send(&cookie(action.number))?;
     expect(&mut control, PARAM_EXCHANGE)?;
     Ok(control)
 }
 
 /// Starts a TCP test of this duration; returns its control and data connections.
-fn started(visit: &Visit, seconds: u32) -> io::Result<(TcpStream, TcpStream)> {
-    let mut control = greeted(visit)?;
+fn started(action: &Action, seconds: u32) -> io::Result<(TcpStream, TcpStream)> {
+    let mut control = connect_control(action)?;
     let wanted = format!(
         "{{\"tcp\":true,\"omit\":0,\"time\":{seconds},\"num\":0,\"blockcount\":0,\"parallel\":1,\"len\":131072,\
          \"pacing_timer\":1000,\"client_version\":\"3.12\"}}"
@@ -57,60 +57,63 @@ fn started(visit: &Visit, seconds: u32) -> io::Result<(TcpStream, TcpStream)> {
     control.write_all(&(wanted.len() as u32).to_be_bytes())?;
     control.write_all(wanted.as_bytes())?;
     expect(&mut control, CREATE_STREAMS)?;
-    let data = visit.connect_and_send(&cookie(visit.number))?;
+    let data = action.connect_and_send(&cookie(action.number))?;
     expect(&mut control, TEST_START)?;
     expect(&mut control, TEST_RUNNING)?;
     Ok((control, data))
 }
 
 /// Sends the cookie and then nothing.
-pub fn silent_in_greeting(visit: &Visit) -> io::Result<Held> {
-    Ok(Held::silent(visit.connect_and_send(&cookie(visit.number))?))
+pub fn silent_in_greeting(action: &Action) -> io::Result<HeldTest> {
+    Ok(HeldTest::silent(action.connect_and_send(&cookie(action.number))?))
 }
 
 /// Sends the cookie one byte at a time.
-pub fn drip_cookie(visit: &Visit) -> io::Result<Held> {
-    Ok(Held::speaking(vec![visit.connect()?], Speech::drip(SLOW_DRIP, cookie(visit.number).to_vec())))
+pub fn drip_cookie(action: &Action) -> io::Result<HeldTest> {
+    Ok(HeldTest::with_script(
+        vec![action.connect()?],
+        SendScript::drip(SLOW_BYTE_INTERVAL, cookie(action.number).to_vec()),
+    ))
 }
 
 /// Sends the length of the parameters, and then the parameters, one byte at a time.
-pub fn drip_length(visit: &Visit) -> io::Result<Held> {
-    let script = ANNOUNCED.to_be_bytes().to_vec();
-    Ok(Held::speaking(vec![greeted(visit)?], Speech::drip(SLOW_DRIP, script)))
+pub fn drip_length(action: &Action) -> io::Result<HeldTest> {
+    let script = ANNOUNCED_BYTES.to_be_bytes().to_vec();
+    Ok(HeldTest::with_script(vec![connect_control(action)?], SendScript::drip(SLOW_BYTE_INTERVAL, script)))
 }
 
 /// Sends the parameters one byte at a time.
-pub fn drip_parameters(visit: &Visit) -> io::Result<Held> {
-    let mut control = greeted(visit)?;
-    control.write_all(&ANNOUNCED.to_be_bytes())?;
-    Ok(Held::speaking(vec![control], Speech::drip(DRIP, b"{".to_vec())))
+pub fn drip_parameters(action: &Action) -> io::Result<HeldTest> {
+    let mut control = connect_control(action)?;
+    control.write_all(&ANNOUNCED_BYTES.to_be_bytes())?;
+    Ok(HeldTest::with_script(vec![control], SendScript::drip(BYTE_INTERVAL, b"{".to_vec())))
 }
 
 /// Ends a test and sends its results one byte at a time.
-pub fn drip_results(visit: &Visit) -> io::Result<Held> {
+pub fn drip_results(action: &Action) -> io::Result<HeldTest> {
     // iperf3 closes the data connection itself; only the control connection shows whether the server still holds
     // the test.
-    let (mut control, _data) = started(visit, 1)?;
+    let (mut control, _data) = started(action, 1)?;
     control.write_all(&[TEST_END])?;
     expect(&mut control, EXCHANGE_RESULTS)?;
-    control.write_all(&ANNOUNCED.to_be_bytes())?;
-    Ok(Held::speaking(vec![control], Speech::drip(DRIP, b"{".to_vec())))
+    control.write_all(&ANNOUNCED_BYTES.to_be_bytes())?;
+    Ok(HeldTest::with_script(vec![control], SendScript::drip(BYTE_INTERVAL, b"{".to_vec())))
 }
 
 /// Starts a test of one hour and sends one byte of data per second.
-pub fn slow_test(visit: &Visit) -> io::Result<Held> {
-    let (control, data) = started(visit, 3600)?;
-    Ok(Held::speaking(vec![data, control], Speech::repeat(Duration::from_secs(1), vec![0])))
+pub fn slow_test(action: &Action) -> io::Result<HeldTest> {
+    let (control, data) = started(action, 3600)?;
+    Ok(HeldTest::with_script(vec![data, control], SendScript::repeat(Duration::from_secs(1), vec![0])))
 }
 
 /// Starts a test and disconnects: after the cookie, after the start, or in the middle of its data.
-pub fn vanish(visit: &Visit) -> io::Result<()> {
-    if visit.number.is_multiple_of(3) {
-        reset(greeted(visit)?);
+pub fn vanish(action: &Action) -> io::Result<()> {
+    if action.number.is_multiple_of(3) {
+        reset(connect_control(action)?);
         return Ok(());
     }
-    let (control, mut data) = started(visit, 10)?;
-    if visit.number % 3 == 2 {
+    let (control, mut data) = started(action, 10)?;
+    if action.number % 3 == 2 {
         data.write_all(&[0; 16 * 1024])?;
     }
     reset(data);
@@ -120,12 +123,12 @@ pub fn vanish(visit: &Visit) -> io::Result<()> {
 
 /// Sends data that violates the protocol: random bytes, an HTTP request, a length of 2 GiB, text that is not
 /// JSON.
-pub fn junk(visit: &Visit) -> io::Result<()> {
-    match visit.number % 4 {
-        0 => drop(visit.connect_and_send(&random_bytes(visit.number, 4096))?),
-        1 => drop(visit.connect_and_send(HTTP)?),
-        2 => drop(greeted(visit)?.write_all(&0x7fff_ffff_u32.to_be_bytes())),
-        _ => drop(greeted(visit)?.write_all(&[0, 0, 0, 2, b'{', 0xff])),
+pub fn junk(action: &Action) -> io::Result<()> {
+    match action.number % 4 {
+        0 => drop(action.connect_and_send(&random_bytes(action.number, 4096))?),
+        1 => drop(action.connect_and_send(HTTP)?),
+        2 => drop(connect_control(action)?.write_all(&0x7fff_ffff_u32.to_be_bytes())),
+        _ => drop(connect_control(action)?.write_all(&[0, 0, 0, 2, b'{', 0xff])),
     }
     Ok(())
 }

@@ -9,22 +9,22 @@ use std::time::Duration;
 use landspeed_stats::SplitMix64;
 use serde_json::{Value, json};
 
-use super::connect::{Visit, read_array, reset, unexpected};
-use super::hold::{Held, Speech};
+use super::connect::{Action, read_array, reset, unexpected};
+use super::hold::{HeldTest, SendScript};
 
 const MAGIC: &[u8; 8] = b"LNDSPEED";
 /// Announced length of a message sent byte by byte, bytes: below the limit of every state.
-const ANNOUNCED: u32 = 60_000;
+const ANNOUNCED_BYTES: u32 = 60_000;
 /// Interval between the bytes of a slowly sent message.
-const DRIP: Duration = Duration::from_millis(50);
+const BYTE_INTERVAL: Duration = Duration::from_millis(50);
 /// Interval between the bytes of a slowly sent preface: it is not complete within the server's time limit.
-const PREFACE_DRIP: Duration = Duration::from_millis(500);
+const PREFACE_BYTE_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum messages skipped while waiting for one of a certain type.
-const MOST_SKIPPED: usize = 1000;
+const MAX_SKIPPED_MESSAGES: usize = 1000;
 /// Maximum message size to read, bytes.
-const MOST_BYTES: u32 = 4 << 20;
+const MAX_MESSAGE_BYTES: u32 = 4 << 20;
 /// Maximum parts of a description to read.
-const MOST_PARTS: usize = 64;
+const MAX_DESCRIPTION_PARTS: usize = 64;
 
 /// Builds the first 48 bytes of a connection: kind 1 is control, 2 is data.
 fn preface(kind: u8, stream: u32, token: &[u8; 32]) -> Vec<u8> {
@@ -42,7 +42,7 @@ fn frame(message: &Value) -> Vec<u8> {
 
 fn read_message(stream: &mut TcpStream) -> io::Result<Value> {
     let length = u32::from_be_bytes(read_array(stream)?);
-    if length > MOST_BYTES {
+    if length > MAX_MESSAGE_BYTES {
         return Err(unexpected("a message is longer than 4 MiB"));
     }
     let mut body = vec![0; length as usize];
@@ -52,7 +52,7 @@ fn read_message(stream: &mut TcpStream) -> io::Result<Value> {
 
 /// Reads messages up to the first one of type `wanted`.
 fn read_until(stream: &mut TcpStream, wanted: &str) -> io::Result<Value> {
-    for _ in 0..MOST_SKIPPED {
+    for _ in 0..MAX_SKIPPED_MESSAGES {
         let message = read_message(stream)?;
         match message["type"].as_str() {
             Some(found) if found == wanted => return Ok(message),
@@ -64,8 +64,8 @@ fn read_until(stream: &mut TcpStream, wanted: &str) -> io::Result<Value> {
 }
 
 /// Sends a preface and reads the 16-byte answer.
-fn welcomed(visit: &Visit, preface: &[u8]) -> io::Result<TcpStream> {
-    let mut stream = visit.connect_and_send(preface)?;
+fn send_preface(action: &Action, preface: &[u8]) -> io::Result<TcpStream> {
+    let mut stream = action.connect_and_send(preface)?;
     let answer: [u8; 16] = read_array(&mut stream)?;
     if &answer[..8] != MAGIC || answer[10] != 0 {
         return Err(unexpected("the server does not welcome the connection"));
@@ -86,8 +86,8 @@ fn parameters(time_ns: u64, rate_bps: u64, interval_ns: u64) -> Value {
 }
 
 /// Requests a test; returns the control connection and the test's token.
-fn accepted(visit: &Visit, parameters: &Value) -> io::Result<(TcpStream, [u8; 32])> {
-    let mut control = welcomed(visit, &control_preface())?;
+fn accepted(action: &Action, parameters: &Value) -> io::Result<(TcpStream, [u8; 32])> {
+    let mut control = send_preface(action, &control_preface())?;
     control.write_all(&frame(&json!({ "type": "hello", "version": "0.1.0", "parameters": parameters })))?;
     let accepted = read_until(&mut control, "accepted")?;
     let token =
@@ -104,9 +104,9 @@ fn from_hex(text: &str) -> Option<[u8; 32]> {
 }
 
 /// Starts a test; returns its control and data connections.
-fn started(visit: &Visit, parameters: &Value) -> io::Result<(TcpStream, TcpStream)> {
-    let (mut control, token) = accepted(visit, parameters)?;
-    let data = welcomed(visit, &preface(2, 0, &token))?;
+fn started(action: &Action, parameters: &Value) -> io::Result<(TcpStream, TcpStream)> {
+    let (mut control, token) = accepted(action, parameters)?;
+    let data = send_preface(action, &preface(2, 0, &token))?;
     control.write_all(&frame(&json!({ "type": "ping", "n": 0 })))?;
     let pong = read_until(&mut control, "pong")?;
     control.write_all(&frame(&json!({ "type": "opened" })))?;
@@ -116,60 +116,60 @@ fn started(visit: &Visit, parameters: &Value) -> io::Result<(TcpStream, TcpStrea
     Ok((control, data))
 }
 
-fn dripping(mut control: TcpStream) -> io::Result<Held> {
-    control.write_all(&ANNOUNCED.to_be_bytes())?;
-    Ok(Held::speaking(vec![control], Speech::drip(DRIP, Vec::new())))
+fn drip_message(mut control: TcpStream) -> io::Result<HeldTest> {
+    control.write_all(&ANNOUNCED_BYTES.to_be_bytes())?;
+    Ok(HeldTest::with_script(vec![control], SendScript::drip(BYTE_INTERVAL, Vec::new())))
 }
 
 /// Sends the preface and then nothing.
-pub fn silent_in_greeting(visit: &Visit) -> io::Result<Held> {
-    Ok(Held::silent(welcomed(visit, &control_preface())?))
+pub fn silent_in_greeting(action: &Action) -> io::Result<HeldTest> {
+    Ok(HeldTest::silent(send_preface(action, &control_preface())?))
 }
 
 /// Sends the preface one byte at a time.
-pub fn drip_preface(visit: &Visit) -> io::Result<Held> {
-    Ok(Held::speaking(vec![visit.connect()?], Speech::drip(PREFACE_DRIP, control_preface())))
+pub fn drip_preface(action: &Action) -> io::Result<HeldTest> {
+    Ok(HeldTest::with_script(vec![action.connect()?], SendScript::drip(PREFACE_BYTE_INTERVAL, control_preface())))
 }
 
 /// Sends the hello one byte at a time.
-pub fn drip_greeting(visit: &Visit) -> io::Result<Held> {
-    dripping(welcomed(visit, &control_preface())?)
+pub fn drip_greeting(action: &Action) -> io::Result<HeldTest> {
+    drip_message(send_preface(action, &control_preface())?)
 }
 
 /// Sends a message between acceptance and start one byte at a time.
-pub fn drip_setup(visit: &Visit) -> io::Result<Held> {
-    dripping(accepted(visit, &parameters(1_000_000_000, 8_000, 100_000_000))?.0)
+pub fn drip_setup(action: &Action) -> io::Result<HeldTest> {
+    drip_message(accepted(action, &parameters(1_000_000_000, 8_000, 100_000_000))?.0)
 }
 
 /// Completes a test of 0.2 s and then sends its last message one byte at a time.
-pub fn drip_farewell(visit: &Visit) -> io::Result<Held> {
+pub fn drip_last_message(action: &Action) -> io::Result<HeldTest> {
     const TIME_NS: u64 = 200_000_000;
-    let (mut control, mut data) = started(visit, &parameters(TIME_NS, 8_000, 100_000_000))?;
+    let (mut control, mut data) = started(action, &parameters(TIME_NS, 8_000, 100_000_000))?;
     data.write_all(&[0; 100])?;
     let done = json!({ "type": "sender-done", "stream": 0, "bytes": 100, "packets": 0, "stopped_ns": TIME_NS });
     std::thread::park_timeout(Duration::from_nanos(TIME_NS));
     control.write_all(&frame(&done))?;
     data.shutdown(std::net::Shutdown::Write)?;
     while read_until(&mut control, "report")?["last"] != true {}
-    dripping(control)
+    drip_message(control)
 }
 
 /// Starts a test of 8 bit/s for one hour and keeps it open.
-pub fn slow_test(visit: &Visit) -> io::Result<Held> {
-    let (control, data) = started(visit, &parameters(3_600_000_000_000, 8, 10_000_000_000))?;
+pub fn slow_test(action: &Action) -> io::Result<HeldTest> {
+    let (control, data) = started(action, &parameters(3_600_000_000_000, 8, 10_000_000_000))?;
     let alive = frame(&json!({ "type": "alive" }));
-    Ok(Held::speaking(vec![control, data], Speech::repeat(Duration::from_secs(4), alive)))
+    Ok(HeldTest::with_script(vec![control, data], SendScript::repeat(Duration::from_secs(4), alive)))
 }
 
 /// Starts a test and disconnects: after the acceptance, after the start, or in the middle of its data.
-pub fn vanish(visit: &Visit) -> io::Result<()> {
+pub fn vanish(action: &Action) -> io::Result<()> {
     let parameters = parameters(10_000_000_000, 100_000_000, 100_000_000);
-    if visit.number.is_multiple_of(3) {
-        reset(accepted(visit, &parameters)?.0);
+    if action.number.is_multiple_of(3) {
+        reset(accepted(action, &parameters)?.0);
         return Ok(());
     }
-    let (control, mut data) = started(visit, &parameters)?;
-    if visit.number % 3 == 2 {
+    let (control, mut data) = started(action, &parameters)?;
+    if action.number % 3 == 2 {
         data.write_all(&[0; 16 * 1024])?;
     }
     reset(data);
@@ -179,12 +179,12 @@ pub fn vanish(visit: &Visit) -> io::Result<()> {
 
 /// Sends data that violates the protocol: random bytes, an HTTP request, a message of 4 GiB, a length without a
 /// message.
-pub fn junk(visit: &Visit) -> io::Result<()> {
-    match visit.number % 4 {
-        0 => drop(visit.connect_and_send(&random_bytes(visit.number, 4096))?),
-        1 => drop(visit.connect_and_send(HTTP)?),
-        2 => drop(welcomed(visit, &control_preface())?.write_all(&u32::MAX.to_be_bytes())),
-        _ => drop(welcomed(visit, &control_preface())?.write_all(&[0, 0, 0, 2, b'{', 0xff])),
+pub fn junk(action: &Action) -> io::Result<()> {
+    match action.number % 4 {
+        0 => drop(action.connect_and_send(&random_bytes(action.number, 4096))?),
+        1 => drop(action.connect_and_send(HTTP)?),
+        2 => drop(send_preface(action, &control_preface())?.write_all(&u32::MAX.to_be_bytes())),
+        _ => drop(send_preface(action, &control_preface())?.write_all(&[0, 0, 0, 2, b'{', 0xff])),
     }
     Ok(())
 }
@@ -199,10 +199,10 @@ pub fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
 }
 
 /// Requests the description of the server's host and reads it.
-pub fn describe(visit: &Visit) -> io::Result<()> {
-    let mut control = welcomed(visit, &control_preface())?;
+pub fn describe(action: &Action) -> io::Result<()> {
+    let mut control = send_preface(action, &control_preface())?;
     control.write_all(&frame(&json!({ "type": "describe", "version": "0.1.0" })))?;
-    for _ in 0..MOST_PARTS {
+    for _ in 0..MAX_DESCRIPTION_PARTS {
         if read_until(&mut control, "report")?["last"] == true {
             break;
         }

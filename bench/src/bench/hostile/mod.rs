@@ -25,7 +25,7 @@ pub use attacks::{ALL, Attack};
 use honest::{Footprint, Kind, Programs, Run};
 use table::{AttackOutcome, Measured, ServerRow, Summary};
 pub use table::{AttackRow, markdown};
-use work::{Underway, Work};
+use work::{RunningAttack, Work};
 
 /// Nominal duration of an honest run, seconds.
 const SECONDS: u32 = 1;
@@ -44,7 +44,7 @@ impl Hostile {
     }
 
     /// Runs one attack against every kind of server.
-    pub fn play(&self, attack: &Attack, rounds: u32) -> AttackRow {
+    pub fn run_rounds(&self, attack: &Attack, rounds: u32) -> AttackRow {
         println!("  {}", attack.what);
         let servers = Kind::ALL
             .into_iter()
@@ -77,18 +77,18 @@ impl Hostile {
     fn measure(&self, attack: &Attack, kind: Kind, work: Work, rounds: u32) -> Result<Measured> {
         let (quiet_server, quiet_address) = self.0.serve(kind, attack.server)?;
         let (mut server, address) = self.0.serve(kind, attack.server)?;
-        let mut underway = Underway::start(work, address).context("cannot start the attack")?;
-        underway.warm_up(WARM_UP);
-        underway.pause();
+        let mut running_attack = RunningAttack::start(work, address).context("cannot start the attack")?;
+        running_attack.warm_up(WARM_UP);
+        running_attack.pause();
         let (mut attacked, mut quiet) = (Vec::new(), Vec::new());
         for round in 0..rounds {
             for turn in 0..2 {
                 let is_attacked = (round + turn) % 2 == 0;
                 let (name, run) = if is_attacked {
-                    underway.resume();
+                    running_attack.resume();
                     std::thread::park_timeout(SETTLE);
                     let run = self.0.test(kind, address, SECONDS);
-                    underway.pause();
+                    running_attack.pause();
                     ("attacked", run)
                 } else {
                     ("quiet", self.0.test(kind, quiet_address, SECONDS))
@@ -99,9 +99,9 @@ impl Hostile {
         }
         let footprint = Footprint::read(server.id());
         let server_ended = server.exit_status()?.map(|status| status.to_string());
-        let attacker = underway.tally();
+        let attacker = running_attack.tally();
         println!("     attacker: {}", serde_json::to_string(&attacker).unwrap_or_default());
-        drop(underway);
+        drop(running_attack);
         stop(server)?;
         stop(quiet_server)?;
         let summary = Summary::new(&attacked, &quiet);
@@ -151,13 +151,13 @@ mod tests {
             for kind in [Kind::Landspeed, Kind::LandspeedIperf3] {
                 let Some(work) = kind.work(attack) else { continue };
                 let (server, address) = programs.serve(kind, attack.server).unwrap();
-                let underway = Underway::start(work, address).unwrap();
+                let running_attack = RunningAttack::start(work, address).unwrap();
                 let deadline = now() + LIMIT;
-                while underway.tally().done == 0 {
-                    assert!(now() < deadline, "{}, {}: {:?}", attack.name, kind.name(), underway.tally());
+                while running_attack.tally().done == 0 {
+                    assert!(now() < deadline, "{}, {}: {:?}", attack.name, kind.name(), running_attack.tally());
                     std::thread::park_timeout(Duration::from_millis(10));
                 }
-                drop(underway);
+                drop(running_attack);
                 stop(server).unwrap();
             }
         }
@@ -169,7 +169,7 @@ mod tests {
             landspeed_testkit::skip!("the landspeed binary is not built, or few files may be open");
         };
         let attack = ALL.iter().find(|attack| attack.name == "hostile-junk").unwrap();
-        let row = Hostile(programs).play(attack, 1);
+        let row = Hostile(programs).run_rounds(attack, 1);
         let AttackOutcome::Measured(measured) = &row.servers[0].outcome else { panic!("{row:?}") };
         assert_eq!((measured.summary.succeeded, measured.summary.runs, measured.quiet.len()), (1, 1, 1), "{row:?}");
         assert!(measured.attacker.done > 0 && measured.footprint.is_some() && measured.server_ended.is_none());

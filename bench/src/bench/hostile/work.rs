@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use landspeed_stats::SplitMix64;
 use serde::Serialize;
 
-use super::connect::Visit;
-use super::hold::Held;
+use super::connect::Action;
+use super::hold::HeldTest;
 use crate::machine::now;
 
 /// Action, maximum rate and source addresses of an attack.
@@ -31,7 +31,7 @@ pub enum Work {
         /// Behaviour when all are open.
         when_full: WhenFull,
         /// Opens one connection.
-        open: fn(&Visit) -> io::Result<Held>,
+        open: fn(&Action) -> io::Result<HeldTest>,
     },
     /// Repeats an action.
     Repeat {
@@ -42,7 +42,7 @@ pub enum Work {
         /// Source addresses.
         source: Source,
         /// The action.
-        act: fn(&Visit) -> io::Result<()>,
+        act: fn(&Action) -> io::Result<()>,
     },
     /// Sends UDP datagrams.
     Datagrams {
@@ -108,14 +108,14 @@ struct Control {
     failed: AtomicU64,
     last_error: Mutex<Option<String>>,
     /// Connections being opened or held.
-    taken: AtomicUsize,
+    open_connections: AtomicUsize,
     held: AtomicUsize,
     held_max: AtomicUsize,
 }
 
 /// A running attack; stopped when dropped.
 #[derive(Debug)]
-pub struct Underway {
+pub struct RunningAttack {
     control: Arc<Control>,
     threads: Vec<JoinHandle<()>>,
     most: Option<usize>,
@@ -124,11 +124,11 @@ pub struct Underway {
     before: Duration,
 }
 
-impl Underway {
+impl RunningAttack {
     /// Starts an attack on a server.
     pub fn start(work: Work, server: SocketAddr) -> io::Result<Self> {
         let control = Arc::new(Control::default());
-        let mut underway = Self {
+        let mut running_attack = Self {
             control: Arc::clone(&control),
             threads: Vec::new(),
             most: None,
@@ -137,26 +137,26 @@ impl Underway {
         };
         match work {
             Work::Hold { most, per_s, openers, source, when_full, open } => {
-                underway.most = Some(most);
+                running_attack.most = Some(most);
                 let (deliver, arrivals) = mpsc::channel();
-                underway.spawn(move |control| keep(&control, &arrivals, most))?;
+                running_attack.spawn(move |control| keep(&control, &arrivals, most))?;
                 for _ in 0..openers {
                     let deliver = deliver.clone();
-                    underway.spawn(move |control| {
-                        control.repeat(server, per_s, openers, source, |visit| {
+                    running_attack.spawn(move |control| {
+                        control.repeat(server, per_s, openers, source, |action| {
                             let is_room = control
-                                .taken
+                                .open_connections
                                 .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < most).then_some(n + 1))
                                 .is_ok();
                             if !is_room && when_full == WhenFull::Wait {
                                 return None;
                             }
                             if !is_room {
-                                control.taken.fetch_add(1, Ordering::Relaxed);
+                                control.open_connections.fetch_add(1, Ordering::Relaxed);
                             }
-                            let opened = open(visit).and_then(Held::into_nonblocking);
+                            let opened = open(action).and_then(HeldTest::into_nonblocking);
                             if opened.is_err() {
-                                control.taken.fetch_sub(1, Ordering::Relaxed);
+                                control.open_connections.fetch_sub(1, Ordering::Relaxed);
                             }
                             // The keeper thread outlives the openers, so this cannot fail.
                             Some(opened.map(|held| drop(deliver.send(held))))
@@ -166,8 +166,8 @@ impl Underway {
             }
             Work::Repeat { per_s, workers, source, act } => {
                 for _ in 0..workers {
-                    underway.spawn(move |control| {
-                        control.repeat(server, per_s, workers, source, |visit| Some(act(visit)));
+                    running_attack.spawn(move |control| {
+                        control.repeat(server, per_s, workers, source, |action| Some(act(action)));
                     })?;
                 }
             }
@@ -176,10 +176,10 @@ impl Underway {
                 let sockets = (0..8)
                     .map(|flow| UdpSocket::bind((Ipv4Addr::new(127, 0, 0, 66 + flow), 0)))
                     .collect::<io::Result<Vec<_>>>()?;
-                underway.spawn(move |control| send_datagrams(&control, &sockets, server, per_s, fill))?;
+                running_attack.spawn(move |control| send_datagrams(&control, &sockets, server, per_s, fill))?;
             }
         }
-        Ok(underway)
+        Ok(running_attack)
     }
 
     fn spawn(&mut self, work: impl FnOnce(Arc<Control>) + Send + 'static) -> io::Result<()> {
@@ -203,7 +203,7 @@ impl Underway {
         }
     }
 
-    /// Stops opening and sending until [`Underway::resume`]; held connections stay open and keep dripping.
+    /// Stops opening and sending until [`RunningAttack::resume`]; held connections stay open and keep dripping.
     pub fn pause(&mut self) {
         self.control.paused.store(true, Ordering::Relaxed);
         if let Some(resumed) = self.resumed.take() {
@@ -211,7 +211,7 @@ impl Underway {
         }
     }
 
-    /// Continues after [`Underway::pause`].
+    /// Continues after [`RunningAttack::pause`].
     pub fn resume(&mut self) {
         self.control.paused.store(false, Ordering::Relaxed);
         self.resumed.get_or_insert_with(now);
@@ -230,7 +230,7 @@ impl Underway {
     }
 }
 
-impl Drop for Underway {
+impl Drop for RunningAttack {
     fn drop(&mut self) {
         self.control.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
@@ -262,7 +262,7 @@ impl Control {
         per_s: u32,
         workers: u32,
         source: Source,
-        mut act: impl FnMut(&Visit) -> Option<io::Result<()>>,
+        mut act: impl FnMut(&Action) -> Option<io::Result<()>>,
     ) {
         let interval = Duration::from_secs(1) * workers / per_s;
         let mut due = now();
@@ -274,7 +274,7 @@ impl Control {
                 continue;
             }
             let number = self.number.fetch_add(1, Ordering::Relaxed);
-            match act(&Visit { server, source: source.address(number), number }) {
+            match act(&Action { server, source: source.address(number), number }) {
                 None => {}
                 Some(Ok(())) => drop(self.done.fetch_add(1, Ordering::Relaxed)),
                 Some(Err(error)) => self.fail(&error),
@@ -287,10 +287,10 @@ impl Control {
 
 /// Holds the opened connections until stopped: sends on them, and drops those that the server closed and the
 /// oldest beyond `most`.
-fn keep(control: &Control, arrivals: &mpsc::Receiver<Held>, most: usize) {
-    const LOOK: Duration = Duration::from_millis(250);
-    let mut held: VecDeque<Held> = VecDeque::new();
-    let mut look_at = now();
+fn keep(control: &Control, arrivals: &mpsc::Receiver<HeldTest>, most: usize) {
+    const POLL_INTERVAL: Duration = Duration::from_millis(250);
+    let mut held: VecDeque<HeldTest> = VecDeque::new();
+    let mut next_poll = now();
     while !control.stopped() {
         held.extend(arrivals.try_iter());
         control.held_max.fetch_max(held.len(), Ordering::Relaxed);
@@ -298,14 +298,14 @@ fn keep(control: &Control, arrivals: &mpsc::Receiver<Held>, most: usize) {
         let before = held.len();
         let surplus = before.saturating_sub(most);
         held.drain(..surplus);
-        held.retain_mut(|held| held.speak(now));
-        if now >= look_at {
-            look_at = now + LOOK;
-            held.retain_mut(Held::is_open);
+        held.retain_mut(|held| held.send_if_due(now));
+        if now >= next_poll {
+            next_poll = now + POLL_INTERVAL;
+            held.retain_mut(HeldTest::is_open);
         }
-        control.taken.fetch_sub(before - held.len(), Ordering::Relaxed);
+        control.open_connections.fetch_sub(before - held.len(), Ordering::Relaxed);
         control.held.store(held.len(), Ordering::Relaxed);
-        let tick = if held.iter().any(Held::speaks) { 10 } else { 50 };
+        let tick = if held.iter().any(HeldTest::has_script) { 10 } else { 50 };
         std::thread::park_timeout(Duration::from_millis(tick));
     }
 }
@@ -365,14 +365,14 @@ mod tests {
     }
 
     fn holding(most: usize, when_full: WhenFull, source: Source) -> Work {
-        let open = |visit: &Visit| visit.connect().map(Held::silent);
+        let open = |action: &Action| action.connect().map(HeldTest::silent);
         Work::Hold { most, per_s: 500, openers: 2, source, when_full, open }
     }
 
     #[test]
     fn a_holder_reopens_closed_connections() {
         let (listener, server) = listener();
-        let attack = Underway::start(holding(5, WhenFull::Wait, Source::One), server).unwrap();
+        let attack = RunningAttack::start(holding(5, WhenFull::Wait, Source::One), server).unwrap();
         attack.warm_up(LIMIT);
         assert_eq!(attack.tally().held_max, 5);
         // Closes the first connection.
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn turnover_uses_many_addresses_and_continues_when_full() {
         let (listener, server) = listener();
-        let attack = Underway::start(holding(3, WhenFull::Replace, Source::Many), server).unwrap();
+        let attack = RunningAttack::start(holding(3, WhenFull::Replace, Source::Many), server).unwrap();
         let peers: std::collections::HashSet<_> = (0..20).map(|_| listener.accept().unwrap().1.ip()).collect();
         assert_eq!(peers.len(), 20);
         drop(attack);
@@ -395,9 +395,9 @@ mod tests {
     #[test]
     fn a_paused_attack_is_idle() {
         let (_listener, server) = listener();
-        let act = |visit: &Visit| visit.connect().map(drop);
+        let act = |action: &Action| action.connect().map(drop);
         let work = Work::Repeat { per_s: 50, workers: 2, source: Source::Many, act };
-        let mut attack = Underway::start(work, server).unwrap();
+        let mut attack = RunningAttack::start(work, server).unwrap();
         until("an act", || attack.tally().done > 0);
         attack.pause();
         // Actions in progress at the pause finish within one action each.
@@ -415,9 +415,9 @@ mod tests {
     #[test]
     fn an_attack_keeps_below_its_rate() {
         let (_listener, server) = listener();
-        let act = |visit: &Visit| visit.connect().map(drop);
+        let act = |action: &Action| action.connect().map(drop);
         let work = Work::Repeat { per_s: 40, workers: 4, source: Source::One, act };
-        let attack = Underway::start(work, server).unwrap();
+        let attack = RunningAttack::start(work, server).unwrap();
         until("twenty acts", || attack.tally().done >= 20);
         let Tally { done, seconds, .. } = attack.tally();
         // Each worker starts with one action, and may be one behind.
@@ -426,15 +426,15 @@ mod tests {
 
     #[test]
     fn a_dripping_connection_sends_its_script() {
-        use super::super::hold::Speech;
+        use super::super::hold::SendScript;
         let (listener, server) = listener();
-        let open = |visit: &Visit| {
-            let speech = Speech::drip(Duration::from_millis(1), b"LNDSPEED".to_vec());
-            Ok(Held::speaking(vec![visit.connect()?], speech))
+        let open = |action: &Action| {
+            let send_script = SendScript::drip(Duration::from_millis(1), b"LNDSPEED".to_vec());
+            Ok(HeldTest::with_script(vec![action.connect()?], send_script))
         };
         let work =
             Work::Hold { most: 1, per_s: 10, openers: 1, source: Source::One, when_full: WhenFull::Wait, open };
-        let attack = Underway::start(work, server).unwrap();
+        let attack = RunningAttack::start(work, server).unwrap();
         let mut heard = [0; 10];
         let (mut stream, _) = listener.accept().unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
@@ -448,7 +448,8 @@ mod tests {
         let server = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         server.set_read_timeout(Some(LIMIT)).unwrap();
         let fill = |_: &mut SplitMix64, bytes: &mut Vec<u8>| *bytes = b"junk".to_vec();
-        let attack = Underway::start(Work::Datagrams { per_s: 1000, fill }, server.local_addr().unwrap()).unwrap();
+        let attack =
+            RunningAttack::start(Work::Datagrams { per_s: 1000, fill }, server.local_addr().unwrap()).unwrap();
         let mut buffer = [0; 16];
         for _ in 0..50 {
             assert_eq!(server.recv(&mut buffer).unwrap(), 4);

@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::{Bulk, Offer, Transfer, limit};
-use crate::bench::child::{Running, run_well};
+use crate::bench::child::{Running, run_checked};
 use crate::bench::net;
 
 /// Paths of `kperf_server` and `kperf_client`.
@@ -17,7 +17,7 @@ pub struct Kperf {
 
 impl Kperf {
     /// Returns the programs in the directory of `server`.
-    pub fn beside(server: &Path) -> Self {
+    pub fn in_directory_of(server: &Path) -> Self {
         Self { server: server.to_owned(), client: server.with_file_name("kperf_client") }
     }
 }
@@ -37,7 +37,7 @@ impl Bulk for Kperf {
             .args(["--time", &seconds.to_string(), "--write-size", "1048576", "--read-size", "1048576"])
             .args(["--validate", "no"])
             .args(extra);
-        let finished = run_well(&mut command, limit(seconds))?;
+        let finished = run_checked(&mut command, limit(seconds))?;
         received(&format!("{}{}", finished.stdout, finished.stderr))
     }
 

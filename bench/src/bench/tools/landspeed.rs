@@ -83,7 +83,7 @@ impl Client {
 }
 
 fn complaint(finished: &Finished) -> String {
-    format!("{} ({})", finished.last_words(), finished.status)
+    format!("{} ({})", finished.last_line(), finished.status)
 }
 
 impl Bulk for Landspeed {

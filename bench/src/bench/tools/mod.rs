@@ -115,9 +115,9 @@ impl Tools {
         let iperf3 = iperf3.map(|program| Rc::new(iperf3::Iperf3(program)) as Rc<dyn Bulk>);
         let nuttcp = locate("nuttcp", "-V").map(|program| Rc::new(nuttcp::Nuttcp(program)) as Rc<dyn Bulk>);
         let xfr = locate("xfr", "--version").map(|program| Rc::new(xfr::Xfr(program)) as Rc<dyn Bulk>);
-        let neper = built("neper", "neper_tcp_stream").map(|program| Rc::new(Neper::beside(&program)));
+        let neper = built("neper", "neper_tcp_stream").map(|program| Rc::new(Neper::in_directory_of(&program)));
         let kperf = built("kperf", "kperf_server");
-        let kperf = kperf.map(|program| Rc::new(kperf::Kperf::beside(&program)) as Rc<dyn Bulk>);
+        let kperf = kperf.map(|program| Rc::new(kperf::Kperf::in_directory_of(&program)) as Rc<dyn Bulk>);
         let sockperf = locate("sockperf", "--version").map(|program| Rc::new(Sockperf(program)));
         let landspeed = landspeed.map(|program| {
             versions.insert(0, ("landspeed".to_owned(), version(&program, "--version")));
@@ -148,11 +148,11 @@ fn built(name: &str, program: &str) -> Result<PathBuf, String> {
 fn version(program: &Path, flag: &str) -> String {
     let finished = run(Command::new(program).arg(flag), Duration::from_secs(5));
     let said = finished.map(|finished| if finished.stdout.is_empty() { finished.stderr } else { finished.stdout });
-    said.ok().and_then(|said| said.lines().next().map(plain)).unwrap_or_else(|| "unknown".to_owned())
+    said.ok().and_then(|said| said.lines().next().map(strip_colors)).unwrap_or_else(|| "unknown".to_owned())
 }
 
 /// Removes terminal colours from a line.
-fn plain(line: &str) -> String {
+fn strip_colors(line: &str) -> String {
     let mut out = String::new();
     let mut chars = line.chars();
     while let Some(char) = chars.next() {
@@ -188,6 +188,6 @@ mod tests {
 
     #[test]
     fn terminal_colours_are_removed() {
-        assert_eq!(plain("sockperf: \u{1b}[2;35m====> avg-rtt=5.5\u{1b}[0m"), "sockperf: ====> avg-rtt=5.5");
+        assert_eq!(strip_colors("sockperf: \u{1b}[2;35m====> avg-rtt=5.5\u{1b}[0m"), "sockperf: ====> avg-rtt=5.5");
     }
 }

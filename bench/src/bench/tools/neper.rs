@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::sockperf::pinned;
 use super::{Bulk, Offer, RoundTrips, Transfer, Transport, limit};
-use crate::bench::child::{Running, run_well};
+use crate::bench::child::{Running, run_checked};
 use crate::bench::net;
 
 /// Paths of `neper_tcp_stream`, `neper_tcp_rr` and `neper_udp_rr`.
@@ -18,9 +18,12 @@ pub struct Neper {
 
 impl Neper {
     /// Returns the programs in the directory of `stream`.
-    pub fn beside(stream: &Path) -> Self {
-        let beside = |name: &str| stream.with_file_name(name);
-        Self { stream: stream.to_owned(), requests: [beside("neper_tcp_rr"), beside("neper_udp_rr")] }
+    pub fn in_directory_of(stream: &Path) -> Self {
+        let in_directory_of = |name: &str| stream.with_file_name(name);
+        Self {
+            stream: stream.to_owned(),
+            requests: [in_directory_of("neper_tcp_rr"), in_directory_of("neper_udp_rr")],
+        }
     }
 }
 
@@ -52,7 +55,7 @@ impl Bulk for Neper {
             .args(ports(port))
             .args(buffer)
             .args(sender);
-        let said = run_well(&mut command, limit(seconds))?.stdout;
+        let said = run_checked(&mut command, limit(seconds))?.stdout;
         // Receive rate of the server, bits/s (despite the unit that neper prints).
         let goodput_bps = value(&said, "remote_throughput")?;
         let seconds = f64::from(seconds);
@@ -85,7 +88,7 @@ impl Neper {
             .args(["-c", "-H", "127.0.0.1", "-l", &seconds.to_string(), "-p", "50", "--nolog"])
             .args(ports(port))
             .args(sizes);
-        let said = run_well(&mut command, limit(seconds))?.stdout;
+        let said = run_checked(&mut command, limit(seconds))?.stdout;
         Ok(RoundTrips { per_s: value(&said, "throughput")?, p50_ns: value(&said, "latency_p50")? * 1e9 })
     }
 }

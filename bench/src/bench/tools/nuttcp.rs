@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use super::{Bulk, Offer, Transfer, limit};
-use crate::bench::child::{Running, run_well};
+use crate::bench::child::{Running, run_checked};
 use crate::bench::net;
 
 /// Path of the program.
@@ -16,7 +16,7 @@ impl Nuttcp {
     fn client(&self, port: u16, seconds: u32, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new(&self.0);
         command.arg("-fparse").args(ports(port)).arg(format!("-T{seconds}")).args(arguments).arg("127.0.0.1");
-        Ok(run_well(&mut command, limit(seconds))?.stdout)
+        Ok(run_checked(&mut command, limit(seconds))?.stdout)
     }
 }
 

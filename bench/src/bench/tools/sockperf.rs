@@ -6,8 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-use super::{RoundTrips, Transport, limit, plain};
-use crate::bench::child::{Running, run_well};
+use super::{RoundTrips, Transport, limit, strip_colors};
+use crate::bench::child::{Running, run_checked};
 use crate::bench::net;
 
 /// Path of the program.
@@ -38,7 +38,7 @@ impl Sockperf {
             .args(["pp", "-i", "127.0.0.1", "-p", &port.to_string(), "-t", &seconds.to_string()])
             .args(["-m", &size.to_string(), "--full-rtt"])
             .args(flag(transport));
-        parse(&run_well(&mut command, limit(seconds))?.stdout)
+        parse(&run_checked(&mut command, limit(seconds))?.stdout)
     }
 }
 
@@ -55,7 +55,7 @@ pub fn pinned(program: &std::path::Path, core: Option<usize>) -> Command {
 }
 
 fn parse(stdout: &str) -> Result<RoundTrips> {
-    let lines: Vec<String> = stdout.lines().map(plain).collect();
+    let lines: Vec<String> = stdout.lines().map(strip_colors).collect();
     // Without --full-rtt the summary contains "Latency is".
     let whole = lines.iter().any(|line| line.contains("Round trip is"));
     let last = lines.iter().rev().find(|line| !line.is_empty()).map_or("nothing", String::as_str);

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::{Bulk, Offer, Transfer, limit, number};
-use crate::bench::child::{Running, run_well};
+use crate::bench::child::{Running, run_checked};
 use crate::bench::net;
 
 /// Path of the program.
@@ -20,7 +20,7 @@ impl Xfr {
             .args(["127.0.0.1", "--json", "--no-tui", "--no-update-check", "-p", &port.to_string()])
             .args(["-t", &seconds.to_string()])
             .args(arguments);
-        serde_json::from_str(&run_well(&mut command, limit(seconds))?.stdout).context("xfr wrote no JSON")
+        serde_json::from_str(&run_checked(&mut command, limit(seconds))?.stdout).context("xfr wrote no JSON")
     }
 }
 

@@ -5,7 +5,7 @@ use super::setup::{Limits, Setup, kilobits};
 use super::truth::{Accept, View};
 
 /// A generated scenario, not yet named.
-pub struct Drawn {
+pub struct GeneratedScenario {
     /// The path and its settings.
     pub setup: Setup,
     /// The limit on the flow, in words.
@@ -16,7 +16,7 @@ pub struct Drawn {
 
 /// Generates a scenario in which its cause limits the flow; `None` if the drawn values do not fit. The last
 /// argument selects a variant of the cause.
-type Family = fn(&mut Draw, &'static str, usize) -> Option<Drawn>;
+type CauseGenerator = fn(&mut Draw, &'static str, usize) -> Option<GeneratedScenario>;
 
 /// Congestion controls used in turn.
 const CONTROLS: &[&str] = &["cubic", "bbr", "reno"];
@@ -24,7 +24,7 @@ const CONTROLS: &[&str] = &["cubic", "bbr", "reno"];
 const LOSS_BASED: &[&str] = &["cubic", "reno"];
 
 /// All causes, each with its family and the congestion controls used in turn.
-pub const ALL: &[(&str, Family, &[&str])] = &[
+pub const ALL: &[(&str, CauseGenerator, &[&str])] = &[
     ("receiver-window", receiver_window, CONTROLS),
     ("slow-reader", slow_reader, CONTROLS),
     ("send-buffer", send_buffer, CONTROLS),
@@ -46,18 +46,18 @@ pub const ALL: &[(&str, Family, &[&str])] = &[
 ];
 
 #[expect(clippy::unnecessary_wraps, reason = "the value of every family")]
-fn drawn(setup: Setup, what: &str, accept: &[Accept]) -> Option<Drawn> {
-    Some(Drawn { setup, what: what.to_owned(), accept: accept.to_vec() })
+fn drawn(setup: Setup, what: &str, accept: &[Accept]) -> Option<GeneratedScenario> {
+    Some(GeneratedScenario { setup, what: what.to_owned(), accept: accept.to_vec() })
 }
 
 const fn accept(cause: &'static str, from: View) -> Accept {
     Accept { cause, from }
 }
 
-fn receiver_window(draw: &mut Draw, control: &'static str, variety: usize) -> Option<Drawn> {
+fn receiver_window(draw: &mut Draw, control: &'static str, variety: usize) -> Option<GeneratedScenario> {
     let limits = Limits { bdp_bytes: (8e5, f64::INFINITY), ..Limits::default() };
     let mut setup = Setup::draw(draw, control, limits);
-    let share = setup.share_bytes();
+    let share = setup.bdp_per_stream_bytes();
     (share > 2e5).then_some(())?;
     // The kernel offers half of the receive buffer or more as the window.
     let buffer = (share * draw.within(0.15, 0.75)).max(8192.0).round() as u64;
@@ -83,18 +83,22 @@ fn receiver_window(draw: &mut Draw, control: &'static str, variety: usize) -> Op
     }
 }
 
-fn slow_reader(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn> {
+fn slow_reader(draw: &mut Draw, control: &'static str, _: usize) -> Option<GeneratedScenario> {
     let mut setup = Setup::draw(draw, control, Limits::default());
     setup.flow = format!("read-rate = \"{}\"", part(draw, &setup));
-    drawn(setup, "the receiving application reads below the path's rate", &[accept("receiver-window", View::OneEnd)])
+    drawn(
+        setup,
+        "the receiving application reads below the path's rate",
+        &[accept("receiver-window", View::SenderOnly)],
+    )
 }
 
-fn send_buffer(draw: &mut Draw, control: &'static str, variety: usize) -> Option<Drawn> {
+fn send_buffer(draw: &mut Draw, control: &'static str, variety: usize) -> Option<GeneratedScenario> {
     let limits = Limits { bdp_bytes: (4e5, f64::INFINITY), ..Limits::default() };
     let mut setup = Setup::draw(draw, control, limits);
     // The kernel lets a send buffer overflow by one 64 KiB segment.
-    (setup.share_bytes() > 4e5).then_some(())?;
-    let buffer = (setup.share_bytes() * draw.within(0.1, 0.5)).max(8192.0).round() as u64;
+    (setup.bdp_per_stream_bytes() > 4e5).then_some(())?;
+    let buffer = (setup.bdp_per_stream_bytes() * draw.within(0.1, 0.5)).max(8192.0).round() as u64;
     if variety.is_multiple_of(2) {
         setup.sender = format!("buffers = \"{buffer}\"");
         drawn(setup, "the sender's buffers are below the BDP", &[])
@@ -105,13 +109,13 @@ fn send_buffer(draw: &mut Draw, control: &'static str, variety: usize) -> Option
     }
 }
 
-fn application(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn> {
+fn application(draw: &mut Draw, control: &'static str, _: usize) -> Option<GeneratedScenario> {
     let mut setup = Setup::draw(draw, control, Limits::default());
     setup.flow = format!("rate = \"{}\"", part(draw, &setup));
     drawn(setup, "the sending application offers less than the path's rate", &[])
 }
 
-fn pacing(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn> {
+fn pacing(draw: &mut Draw, control: &'static str, _: usize) -> Option<GeneratedScenario> {
     let mut setup = Setup::draw(draw, control, Limits::default());
     setup.flow = format!("pace = \"{}\"", part(draw, &setup));
     drawn(setup, "SO_MAX_PACING_RATE is below the path's rate", &[])
@@ -122,7 +126,7 @@ fn part(draw: &mut Draw, setup: &Setup) -> String {
     kilobits(setup.rate_bps / f64::from(setup.streams) * draw.within(0.05, 0.75))
 }
 
-fn link_rate(draw: &mut Draw, control: &'static str, variety: usize) -> Option<Drawn> {
+fn link_rate(draw: &mut Draw, control: &'static str, variety: usize) -> Option<GeneratedScenario> {
     let limits = Limits {
         rates_mbps: &[100, 1_000, 1_000, 2_500, 10_000, 25_000, 40_000],
         bdp_bytes: (0.0, 2e7),
@@ -138,18 +142,18 @@ fn link_rate(draw: &mut Draw, control: &'static str, variety: usize) -> Option<D
         (setup.sender_nic_bps, setup.receiver_nic_bps) = (setup.rate_bps, nic_bps);
         setup.buffer_bytes = setup.buffer_bytes.max(3e7);
         // The sender cannot see the speed of the receiver's interface.
-        drawn(setup, "the receiver's interface is full", &[accept("network-path", View::OneEnd)])
+        drawn(setup, "the receiver's interface is full", &[accept("network-path", View::SenderOnly)])
     }
 }
 
-fn network_path(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn> {
+fn network_path(draw: &mut Draw, control: &'static str, _: usize) -> Option<GeneratedScenario> {
     let limits = Limits { bdp_bytes: (0.0, 1e8), ..Limits::default() };
     let mut setup = Setup::draw(draw, control, limits);
     setup.buffer_bytes = (6.0 * setup.bdp_bytes()).max(3e7);
     drawn(setup, "the path is full, its buffer is large, nothing is lost", &[])
 }
 
-fn network_congestion(draw: &mut Draw, control: &'static str, variety: usize) -> Option<Drawn> {
+fn network_congestion(draw: &mut Draw, control: &'static str, variety: usize) -> Option<GeneratedScenario> {
     let limits = Limits {
         rtts_us: &[1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 80_000],
         streams: &[1, 2, 4, 8],
@@ -159,10 +163,10 @@ fn network_congestion(draw: &mut Draw, control: &'static str, variety: usize) ->
     setup.buffer_bytes = (setup.bdp_bytes() * draw.within(0.9, 1.5)).max(60.0 * f64::from(setup.mtu));
     if control == "bbr" || variety % 3 == 2 {
         setup.cross_bps = Some(setup.rate_bps * draw.within(0.4, 0.7));
-        (setup.rate_bps < 6e8 && setup.fit_sawteeth()).then_some(())?;
+        (setup.rate_bps < 6e8 && setup.extend_to_four_sawteeth()).then_some(())?;
         return drawn(setup, "the queue overflows beside UDP", &[]);
     }
-    setup.fit_sawteeth().then_some(())?;
+    setup.extend_to_four_sawteeth().then_some(())?;
     drawn(setup, "a queue of about the BDP overflows", &[])
 }
 
@@ -172,20 +176,20 @@ fn loss(draw: &mut Draw, setup: &Setup) -> f64 {
     if setup.congestion == "bbr" {
         return draw.within(0.17, 0.3);
     }
-    let window = (setup.share_bytes() / f64::from(setup.mtu - 52) * draw.within(0.06, 0.6)).max(4.0);
+    let window = (setup.bdp_per_stream_bytes() / f64::from(setup.mtu - 52) * draw.within(0.06, 0.6)).max(4.0);
     let mathis = (1.22 / window).powi(2);
     mathis.max(10.0 * f64::from(setup.streams) / (setup.packets() * 0.4)).min(0.03)
 }
 
-const LOSSY: Limits = Limits {
+const LOSS_LIMITS: Limits = Limits {
     rates_mbps: &[100, 200, 500, 1_000, 1_000, 2_500, 10_000, 25_000, 40_000],
     rtts_us: &[1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 80_000, 150_000, 300_000],
     bdp_bytes: (2e5, 6e7),
     streams: &[1, 1, 2, 4, 8],
 };
 
-fn network_loss(draw: &mut Draw, control: &'static str, variety: usize) -> Option<Drawn> {
-    let mut setup = Setup::draw(draw, control, LOSSY);
+fn network_loss(draw: &mut Draw, control: &'static str, variety: usize) -> Option<GeneratedScenario> {
+    let mut setup = Setup::draw(draw, control, LOSS_LIMITS);
     let loss = loss(draw, &setup);
     if variety % 3 == 2 && control != "bbr" {
         setup.link = format!(
@@ -198,15 +202,15 @@ fn network_loss(draw: &mut Draw, control: &'static str, variety: usize) -> Optio
     drawn(setup, "the link loses packets at random", &[])
 }
 
-fn receiver_host_drops(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn> {
-    let mut setup = Setup::draw(draw, control, LOSSY);
+fn receiver_host_drops(draw: &mut Draw, control: &'static str, _: usize) -> Option<GeneratedScenario> {
+    let mut setup = Setup::draw(draw, control, LOSS_LIMITS);
     let every = (1.0 / loss(draw, &setup)).round().max(3.0) as u64;
     setup.receiver = format!("drops = {{ every = {every} }}");
     // No counter of the host shows these drops; only the lab knows where they happen.
-    drawn(setup, "the receiving host drops packets that arrived", &[accept("network-loss", View::TwoEnds)])
+    drawn(setup, "the receiving host drops packets that arrived", &[accept("network-loss", View::BothHosts)])
 }
 
-fn slow_start_overshoot(draw: &mut Draw, control: &'static str, variety: usize) -> Option<Drawn> {
+fn slow_start_overshoot(draw: &mut Draw, control: &'static str, variety: usize) -> Option<GeneratedScenario> {
     let limits = Limits {
         rtts_us: &[20_000, 40_000, 80_000, 150_000],
         bdp_bytes: (3e6, 1e8),
@@ -227,7 +231,7 @@ fn slow_start_overshoot(draw: &mut Draw, control: &'static str, variety: usize) 
     drawn(setup, "slow start overflows a small buffer, then the window grows slowly", &accept)
 }
 
-fn shallow_buffer(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn> {
+fn shallow_buffer(draw: &mut Draw, control: &'static str, _: usize) -> Option<GeneratedScenario> {
     let limits = Limits {
         rtts_us: &[2_000, 5_000, 10_000, 20_000, 40_000, 80_000],
         bdp_bytes: (4e5, 5e7),
@@ -237,11 +241,11 @@ fn shallow_buffer(draw: &mut Draw, control: &'static str, _: usize) -> Option<Dr
     let mut setup = Setup::draw(draw, control, limits);
     let share = setup.bdp_bytes() / f64::from(setup.streams).sqrt();
     setup.buffer_bytes = (share * draw.within(0.01, 0.08)).max(10.0 * f64::from(setup.mtu));
-    (setup.buffer_bytes < 0.1 * share && setup.fit_sawteeth()).then_some(())?;
+    (setup.buffer_bytes < 0.1 * share && setup.extend_to_four_sawteeth()).then_some(())?;
     drawn(setup, "a buffer far below the BDP overflows", &[accept("network-congestion", View::Lab)])
 }
 
-fn policer(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn> {
+fn policer(draw: &mut Draw, control: &'static str, _: usize) -> Option<GeneratedScenario> {
     let limits = Limits {
         rates_mbps: &[50, 100, 200, 500, 1_000],
         rtts_us: &[2_000, 5_000, 10_000, 20_000, 40_000, 80_000],
@@ -251,11 +255,11 @@ fn policer(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn> {
     let mut setup = Setup::draw(draw, control, limits);
     setup.buffer_bytes = 3100.0;
     setup.sender_nic_bps = setup.rate_bps * 10.0;
-    setup.fit_sawteeth().then_some(())?;
+    setup.extend_to_four_sawteeth().then_some(())?;
     drawn(setup, "a token bucket of two frames", &[accept("shallow-buffer", View::Lab)])
 }
 
-fn reordering(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn> {
+fn reordering(draw: &mut Draw, control: &'static str, _: usize) -> Option<GeneratedScenario> {
     let limits =
         Limits { rtts_us: &[5_000, 10_000, 20_000, 40_000, 80_000], bdp_bytes: (5e5, 3e7), ..Limits::default() };
     let mut setup = Setup::draw(draw, control, limits);
@@ -265,7 +269,7 @@ fn reordering(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn>
     drawn(setup, "packets overtake others, none is lost", &[])
 }
 
-fn ack_path(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn> {
+fn ack_path(draw: &mut Draw, control: &'static str, _: usize) -> Option<GeneratedScenario> {
     let limits = Limits {
         rates_mbps: &[100, 500, 1_000, 1_000, 2_500, 10_000],
         rtts_us: &[1_000, 2_000, 5_000, 10_000, 20_000, 40_000, 80_000],
@@ -279,11 +283,11 @@ fn ack_path(draw: &mut Draw, control: &'static str, _: usize) -> Option<Drawn> {
     drawn(
         setup,
         "the reverse path is too narrow for the ACKs",
-        &[accept("network-path", View::OneEnd), accept("network-congestion", View::OneEnd)],
+        &[accept("network-path", View::SenderOnly), accept("network-congestion", View::SenderOnly)],
     )
 }
 
-fn local_qdisc(draw: &mut Draw, control: &'static str, variety: usize) -> Option<Drawn> {
+fn local_qdisc(draw: &mut Draw, control: &'static str, variety: usize) -> Option<GeneratedScenario> {
     match variety % 3 {
         0 => {
             let mut setup = Setup::draw(draw, control, Limits::default());
@@ -299,7 +303,7 @@ fn local_qdisc(draw: &mut Draw, control: &'static str, variety: usize) -> Option
             drawn(setup, "a short pfifo on the sender drops packets", &[])
         }
         _ => {
-            let mut setup = Setup::draw(draw, control, LOSSY);
+            let mut setup = Setup::draw(draw, control, LOSS_LIMITS);
             // At the qdisc a packet is a GSO segment of up to 64 KiB.
             let share = (loss(draw, &setup) * 5.0).min(0.2);
             setup.sender =
@@ -309,7 +313,7 @@ fn local_qdisc(draw: &mut Draw, control: &'static str, variety: usize) -> Option
     }
 }
 
-fn path_mtu(draw: &mut Draw, control: &'static str, variety: usize) -> Option<Drawn> {
+fn path_mtu(draw: &mut Draw, control: &'static str, variety: usize) -> Option<GeneratedScenario> {
     let limits = Limits {
         rates_mbps: &[100, 500, 1_000],
         rtts_us: &[1_000, 5_000, 20_000, 80_000],
@@ -327,7 +331,7 @@ fn path_mtu(draw: &mut Draw, control: &'static str, variety: usize) -> Option<Dr
     drawn(setup, "a hop drops full packets silently", &[])
 }
 
-fn round_trip(draw: &mut Draw, control: &'static str, variety: usize) -> Option<Drawn> {
+fn round_trip(draw: &mut Draw, control: &'static str, variety: usize) -> Option<GeneratedScenario> {
     let limits = Limits { rates_mbps: &[100, 1_000, 10_000], ..Limits::default() };
     let mut setup = Setup::draw(draw, control, limits);
     setup.time_s = 3.0;

@@ -103,7 +103,7 @@ impl Documents {
             matches!(finished.status.code(), Some(0 | 1)) && partial.is_file(),
             "{}: {}",
             finished.status,
-            finished.last_words()
+            finished.last_line()
         );
         std::fs::rename(&partial, &document).with_context(|| format!("cannot write {}", document.display()))?;
         Ok((crate::machine::now() - started).as_secs_f64())

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use landspeed_model::{RunDocument, Status};
 
-use super::judge::on_run;
+use super::judge::run_verdict;
 use super::score::{Row, Score, Scores};
 use super::truth::{Accept, View};
 use crate::bench::child::{Running, run};
@@ -19,19 +19,19 @@ const SECONDS: u32 = 5;
 /// Time limit of a run.
 const LIMIT: Duration = Duration::from_mins(1);
 /// Number of busy loops.
-const BURDEN: usize = 2;
+const BUSY_LOOPS: usize = 2;
 /// CPU time per period under a quota, µs.
 const QUOTA_US: u32 = 20_000;
 const PERIOD_US: u32 = 100_000;
 
 /// Minimum idle share of a quiet machine. With other load, either side may be the one that waits.
-const IDLE: f64 = 0.8;
+const MIN_IDLE_SHARE: f64 = 0.8;
 /// Time over which the idle share is measured.
-const WATCHED: Duration = Duration::from_millis(500);
+const IDLE_SAMPLE_TIME: Duration = Duration::from_millis(500);
 
 /// Side of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum End {
+enum Side {
     /// The client.
     Sender,
     /// The server.
@@ -40,13 +40,13 @@ enum End {
 
 /// CPU contention on one side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pressure {
+enum CpuContention {
     /// No contention.
     None,
     /// Busy loops on its core.
-    Burden(End),
+    BusyLoops(Side),
     /// A CPU quota of its control group.
-    Quota(End),
+    Quota(Side),
 }
 
 /// A test case on this machine.
@@ -55,43 +55,43 @@ struct HostCase {
     truth: &'static str,
     /// Also acceptable: both sides share the cores, and the softirqs of the receive path run on the sender's core.
     accept: &'static [&'static str],
-    pressure: Pressure,
+    contention: CpuContention,
     arguments: &'static [&'static str],
 }
 
 const ALL: &[HostCase] = &[
-    case("receiver-busy-core", "receiver-cpu", &["sender-cpu"], Pressure::Burden(End::Receiver), &[]),
+    case("receiver-busy-core", "receiver-cpu", &["sender-cpu"], CpuContention::BusyLoops(Side::Receiver), &[]),
     case(
         "sender-busy-core",
         "sender-cpu",
         &["receiver-cpu"],
-        Pressure::Burden(End::Sender),
+        CpuContention::BusyLoops(Side::Sender),
         &["--receive", "discard"],
     ),
-    case("sender-copies", "sender-cpu", &["receiver-cpu"], Pressure::None, &["--receive", "discard"]),
-    case("receiver-quota", "receiver-cpu", &[], Pressure::Quota(End::Receiver), &[]),
-    case("sender-quota", "sender-cpu", &[], Pressure::Quota(End::Sender), &["--receive", "discard"]),
-    case("slow-reader", "slow-reader", &[], Pressure::None, &["--read-rate", "300M"]),
-    case("slow-reader-window", "slow-reader", &[], Pressure::None, &["--read-rate", "300M", "--window", "128K"]),
-    case("slow-reader-burden", "slow-reader", &[], Pressure::Burden(End::Sender), &["--read-rate", "100M"]),
-    case("application", "application", &[], Pressure::None, &["--rate", "300M"]),
-    case("pacing", "pacing", &[], Pressure::None, &["--pace", "300M"]),
-    case("round-trip", "round-trip", &["sender-cpu", "receiver-cpu"], Pressure::None, &["--rr"]),
+    case("sender-copies", "sender-cpu", &["receiver-cpu"], CpuContention::None, &["--receive", "discard"]),
+    case("receiver-quota", "receiver-cpu", &[], CpuContention::Quota(Side::Receiver), &[]),
+    case("sender-quota", "sender-cpu", &[], CpuContention::Quota(Side::Sender), &["--receive", "discard"]),
+    case("slow-reader", "slow-reader", &[], CpuContention::None, &["--read-rate", "300M"]),
+    case("slow-reader-window", "slow-reader", &[], CpuContention::None, &["--read-rate", "300M", "--window", "128K"]),
+    case("slow-reader-burden", "slow-reader", &[], CpuContention::BusyLoops(Side::Sender), &["--read-rate", "100M"]),
+    case("application", "application", &[], CpuContention::None, &["--rate", "300M"]),
+    case("pacing", "pacing", &[], CpuContention::None, &["--pace", "300M"]),
+    case("round-trip", "round-trip", &["sender-cpu", "receiver-cpu"], CpuContention::None, &["--rr"]),
 ];
 
 const fn case(
     name: &'static str,
     truth: &'static str,
     accept: &'static [&'static str],
-    pressure: Pressure,
+    contention: CpuContention,
     arguments: &'static [&'static str],
 ) -> HostCase {
-    HostCase { name, truth, accept, pressure, arguments }
+    HostCase { name, truth, accept, contention, arguments }
 }
 
 /// Runs the missing cases, `rounds` times per congestion control, and judges them in each view. Prints what is
 /// skipped.
-pub fn play(directory: &Path, binary: Option<&Path>, rounds: usize, chosen: &[String]) -> Result<Vec<Scores>> {
+pub fn run_rounds(directory: &Path, binary: Option<&Path>, rounds: usize, chosen: &[String]) -> Result<Vec<Scores>> {
     println!(
         "SKIPPED storage: landspeed sends from memory and reads into memory; --read-rate stands for a slow disk"
     );
@@ -121,14 +121,14 @@ pub fn play(directory: &Path, binary: Option<&Path>, rounds: usize, chosen: &[St
 }
 
 fn row(name: &str, case: &HostCase, run: &RunDocument, view: View) -> Row {
-    let mut accept: Vec<Accept> = case.accept.iter().map(|&cause| Accept { cause, from: View::TwoEnds }).collect();
+    let mut accept: Vec<Accept> = case.accept.iter().map(|&cause| Accept { cause, from: View::BothHosts }).collect();
     // At the sender, a receiver without CPU time, a slow reader and a small buffer all appear as a closed window.
     if matches!(case.truth, "receiver-cpu" | "slow-reader") {
-        accept.extend(["receiver-window", "slow-reader"].map(|cause| Accept { cause, from: View::OneEnd }));
+        accept.extend(["receiver-window", "slow-reader"].map(|cause| Accept { cause, from: View::SenderOnly }));
     }
-    let said = on_run(run, view);
-    let score = Score::new(case.truth, &accept, view, &said);
-    Row { name: name.to_owned(), truth: case.truth, said, score }
+    let predicted = run_verdict(run, view);
+    let score = Score::new(case.truth, &accept, view, &predicted);
+    Row { name: name.to_owned(), truth: case.truth, predicted, score }
 }
 
 fn document(path: &Path, case: &HostCase, congestion: &str, binary: Option<&Path>) -> Result<RunDocument> {
@@ -148,20 +148,20 @@ fn measure(path: &Path, case: &HostCase, congestion: &str, binary: &Path) -> Res
     let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     ensure!(known.split_whitespace().any(|name| name == congestion), "this kernel has no {congestion}");
     if matches!(case.truth, "sender-cpu" | "receiver-cpu") {
-        ensure_quiet()?;
+        ensure_idle()?;
     }
     let quota = |end| {
-        if case.pressure == Pressure::Quota(end) { Quota::new().map(Some) } else { Ok(None) }
+        if case.contention == CpuContention::Quota(end) { Quota::new().map(Some) } else { Ok(None) }
     };
-    let (sender_quota, receiver_quota) = (quota(End::Sender)?, quota(End::Receiver)?);
+    let (sender_quota, receiver_quota) = (quota(Side::Sender)?, quota(Side::Receiver)?);
     let port = net::free_port()?;
     let mut command = on_core(cores.1, binary, receiver_quota.as_ref());
     command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--no-iperf3", "--quiet"]);
     let server = Running::start(&mut command)?.until("listening", |_| net::is_listening(port))?;
-    let _burden: Vec<Running> = match case.pressure {
-        Pressure::Burden(end) => {
-            let core = if end == End::Sender { cores.0 } else { cores.1 };
-            (0..BURDEN).map(|_| busy_loop(core)).collect::<Result<_>>()?
+    let _burden: Vec<Running> = match case.contention {
+        CpuContention::BusyLoops(end) => {
+            let core = if end == Side::Sender { cores.0 } else { cores.1 };
+            (0..BUSY_LOOPS).map(|_| busy_loop(core)).collect::<Result<_>>()?
         }
         _ => Vec::new(),
     };
@@ -184,19 +184,23 @@ fn measure(path: &Path, case: &HostCase, congestion: &str, binary: &Path) -> Res
         matches!(finished.status.code(), Some(0 | 1)) && path.is_file(),
         "{}: {}",
         finished.status,
-        finished.last_words()
+        finished.last_line()
     );
     server.stop(nix::sys::signal::Signal::SIGTERM)?;
     Ok(())
 }
 
 /// Returns an error if other programs keep the cores busy.
-fn ensure_quiet() -> Result<()> {
+fn ensure_idle() -> Result<()> {
     let read = || fs::read_to_string("/proc/stat").context("cannot read /proc/stat");
     let before = read()?;
-    std::thread::park_timeout(WATCHED);
+    std::thread::park_timeout(IDLE_SAMPLE_TIME);
     let idle = idle_share(&before, &read()?);
-    ensure!(idle >= IDLE, "other programs keep the cores busy ({:.0} % idle, threshold ≥ 80 %)", idle * 100.0);
+    ensure!(
+        idle >= MIN_IDLE_SHARE,
+        "other programs keep the cores busy ({:.0} % idle, threshold ≥ 80 %)",
+        idle * 100.0
+    );
     Ok(())
 }
 

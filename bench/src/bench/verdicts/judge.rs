@@ -17,14 +17,14 @@ pub enum Judge {
 
 /// A cause with its confidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Said {
+pub struct Prediction {
     /// JSON name of the cause.
     pub cause: String,
     /// Confidence of the verdict.
     pub confidence: Confidence,
 }
 
-impl From<&Verdict> for Said {
+impl From<&Verdict> for Prediction {
     fn from(verdict: &Verdict) -> Self {
         Self { cause: name(verdict.cause), confidence: verdict.confidence }
     }
@@ -40,42 +40,42 @@ fn name(cause: Cause) -> String {
 
 impl Judge {
     /// Returns the verdict on a document's first flow in a view; `None` if the judge has none.
-    pub fn verdict(self, document: &LabDocument, view: View) -> Option<Said> {
+    pub fn verdict(self, document: &LabDocument, view: View) -> Option<Prediction> {
         let run = document.flows.first()?.run.as_ref()?;
         match (self, view) {
-            (Self::Document, View::Lab) => Some(Said::from(&run.verdict)),
+            (Self::Document, View::Lab) => Some(Prediction::from(&run.verdict)),
             (Self::Document, _) => None,
             (Self::Tree, View::Lab) => {
                 landspeed_diagnose::diagnose_lab(document, document.flows.first()?, Direction::Upload)
                     .as_ref()
-                    .map(Said::from)
+                    .map(Prediction::from)
             }
-            (Self::Tree, View::WatchSender | View::WatchReceiver) => Some(on_run(run, view)),
+            (Self::Tree, View::WatchSender | View::WatchReceiver) => Some(run_verdict(run, view)),
             (Self::Tree, _) => {
                 let mut run = seen(run, view);
                 // The lab's hosts share a hostname; two real hosts do not.
                 if let Some(server) = &mut run.hosts.server {
                     server.hostname.push_str("-server");
                 }
-                Some(Said::from(&landspeed_diagnose::diagnose(&run, Direction::Upload)))
+                Some(Prediction::from(&landspeed_diagnose::diagnose(&run, Direction::Upload)))
             }
         }
     }
 }
 
 /// Returns this tree's verdict on a run, in a view without the lab's counters.
-pub fn on_run(run: &RunDocument, view: View) -> Said {
+pub fn run_verdict(run: &RunDocument, view: View) -> Prediction {
     let direction = match view {
         View::WatchSender => Direction::Upload,
         View::WatchReceiver => Direction::Download,
-        _ => return Said::from(&landspeed_diagnose::diagnose(&seen(run, view), Direction::Upload)),
+        _ => return Prediction::from(&landspeed_diagnose::diagnose(&seen(run, view), Direction::Upload)),
     };
     let (run, beside) = watched(run, direction);
-    Said::from(&landspeed_diagnose::diagnose_watched(&run, direction, &beside))
+    Prediction::from(&landspeed_diagnose::diagnose_watched(&run, direction, &beside))
 }
 
 /// Minimum share of the busy time at which a limit is the cause.
-const MOST: f64 = 0.5;
+const MIN_BUSY_SHARE: f64 = 0.5;
 
 /// Returns the verdict of the `ss -ti` chronographs alone: the limit with most of the busy time, `application` if
 /// the flow is idle most of the time, else `network`. `None` without samples.
@@ -101,9 +101,9 @@ pub fn chronographs(run: &RunDocument) -> Option<&'static str> {
         return None;
     }
     Some(match () {
-        () if window > busy * MOST => "receiver-window",
-        () if buffer > busy * MOST => "send-buffer",
-        () if busy < elapsed * MOST => "application",
+        () if window > busy * MIN_BUSY_SHARE => "receiver-window",
+        () if buffer > busy * MIN_BUSY_SHARE => "send-buffer",
+        () if busy < elapsed * MIN_BUSY_SHARE => "application",
         () => "network",
     })
 }

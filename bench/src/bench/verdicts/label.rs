@@ -9,23 +9,23 @@ use serde::Serialize;
 use super::truth::{Accept, Case, View};
 
 /// Minimum share of the path's rate at which the path is full.
-const FULL: f64 = 0.93;
+const FULL_SHARE: f64 = 0.93;
 /// A path below this share of its rate is not full. Scenarios between the two thresholds are excluded.
-const ROOM: f64 = 0.88;
+const NOT_FULL_SHARE: f64 = 0.88;
 /// Leading share of the steady phase in which an earlier burst of drops may still end.
-const EARLY: f64 = 0.3;
+const EARLY_SHARE: f64 = 0.3;
 /// Minimum share of its rate at which a link is full of ACKs: a frame of 66 bytes takes 24 more on the wire.
-const ACKS_FULL: f64 = 0.7;
+const ACK_LINK_FULL_SHARE: f64 = 0.7;
 /// Minimum packets lost on a link for loss to be the cause.
-const FEW_LOSSES: u64 = 10;
+const MIN_LOSSES: u64 = 10;
 
 /// Label of a document.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Label {
     /// The true cause, and other acceptable ones.
-    Known(&'static str, Vec<Accept>),
+    TrueCause(&'static str, Vec<Accept>),
     /// Excluded, with the reason.
-    LeftOut(String),
+    Excluded(String),
 }
 
 /// Counters of the lab that decide the label.
@@ -70,7 +70,7 @@ impl Facts {
         let mtu = f64::from(document.topology.links.first()?.mtu_bytes);
         // TCP and IP headers with timestamps take 52 bytes; Ethernet adds 38 per packet, preamble and gap included.
         let payload = slowest as f64 * (mtu - 52.0) / (mtu + 38.0);
-        let drops = |queue: &LabQueue| during(queue, &queue.series.drops, span_ns);
+        let drops = |queue: &LabQueue| counter_increments(queue, &queue.series.drops, span_ns);
         let late = |queue: &LabQueue| drops(queue).2;
         let (before, early, late_drops, late_bursts) = drops(bottleneck);
         Some(Self {
@@ -90,18 +90,18 @@ impl Facts {
     }
 
     fn is_full(&self) -> bool {
-        self.share >= FULL || self.busy >= FULL
+        self.share >= FULL_SHARE || self.busy >= FULL_SHARE
     }
 
-    fn has_room(&self) -> bool {
-        self.share < ROOM && self.busy < FULL
+    fn is_underused(&self) -> bool {
+        self.share < NOT_FULL_SHARE && self.busy < FULL_SHARE
     }
 }
 
 /// Sums a counter's increments before the steady phase, in its early part, and in the rest of it; also counts the
 /// points of the rest with an increment.
-fn during(queue: &LabQueue, moved: &[u64], (start, end): (u64, u64)) -> (u64, u64, u64, usize) {
-    let late = start + ((end - start) as f64 * EARLY) as u64;
+fn counter_increments(queue: &LabQueue, moved: &[u64], (start, end): (u64, u64)) -> (u64, u64, u64, usize) {
+    let late = start + ((end - start) as f64 * EARLY_SHARE) as u64;
     let (mut before, mut early, mut rest, mut points) = (0, 0, 0, 0);
     for (index, &moved) in moved.iter().enumerate() {
         let at = index as u64 * queue.series.interval_ns;
@@ -130,36 +130,36 @@ fn busy(queue: &LabQueue, span_ns: (u64, u64)) -> f64 {
 
 /// Labels the document of a case.
 pub fn label(case: &Case, document: &LabDocument) -> Label {
-    let Some(facts) = Facts::new(document) else { return Label::LeftOut("nothing was measured".to_owned()) };
+    let Some(facts) = Facts::new(document) else { return Label::Excluded("nothing was measured".to_owned()) };
     let run = document.flows.first().and_then(|flow| flow.run.as_ref());
     match judge(case, &facts, run.is_some_and(is_request_response)) {
         Ok((cause, accept)) => {
-            let all = accept.into_iter().chain(alike(cause, &facts));
-            Label::Known(cause, all.filter(|accept| accept.cause != cause).collect())
+            let all = accept.into_iter().chain(indistinguishable_causes(cause, &facts));
+            Label::TrueCause(cause, all.filter(|accept| accept.cause != cause).collect())
         }
-        Err(why) => Label::LeftOut(why),
+        Err(why) => Label::Excluded(why),
     }
 }
 
 /// Returns causes that are indistinguishable from `cause` on two hosts. The lab's links are shaped veths of
 /// unknown rate: hosts see the sender's own link as a tbf and the receiver's as part of the path. Loss on a full
 /// link looks like congestion.
-fn alike(cause: &str, facts: &Facts) -> Vec<Accept> {
+fn indistinguishable_causes(cause: &str, facts: &Facts) -> Vec<Accept> {
     let causes: &[&str] = match cause {
         "link-rate" => &["local-qdisc", "network-path", "network-congestion"],
         "network-path" if facts.lost + facts.host_drops > 0 => &["network-congestion"],
         _ => &[],
     };
-    causes.iter().map(|&cause| Accept { cause, from: View::TwoEnds }).collect()
+    causes.iter().map(|&cause| Accept { cause, from: View::BothHosts }).collect()
 }
 
 fn is_request_response(run: &RunDocument) -> bool {
     matches!(run.requested.protocol, Protocol::TcpRr | Protocol::UdpRr)
 }
 
-type Known = (&'static str, Vec<Accept>);
+type TrueCause = (&'static str, Vec<Accept>);
 
-fn judge(case: &Case, facts: &Facts, request_response: bool) -> Result<Known, String> {
+fn judge(case: &Case, facts: &Facts, request_response: bool) -> Result<TrueCause, String> {
     let own = || Ok((case.cause, case.accept.clone()));
     let accept = |cause, from| Accept { cause, from };
     let out = |why: &str| Err(format!("{why} ({facts:?})"));
@@ -187,13 +187,13 @@ fn judge(case: &Case, facts: &Facts, request_response: bool) -> Result<Known, St
         }
         "receiver-window" | "send-buffer" | "slow-reader" | "application" | "pacing" => match () {
             () if !quiet => out("packets are dropped"),
-            () if facts.has_room() => own(),
+            () if facts.is_underused() => own(),
             () if facts.is_full() => full(),
             () => out("the path is nearly full"),
         },
         "link-rate" => match () {
             () if facts.last_hop_drops > 0 => Ok(("network-congestion", vec![accept("link-rate", View::Lab)])),
-            () if facts.share >= FULL => own(),
+            () if facts.share >= FULL_SHARE => own(),
             () => out("the interface is not full"),
         },
         "network-path" | "network-congestion" => match () {
@@ -205,22 +205,22 @@ fn judge(case: &Case, facts: &Facts, request_response: bool) -> Result<Known, St
         "network-loss" | "receiver-host-drops" => match () {
             () if !quiet => out("a queue drops packets too"),
             () if facts.is_full() => full(),
-            () if !facts.has_room() => out("the path is nearly full"),
-            () if facts.lost + facts.host_drops < FEW_LOSSES => out("few packets are lost"),
+            () if !facts.is_underused() => out("the path is nearly full"),
+            () if facts.lost + facts.host_drops < MIN_LOSSES => out("few packets are lost"),
             () if facts.early_drops > 10 * (facts.lost + facts.host_drops) => out("slow start lost more"),
             () => own(),
         },
         "slow-start-overshoot" => match () {
             () if facts.late_drops > 0 => out("drops go on"),
             () if facts.early_drops == 0 => out("nothing is dropped"),
-            () if facts.share < ROOM => own(),
+            () if facts.share < NOT_FULL_SHARE => own(),
             () => out("the path is full"),
         },
         "shallow-buffer" | "policer" => match () {
             () if facts.late_bursts >= 2 => own(),
             () if facts.late_drops == 0
                 && facts.early_drops > 0
-                && facts.share < ROOM
+                && facts.share < NOT_FULL_SHARE
                 && case.congestion != "bbr" =>
             {
                 Ok(("slow-start-overshoot", vec![accept("shallow-buffer", View::Lab)]))
@@ -230,8 +230,8 @@ fn judge(case: &Case, facts: &Facts, request_response: bool) -> Result<Known, St
         "reordering" | "ack-path" => match () {
             () if !quiet => out("packets are dropped"),
             () if facts.is_full() => full(),
-            () if !facts.has_room() => out("the path is nearly full"),
-            () if case.cause == "ack-path" && facts.ack_drops == 0 && facts.ack_busy < ACKS_FULL => {
+            () if !facts.is_underused() => out("the path is nearly full"),
+            () if case.cause == "ack-path" && facts.ack_drops == 0 && facts.ack_busy < ACK_LINK_FULL_SHARE => {
                 out("the way back is not full")
             }
             () => own(),
@@ -240,7 +240,7 @@ fn judge(case: &Case, facts: &Facts, request_response: bool) -> Result<Known, St
             () if !quiet => out("the path drops packets too"),
             () if case.what.contains("maxrate") => own(),
             () if facts.local_drops == 0 => out("nothing is dropped"),
-            () if facts.has_room() => own(),
+            () if facts.is_underused() => own(),
             () if !facts.is_full() => out("the path is nearly full"),
             () if case.what.contains("pfifo") => Ok(("link-rate", vec![accept("local-qdisc", View::Lab)])),
             () => full(),

@@ -96,7 +96,7 @@ struct Entry<'a> {
 pub fn run(options: &Options) -> Result<()> {
     ensure!(options.count > 0, "--count starts at 1");
     if options.host {
-        return on_this_machine(options);
+        return run_host_cases(options);
     }
     let is_chosen = |case: &Case| {
         options.causes.is_empty() || options.causes.iter().any(|start| case.name.starts_with(start.as_str()))
@@ -120,7 +120,7 @@ pub fn run(options: &Options) -> Result<()> {
         "\n{} scenarios with a known cause ({left_out} left out by what the lab counted, {absent} without a document)\n",
         labelled.len(),
     );
-    println!("{}\n{}", tables(&scores), beside_chronographs(&chosen, scores.first()));
+    println!("{}\n{}", tables(&scores), compare_with_chronographs(&chosen, scores.first()));
     if options.seed != PUBLISHED_SEED {
         for scores in &scores {
             println!("\n{}\n\n{}\n{}", scores.view.name(), by_cause(scores), mistakes(scores));
@@ -134,9 +134,9 @@ fn binary(options: &Options) -> Result<PathBuf> {
 }
 
 /// Runs the cases of [`host`]. They are not generated, so there is no separate test set.
-fn on_this_machine(options: &Options) -> Result<()> {
+fn run_host_cases(options: &Options) -> Result<()> {
     let binary = if options.offline { None } else { Some(binary(options)?) };
-    let scores = host::play(&options.keep.join("host"), binary.as_deref(), HOST_ROUNDS, &options.causes)?;
+    let scores = host::run_rounds(&options.keep.join("host"), binary.as_deref(), HOST_ROUNDS, &options.causes)?;
     println!("\n{}", tables(&scores));
     for scores in &scores {
         println!("\n{}\n\n{}\n{}", scores.view.name(), by_cause(scores), mistakes(scores));
@@ -157,8 +157,8 @@ fn labelled(documents: &Documents, all: Vec<Case>, options: &Options) -> Result<
         };
         let label = label(&case, &document);
         let (truth, accept, why) = match &label {
-            Label::Known(truth, accept) => (Some(*truth), accept.clone(), None),
-            Label::LeftOut(why) => (None, Vec::new(), Some(why.clone())),
+            Label::TrueCause(truth, accept) => (Some(*truth), accept.clone(), None),
+            Label::Excluded(why) => (None, Vec::new(), Some(why.clone())),
         };
         let entry = Entry {
             drawn_for: case.cause,
@@ -189,16 +189,16 @@ fn labelled(documents: &Documents, all: Vec<Case>, options: &Options) -> Result<
 
 fn scores(labelled: &[&Labelled], judge: Judge, view: View) -> Scores {
     let rows = labelled.iter().filter_map(|labelled| {
-        let said = judge.verdict(&labelled.document, view)?;
-        let score = Score::new(labelled.truth, &labelled.accept, view, &said);
-        Some(Row { name: labelled.case.name.clone(), truth: labelled.truth, said, score })
+        let predicted = judge.verdict(&labelled.document, view)?;
+        let score = Score::new(labelled.truth, &labelled.accept, view, &predicted);
+        Some(Row { name: labelled.case.name.clone(), truth: labelled.truth, predicted, score })
     });
     Scores { view, rows: rows.collect() }
 }
 
 /// Formats a table of how often the class of the cause (receiver, send buffer, application, network) is right,
 /// for the chronographs and for the verdicts of a view.
-fn beside_chronographs(labelled: &[&Labelled], scores: Option<&Scores>) -> String {
+fn compare_with_chronographs(labelled: &[&Labelled], scores: Option<&Scores>) -> String {
     let mut classes: BTreeMap<&str, (usize, usize, usize)> = BTreeMap::new();
     for labelled in labelled {
         let Some(run) = labelled.document.flows.first().and_then(|flow| flow.run.as_ref()) else { continue };
@@ -208,8 +208,8 @@ fn beside_chronographs(labelled: &[&Labelled], scores: Option<&Scores>) -> Strin
         *count += 1;
         *alone += usize::from(chronographs(run) == Some(class));
         *ours += usize::from(verdict.is_some_and(|row| {
-            row.said.cause != "undetermined"
-                && (chronograph_class(&row.said.cause) == class || row.score <= Score::Acceptable)
+            row.predicted.cause != "undetermined"
+                && (chronograph_class(&row.predicted.cause) == class || row.score <= Score::Acceptable)
         }));
     }
     let mut text =

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use landspeed_model::Confidence;
 
-use super::judge::Said;
+use super::judge::Prediction;
 use super::truth::{Accept, View};
 
 /// Comparison of a verdict with the truth.
@@ -20,18 +20,20 @@ pub enum Score {
     /// A wrong cause at low confidence.
     WrongLow,
     /// A wrong cause at medium or high confidence.
-    WrongSure,
+    WrongConfident,
 }
 
 impl Score {
     /// Compares a verdict with the truth.
-    pub fn new(truth: &str, accept: &[Accept], view: View, said: &Said) -> Self {
+    pub fn new(truth: &str, accept: &[Accept], view: View, predicted: &Prediction) -> Self {
         match () {
-            () if said.cause == truth => Self::Right,
-            () if accept.iter().any(|accept| accept.cause == said.cause && view >= accept.from) => Self::Acceptable,
-            () if said.cause == "undetermined" => Self::Undetermined,
-            () if said.confidence == Confidence::Low => Self::WrongLow,
-            () => Self::WrongSure,
+            () if predicted.cause == truth => Self::Right,
+            () if accept.iter().any(|accept| accept.cause == predicted.cause && view >= accept.from) => {
+                Self::Acceptable
+            }
+            () if predicted.cause == "undetermined" => Self::Undetermined,
+            () if predicted.confidence == Confidence::Low => Self::WrongLow,
+            () => Self::WrongConfident,
         }
     }
 
@@ -48,7 +50,7 @@ pub struct Row {
     /// The true cause.
     pub truth: &'static str,
     /// The verdict.
-    pub said: Said,
+    pub predicted: Prediction,
     /// Result of the comparison.
     pub score: Score,
 }
@@ -69,7 +71,7 @@ struct Tally {
     acceptable: usize,
     undetermined: usize,
     wrong_low: usize,
-    wrong_sure: usize,
+    wrong_confident: usize,
 }
 
 impl Tally {
@@ -81,20 +83,20 @@ impl Tally {
                 Score::Acceptable => &mut tally.acceptable,
                 Score::Undetermined => &mut tally.undetermined,
                 Score::WrongLow => &mut tally.wrong_low,
-                Score::WrongSure => &mut tally.wrong_sure,
+                Score::WrongConfident => &mut tally.wrong_confident,
             } += 1;
         }
         tally
     }
 
     fn total(self) -> usize {
-        self.right + self.acceptable + self.undetermined + self.wrong_low + self.wrong_sure
+        self.right + self.acceptable + self.undetermined + self.wrong_low + self.wrong_confident
     }
 
     fn cells(self) -> String {
         let total = self.total();
-        let Self { right, acceptable, undetermined, wrong_low, wrong_sure } = self;
-        let shares: Vec<String> = [right, acceptable, undetermined, wrong_low, wrong_sure]
+        let Self { right, acceptable, undetermined, wrong_low, wrong_confident } = self;
+        let shares: Vec<String> = [right, acceptable, undetermined, wrong_low, wrong_confident]
             .into_iter()
             .map(|count| format!("{count} ({})", percent(count, total)))
             .collect();
@@ -102,15 +104,15 @@ impl Tally {
     }
 }
 
-const HEADS: &str = "n | right | acceptable | undetermined | wrong, low | wrong, medium or high";
+const TABLE_HEADER: &str = "n | right | acceptable | undetermined | wrong, low | wrong, medium or high";
 
 impl Scores {
     /// Goal of the view: minimum share right or acceptable, and upper bound of the share wrong at medium or high
     /// confidence.
     fn goal(&self) -> (f64, f64) {
         match self.view {
-            View::Lab | View::TwoEnds => (0.95, 0.01),
-            View::OneEnd | View::WatchSender => (0.85, 0.02),
+            View::Lab | View::BothHosts => (0.95, 0.01),
+            View::SenderOnly | View::WatchSender => (0.85, 0.02),
             // A receiver sees only its own host: "undetermined" is right for most causes, a wrong cause is not.
             View::WatchReceiver => (0.0, 0.02),
         }
@@ -121,17 +123,17 @@ impl Scores {
         let tally = Tally::of(&self.rows);
         let (good, wrong) = self.goal();
         let total = tally.total() as f64;
-        (tally.right + tally.acceptable) as f64 >= good * total && (tally.wrong_sure as f64) < wrong * total
+        (tally.right + tally.acceptable) as f64 >= good * total && (tally.wrong_confident as f64) < wrong * total
     }
 
     /// Formats the confusion matrix: true causes in rows, named causes in columns.
     fn confusion(&self) -> String {
         let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
         for row in &self.rows {
-            *counts.entry((row.truth, &row.said.cause)).or_default() += 1;
+            *counts.entry((row.truth, &row.predicted.cause)).or_default() += 1;
         }
         let truths: BTreeSet<&str> = self.rows.iter().map(|row| row.truth).collect();
-        let named: BTreeSet<&str> = self.rows.iter().map(|row| row.said.cause.as_str()).collect();
+        let named: BTreeSet<&str> = self.rows.iter().map(|row| row.predicted.cause.as_str()).collect();
         let named: Vec<&str> = named.into_iter().collect();
         let mut text = format!("| truth ↓ named → | {} |\n|---|{}\n", named.join(" | "), "--:|".repeat(named.len()));
         for truth in truths {
@@ -159,7 +161,7 @@ impl Scores {
             let rows: Vec<&Row> = self
                 .rows
                 .iter()
-                .filter(|row| row.said.confidence == level && row.score != Score::Undetermined)
+                .filter(|row| row.predicted.confidence == level && row.score != Score::Undetermined)
                 .collect();
             let good = rows.iter().filter(|row| row.score.is_good()).count();
             let _ = writeln!(
@@ -176,7 +178,7 @@ impl Scores {
 
 /// Formats all tables.
 pub fn tables(all: &[Scores]) -> String {
-    let mut text = format!("| view | {HEADS} | goal |\n|---|{}---|\n", "--:|".repeat(6));
+    let mut text = format!("| view | {TABLE_HEADER} | goal |\n|---|{}---|\n", "--:|".repeat(6));
     for scores in all {
         let (good, wrong) = scores.goal();
         let _ = writeln!(
@@ -194,14 +196,14 @@ pub fn tables(all: &[Scores]) -> String {
         text.push_str(&scores.reliability());
     }
     for scores in all {
-        let _ = write!(text, "\n{}:\n\n{}", capital(scores.view.name()), scores.confusion());
+        let _ = write!(text, "\n{}:\n\n{}", capitalize(scores.view.name()), scores.confusion());
     }
     text
 }
 
 /// Formats the scores by true cause for one view.
 pub fn by_cause(scores: &Scores) -> String {
-    let mut text = format!("| truth | {HEADS} |\n|---|{}\n", "--:|".repeat(6));
+    let mut text = format!("| truth | {TABLE_HEADER} |\n|---|{}\n", "--:|".repeat(6));
     let truths: BTreeSet<&str> = scores.rows.iter().map(|row| row.truth).collect();
     for truth in truths {
         let rows = scores.rows.iter().filter(|row| row.truth == truth);
@@ -213,8 +215,12 @@ pub fn by_cause(scores: &Scores) -> String {
 /// Lists the scenarios whose verdict is neither right nor acceptable.
 pub fn mistakes(scores: &Scores) -> String {
     scores.rows.iter().filter(|row| !row.score.is_good()).fold(String::new(), |mut text, row| {
-        let confidence = format!("{:?}", row.said.confidence).to_lowercase();
-        let _ = writeln!(text, "{:<26} truth {:<22} said {} ({confidence})", row.name, row.truth, row.said.cause);
+        let confidence = format!("{:?}", row.predicted.confidence).to_lowercase();
+        let _ = writeln!(
+            text,
+            "{:<26} truth {:<22} predicted {} ({confidence})",
+            row.name, row.truth, row.predicted.cause
+        );
         text
     })
 }
@@ -224,7 +230,7 @@ pub fn percent(count: usize, total: usize) -> String {
     if total == 0 { "–".to_owned() } else { format!("{:.1} %", count as f64 * 100.0 / total as f64) }
 }
 
-fn capital(text: &str) -> String {
+fn capitalize(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
@@ -233,8 +239,8 @@ fn capital(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn said(cause: &str, confidence: Confidence) -> Said {
-        Said { cause: cause.to_owned(), confidence }
+    fn predicted(cause: &str, confidence: Confidence) -> Prediction {
+        Prediction { cause: cause.to_owned(), confidence }
     }
 
     fn rows(count: usize, score: Score, confidence: Confidence) -> impl Iterator<Item = Row> {
@@ -242,19 +248,19 @@ mod tests {
         (0..count).map(move |number| Row {
             name: format!("pacing-{number}"),
             truth: "pacing",
-            said: said(cause, confidence),
+            predicted: predicted(cause, confidence),
             score,
         })
     }
 
     #[test]
     fn verdicts_are_scored_by_causes_acceptable_in_their_view() {
-        let accept = [Accept { cause: "network-path", from: View::OneEnd }];
-        let score = |cause, confidence, view| Score::new("link-rate", &accept, view, &said(cause, confidence));
+        let accept = [Accept { cause: "network-path", from: View::SenderOnly }];
+        let score = |cause, confidence, view| Score::new("link-rate", &accept, view, &predicted(cause, confidence));
         assert_eq!(score("link-rate", Confidence::Low, View::Lab), Score::Right);
-        assert_eq!(score("network-path", Confidence::High, View::OneEnd), Score::Acceptable);
-        assert_eq!(score("network-path", Confidence::High, View::TwoEnds), Score::WrongSure);
-        assert_eq!(score("network-path", Confidence::Medium, View::Lab), Score::WrongSure);
+        assert_eq!(score("network-path", Confidence::High, View::SenderOnly), Score::Acceptable);
+        assert_eq!(score("network-path", Confidence::High, View::BothHosts), Score::WrongConfident);
+        assert_eq!(score("network-path", Confidence::Medium, View::Lab), Score::WrongConfident);
         assert_eq!(score("pacing", Confidence::Low, View::Lab), Score::WrongLow);
         assert_eq!(score("undetermined", Confidence::Low, View::Lab), Score::Undetermined);
     }
@@ -264,21 +270,21 @@ mod tests {
         let meets = |view, right, low, sure| {
             let rows = rows(right, Score::Right, Confidence::High)
                 .chain(rows(low, Score::WrongLow, Confidence::Low))
-                .chain(rows(sure, Score::WrongSure, Confidence::High))
+                .chain(rows(sure, Score::WrongConfident, Confidence::High))
                 .collect();
             Scores { view, rows }.meets_goal()
         };
-        assert!(meets(View::TwoEnds, 95, 5, 0));
-        assert!(!meets(View::TwoEnds, 94, 6, 0));
-        assert!(!meets(View::TwoEnds, 99, 0, 1), "1 % is not below 1 %");
-        assert!(meets(View::OneEnd, 85, 14, 1));
-        assert!(!meets(View::OneEnd, 98, 0, 2));
+        assert!(meets(View::BothHosts, 95, 5, 0));
+        assert!(!meets(View::BothHosts, 94, 6, 0));
+        assert!(!meets(View::BothHosts, 99, 0, 1), "1 % is not below 1 %");
+        assert!(meets(View::SenderOnly, 85, 14, 1));
+        assert!(!meets(View::SenderOnly, 98, 0, 2));
     }
 
     #[test]
     fn tables_count_every_verdict_once() {
-        let rows = rows(9, Score::Right, Confidence::High).chain(rows(1, Score::WrongSure, Confidence::Medium));
-        let scores = Scores { view: View::TwoEnds, rows: rows.collect() };
+        let rows = rows(9, Score::Right, Confidence::High).chain(rows(1, Score::WrongConfident, Confidence::Medium));
+        let scores = Scores { view: View::BothHosts, rows: rows.collect() };
         let text = tables(std::slice::from_ref(&scores));
         assert!(
             text.contains("| two ends | 10 | 9 (90.0 %) | 0 (0.0 %) | 0 (0.0 %) | 0 (0.0 %) | 1 (10.0 %) |"),

@@ -13,7 +13,7 @@ use landspeed_lab::scenario;
 use super::draw::Draw;
 
 /// Maximum estimated wall-clock time of a scenario, seconds. A loaded machine takes several times as long.
-const MOST_WALL_S: f64 = 5.0;
+const MAX_WALL_S: f64 = 5.0;
 
 /// Ranges from which a path is drawn.
 #[derive(Debug, Clone, Copy)]
@@ -134,14 +134,14 @@ impl Setup {
     }
 
     /// Bandwidth-delay product per stream, bytes.
-    pub fn share_bytes(&self) -> f64 {
+    pub fn bdp_per_stream_bytes(&self) -> f64 {
         self.bdp_bytes() / f64::from(self.streams)
     }
 
     /// Whether the lab simulates it in reasonable time.
     pub fn is_quick(&self) -> bool {
         scenario::load(&self.toml("estimate", "estimate"))
-            .is_ok_and(|loaded| scenario::estimate(&loaded.cells[0].scenario).wall_s <= MOST_WALL_S)
+            .is_ok_and(|loaded| scenario::estimate(&loaded.cells[0].scenario).wall_s <= MAX_WALL_S)
     }
 
     /// Time between two losses of a stream that only loses packets when the buffer overflows, seconds. Reno grows by
@@ -159,7 +159,7 @@ impl Setup {
     }
 
     /// Extends the steady phase to four sawteeth. Returns whether the run is still quick.
-    pub fn fit_sawteeth(&mut self) -> bool {
+    pub fn extend_to_four_sawteeth(&mut self) -> bool {
         self.time_s = self.time_s.max(4.0 * self.sawtooth_s());
         self.time_s <= 15.0 && self.is_quick()
     }

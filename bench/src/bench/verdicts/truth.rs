@@ -11,9 +11,9 @@ pub enum View {
     /// Both hosts, and the queues and links of the lab.
     Lab,
     /// Both hosts, as in `landspeed run`.
-    TwoEnds,
+    BothHosts,
     /// The sender only.
-    OneEnd,
+    SenderOnly,
     /// `landspeed watch` at the sender, for one of the connections.
     WatchSender,
     /// `landspeed watch` at the receiver, for one of the connections.
@@ -22,14 +22,14 @@ pub enum View {
 
 impl View {
     /// All views, most complete first.
-    pub const ALL: [Self; 5] = [Self::Lab, Self::TwoEnds, Self::OneEnd, Self::WatchSender, Self::WatchReceiver];
+    pub const ALL: [Self; 5] = [Self::Lab, Self::BothHosts, Self::SenderOnly, Self::WatchSender, Self::WatchReceiver];
 
     /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Lab => "two ends and the lab's queues",
-            Self::TwoEnds => "two ends",
-            Self::OneEnd => "one end (the sender)",
+            Self::BothHosts => "two ends",
+            Self::SenderOnly => "one end (the sender)",
             Self::WatchSender => "`watch` at the sender",
             Self::WatchReceiver => "`watch` at the receiver",
         }

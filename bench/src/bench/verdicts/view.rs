@@ -10,8 +10,8 @@ use super::truth::View;
 /// Returns the run as seen in `view`. ([`View::Lab`] also shows data of the lab document.)
 pub fn seen(run: &RunDocument, view: View) -> RunDocument {
     let mut run = run.clone();
-    if view == View::OneEnd {
-        forget_server(&mut run);
+    if view == View::SenderOnly {
+        remove_server_data(&mut run);
     }
     run
 }
@@ -91,7 +91,7 @@ fn busiest(samples: &[Sample]) -> Option<ThreadUse> {
 
 /// Removes everything that the server reported in an upload; what remains is the client's view when the server's
 /// report is lost.
-fn forget_server(run: &mut RunDocument) {
+fn remove_server_data(run: &mut RunDocument) {
     run.status = if run.status == Status::Complete { Status::Partial } else { run.status };
     run.hosts.server = None;
     run.totals.server = None;
@@ -168,8 +168,8 @@ mod tests {
     fn sender_view_has_nothing_reported_by_the_server() {
         let run: RunDocument = serde_json::from_str(RUN).unwrap();
         assert!(run.streams.iter().all(|stream| stream.receiver.is_some()));
-        assert_eq!(seen(&run, View::TwoEnds), run);
-        let one = seen(&run, View::OneEnd);
+        assert_eq!(seen(&run, View::BothHosts), run);
+        let one = seen(&run, View::SenderOnly);
         assert!(one.streams.iter().all(|stream| stream.receiver.is_none() && stream.intervals_from == "sender"));
         assert!(one.hosts.server.is_none() && one.host_series.server.is_none());
         assert!(one.totals.server.is_none() && one.cost.server.is_none());

@@ -1,4 +1,4 @@
-use super::{STOCK, desired, rate_of_window, signed};
+use super::{KERNEL_DEFAULTS, desired, rate_of_window, signed};
 use crate::prelude::*;
 
 declare_check! {
@@ -22,7 +22,7 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let (mut seen, mut changes) = (Vec::new(), Vec::new());
-    for (name, _) in STOCK {
+    for (name, _) in KERNEL_DEFAULTS {
         let numbers: Fact<Vec<i128>> = signed(view, name);
         let numbers = known!(numbers);
         let in_range = numbers.iter().all(|number| (1..=i128::from(i32::MAX)).contains(number));
@@ -39,8 +39,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
         changes: changes.clone(),
         effect: Effect::arithmetic(format!(
             "A connection that keeps an initial buffer of {} carries at most {}.",
-            bytes_text(STOCK[0].1[1]),
-            rate_of_window(STOCK[0].1[1] as f64, view.rtt_s().0)
+            bytes_text(KERNEL_DEFAULTS[0].1[1]),
+            rate_of_window(KERNEL_DEFAULTS[0].1[1] as f64, view.rtt_s().0)
         )),
         ..advice::sysctl("", "", "", "New connections get buffers that no transfer can use.")
     })
@@ -61,7 +61,7 @@ mod tests {
         ] {
             let mut facts = example::facts();
             example::sysctl(&mut facts, "net.ipv4.tcp_wmem", value);
-            let audit = CHECK.ask(&facts, &example::goal());
+            let audit = CHECK.audit_alone(&facts, &example::goal());
             assert_eq!(!audit.findings.is_empty(), bad, "{value}");
         }
     }

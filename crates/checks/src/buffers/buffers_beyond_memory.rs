@@ -32,7 +32,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "One socket may take {:.1} times what all of TCP may.",
             largest as f64 / limit.max(1) as f64
         )),
-        ..advice::by_person(
+        ..advice::manual_problem(
             text,
             format!("maxima below {}, or more memory", bytes_text(limit)),
             "One slow reader can bring every connection of the host under memory pressure.",

@@ -3,10 +3,10 @@ use crate::prelude::*;
 const NAMES: [&str; 2] = ["net.core.rmem_default", "net.core.wmem_default"];
 
 /// Linux default on 64-bit machines, bytes: 256 packets of 256 bytes with overhead.
-const STOCK: &str = "212992";
+const KERNEL_DEFAULT: &str = "212992";
 
 /// Values from here on were meant for TCP, bytes: no distribution ships so large a default.
-const RAISED: u64 = 1 << 20;
+const HIGH_DEFAULT_BYTES: u64 = 1 << 20;
 
 declare_check! {
     /// Whether the initial buffer of every socket was raised.
@@ -30,7 +30,7 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let values = [known!(view.sysctl_last(NAMES[0])), known!(view.sysctl_last(NAMES[1]))];
-    let raised: Vec<_> = NAMES.iter().zip(values).filter(|&(_, value)| value > RAISED).collect();
+    let raised: Vec<_> = NAMES.iter().zip(values).filter(|&(_, value)| value > HIGH_DEFAULT_BYTES).collect();
     if raised.is_empty() {
         return Outcome::pass(format!("{} to receive, {} to send", values[0], values[1]));
     }
@@ -43,7 +43,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "Each UDP or Unix socket may queue {:.0} times the default.",
             values[0].max(values[1]) as f64 / 212_992.0
         )),
-        changes: raised.iter().map(|(name, _)| Change::sysctl(**name, STOCK)).collect(),
-        ..advice::sysctl(NAMES[0], "", STOCK, "TCP does not use them; every UDP and Unix socket does.")
+        changes: raised.iter().map(|(name, _)| Change::sysctl(**name, KERNEL_DEFAULT)).collect(),
+        ..advice::sysctl(NAMES[0], "", KERNEL_DEFAULT, "TCP does not use them; every UDP and Unix socket does.")
     })
 }

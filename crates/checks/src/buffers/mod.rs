@@ -106,21 +106,24 @@ fn triple(numbers: [u64; 3]) -> String {
 
 /// Defaults of Linux 6.18 on a machine with enough memory, and the initial size above which it counts as
 /// raised, bytes.
-const STOCK: [(&str, [u64; 3]); 2] =
+const KERNEL_DEFAULTS: [(&str, [u64; 3]); 2] =
     [("net.ipv4.tcp_rmem", [4096, 131_072, 33_554_432]), ("net.ipv4.tcp_wmem", [4096, 16_384, 4_194_304])];
-const RAISED_INITIAL: u64 = 4 << 20;
+const HIGH_INITIAL_BYTES: u64 = 4 << 20;
 
 /// Returns the recommended `tcp_rmem` or `tcp_wmem`: the current minimum and initial size if they are valid,
 /// and the current maximum unless the goal needs more. All checks of the three numbers use it, so that their
 /// changes agree.
 fn desired(view: &View<'_>, name: &str) -> String {
-    let stock =
-        STOCK.iter().find(|(known, _)| *known == name).map_or([4096, 131_072, 33_554_432], |(_, stock)| *stock);
+    let stock = KERNEL_DEFAULTS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map_or([4096, 131_072, 33_554_432], |(_, stock)| *stock);
     let Fact::Known([minimum, initial, maximum]) = view.sysctl_triple(name) else {
         return triple(stock);
     };
     let sane = |number: u64| (1..=MAX_SYSCTL_BYTES as u64).contains(&number);
-    let initial = if initial > RAISED_INITIAL || initial < minimum || !sane(initial) { stock[1] } else { initial };
+    let initial =
+        if initial > HIGH_INITIAL_BYTES || initial < minimum || !sane(initial) { stock[1] } else { initial };
     let minimum = if sane(minimum) && minimum <= initial { minimum } else { stock[0] };
     let needed = window_bytes(view).known().and_then(|_| buffer_bytes(view).known().copied()).unwrap_or(0);
     let maximum = if maximum < initial || !sane(maximum) { stock[2] } else { maximum };
@@ -129,7 +132,7 @@ fn desired(view: &View<'_>, name: &str) -> String {
 }
 
 /// Returns whether the goal has an RTT below [`advice::LONG_PATH_S`].
-fn short_path(view: &View<'_>) -> bool {
+fn is_short_path(view: &View<'_>) -> bool {
     let (rtt_s, given) = view.rtt_s();
     given && rtt_s < advice::LONG_PATH_S
 }

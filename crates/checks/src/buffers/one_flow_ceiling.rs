@@ -23,7 +23,7 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    if !long_path(view) {
+    if !is_long_path(view) {
         return Outcome::not_applicable("no long path was given (--rtt)");
     }
     let rate = known!(view.rate_bps());
@@ -35,7 +35,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let flows = flows_needed(rate as f64, rtt_s);
     Outcome::found(Problem {
         effect: Effect::arithmetic("No setting lifts it."),
-        ..advice::by_person(
+        ..advice::manual_problem(
             format!("one flow carries at most {} over {}", rate_text(ceiling as u64), view.path_text()),
             format!("at least {flows:.0} parallel flows"),
             "TCP cannot advertise a window larger than 1 GiB.",

@@ -3,7 +3,7 @@ use crate::prelude::*;
 const NAME: &str = "net.core.optmem_max";
 
 /// Value that ESnet sets for zero copy, bytes.
-const ENOUGH: u64 = 1 << 20;
+const MIN_BYTES: u64 = 1 << 20;
 
 /// Minimum goal for which MSG_ZEROCOPY is worthwhile, bits/s.
 const FAST_BPS: u64 = 10_000_000_000;
@@ -35,7 +35,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if !matches!(view.role(), Role::Dtn | Role::Benchmark | Role::Guest) {
         return Outcome::not_applicable("only bulk senders gain from zero copy");
     }
-    if value >= ENOUGH {
+    if value >= MIN_BYTES {
         return Outcome::pass(bytes_text(value));
     }
     let rate = known!(view.rate_bps());
@@ -50,7 +50,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         ..advice::sysctl(
             NAME,
             value,
-            ENOUGH,
+            MIN_BYTES,
             "A zero-copy sender runs out of it on a long path; its writes fail \
                                                with ENOBUFS.",
         )

@@ -65,7 +65,7 @@ mod tests {
         let (mut facts, mut goal) = (example::facts(), example::goal());
         example::sysctl(&mut facts, NAME, "4096 16384 4194304");
         goal.rtt_ns = Some(54_000);
-        let audit = CHECK.ask(&facts, &goal);
+        let audit = CHECK.audit_alone(&facts, &goal);
         assert!(audit.findings.is_empty(), "{:?}", audit.findings);
     }
 }

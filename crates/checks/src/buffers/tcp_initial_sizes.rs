@@ -1,4 +1,4 @@
-use super::{RAISED_INITIAL, STOCK, desired, triple};
+use super::{HIGH_INITIAL_BYTES, KERNEL_DEFAULTS, desired, triple};
 use crate::prelude::*;
 
 declare_check! {
@@ -21,10 +21,10 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let (mut seen, mut changes, mut passed) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, _) in STOCK {
+    for (name, _) in KERNEL_DEFAULTS {
         let [minimum, initial, maximum] = known!(view.sysctl_triple(name));
         passed.push(format!("{name} begins at {initial}"));
-        if initial > RAISED_INITIAL {
+        if initial > HIGH_INITIAL_BYTES {
             seen.push(format!("{name} = {}{}", triple([minimum, initial, maximum]), origin(view, name)));
             changes.push(Change::sysctl(name, desired(view, name)));
         }

@@ -4,10 +4,10 @@ const NAME: &str = "net.core.rmem_max";
 
 /// Time that the buffer must cover while the receiving program is off its CPU, seconds: nuttcp's 4 MB at the 33
 /// Gb/s of the 2016 ESnet deck are 1 ms.
-const AWAY_S: f64 = 0.001;
+const READER_PAUSE_S: f64 = 0.001;
 
 /// Largest buffer that a program can request, bytes: `setsockopt` doubles it within a signed 32-bit number.
-const MOST: u64 = (i32::MAX / 2) as u64;
+const MAX_BUFFER_BYTES: u64 = (i32::MAX / 2) as u64;
 
 declare_check! {
     /// Whether a UDP receive buffer can hold a millisecond of the goal's rate.
@@ -34,7 +34,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if view.role() == Role::Router {
         return Outcome::not_applicable("a router does not receive what it forwards");
     }
-    let needed = ((rate as f64 * AWAY_S / 8.0) as u64).min(MOST);
+    let needed = ((rate as f64 * READER_PAUSE_S / 8.0) as u64).min(MAX_BUFFER_BYTES);
     if value >= needed {
         return Outcome::pass(format!("{}; a millisecond of the goal is {}", bytes_text(value), bytes_text(needed)));
     }

@@ -1,4 +1,4 @@
-use super::short_path;
+use super::is_short_path;
 use crate::prelude::*;
 
 /// Sysctl with the RTT below which the kernel slows the growth of receive buffers, microseconds (Linux 6.18).
@@ -38,7 +38,7 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    if !short_path(view) {
+    if !is_short_path(view) {
         return Outcome::not_applicable("the goal is not a short path");
     }
     if view.role() == Role::Router {
@@ -64,7 +64,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
              (-w1m)",
             &[&source::LAN_BUFFERS, &source::LAN_COMMAND],
         ),
-        ..advice::by_person(
+        ..advice::manual_problem(
             observed,
             format!(
                 "for a single fast flow a fixed window of about {} in the program (nuttcp -w, iperf3 -w, SO_RCVBUF); compare \
@@ -83,13 +83,13 @@ mod tests {
 
     #[test]
     fn a_fixed_window_is_recommended_instead_of_a_lower_maximum() {
-        let (mut facts, goal) = crate::out_of_order(&CHECK);
-        let findings = CHECK.ask(&facts, &goal).findings;
+        let (mut facts, goal) = crate::failing_example(&CHECK);
+        let findings = CHECK.audit_alone(&facts, &goal).findings;
         assert!(findings[0].changes.is_empty(), "{findings:?}");
         assert!(findings[0].recommended.contains("1.00 MiB"), "{}", findings[0].recommended);
         // The maximum of tcp_rmem makes no difference.
         example::sysctl(&mut facts, "net.ipv4.tcp_rmem", "4096 131072 33554432");
-        assert_eq!(CHECK.ask(&facts, &goal).findings, findings);
+        assert_eq!(CHECK.audit_alone(&facts, &goal).findings, findings);
     }
 
     #[test]
@@ -98,7 +98,7 @@ mod tests {
             let (mut facts, mut goal) = (example::facts(), example::goal());
             goal.rtt_ns = Some(54_000);
             facts.sysctls.insert(LOW_RTT.into(), Fact::Known(value.into()));
-            assert_eq!(CHECK.ask(&facts, &goal).findings.len(), findings, "{value}");
+            assert_eq!(CHECK.audit_alone(&facts, &goal).findings.len(), findings, "{value}");
         }
     }
 }

@@ -20,7 +20,8 @@ declare_check! {
     bad: |facts, _| facts.cpu.boost = Fact::Known(false),
 }
 
-const BY_HAND: &str = "cat /sys/devices/system/cpu/intel_pstate/no_turbo /sys/devices/system/cpu/cpufreq/boost";
+const VERIFY_COMMAND: &str =
+    "cat /sys/devices/system/cpu/intel_pstate/no_turbo /sys/devices/system/cpu/cpufreq/boost";
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let boost = *known!(known!(view.cpus()).boost.as_ref());
@@ -40,7 +41,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
                 "A frequency set by hand instead of performance, with acpi-cpufreq: 67 instead of 72 Gb/s on a LAN, 27 instead of 36 Gb/s on a WAN",
                 &[&source::FREQUENCY],
             ),
-            by_hand: BY_HAND.into(),
+            by_hand: VERIFY_COMMAND.into(),
             ..Problem::default()
         }),
         (false, false) => Outcome::found(Problem {
@@ -51,7 +52,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
                 "On a LAN 79 Gb/s with intel_pstate, the only driver with turbo, 72 Gb/s with acpi-cpufreq; on a WAN 36 Gb/s with both",
                 &[&source::FREQUENCY, &source::TURBO],
             ),
-            by_hand: BY_HAND.into(),
+            by_hand: VERIFY_COMMAND.into(),
             ..Problem::default()
         }),
     }

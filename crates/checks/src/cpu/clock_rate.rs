@@ -21,7 +21,7 @@ declare_check! {
 }
 
 /// CPU frequency for 30 Gb/s per flow (ESnet), kHz.
-const ENOUGH_KHZ: u64 = 3_000_000;
+const MIN_CLOCK_KHZ: u64 = 3_000_000;
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let policies = known!(known!(view.cpus()).policies.as_ref());
@@ -33,7 +33,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::not_applicable("the frequency driver does not state the highest frequency");
     };
     let text = format!("{:.1} GHz at most", most as f64 / 1e6);
-    if most >= ENOUGH_KHZ {
+    if most >= MIN_CLOCK_KHZ {
         return Outcome::pass(text);
     }
     Outcome::found(Problem {

@@ -72,7 +72,7 @@ mod tests {
             let (mut facts, mut goal) = (example::facts(), example::goal());
             facts.cpu.cores = Fact::Known(cores);
             goal.rate_bps = Some(rate);
-            let audit = CHECK.ask(&facts, &goal);
+            let audit = CHECK.audit_alone(&facts, &goal);
             assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{cores} cores, {rate}");
         }
     }

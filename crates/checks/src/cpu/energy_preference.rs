@@ -1,6 +1,6 @@
 use landspeed_model::CpuPolicy;
 
-use super::{distinct, processors_of, safe_if};
+use super::{applicability_of, cpus_of, distinct};
 use crate::prelude::*;
 
 declare_check! {
@@ -45,7 +45,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let mild = slow.iter().all(|policy| policy.energy_preference.as_deref() == Some("balance_performance"));
     Outcome::found(Problem {
         severity: mild.then_some(Severity::Note),
-        observed: format!("{} on {}", said(&slow), processors_of(&slow)),
+        observed: format!("{} on {}", said(&slow), cpus_of(&slow)),
         recommended: "performance".into(),
         why: "Where the CPU picks its own frequency, this preference decides how fast the clock rises.".into(),
         effect: Effect::measured(
@@ -53,7 +53,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::GOVERNOR],
         ),
         by_hand: "grep . /sys/devices/system/cpu/cpufreq/policy*/energy_performance_preference".into(),
-        applicability: safe_if(&changes),
+        applicability: applicability_of(&changes),
         changes,
     })
 }

@@ -1,7 +1,7 @@
 use landspeed_model::CpuPolicy;
 
-use super::processors_of;
-use crate::hardware::weigh;
+use super::cpus_of;
+use crate::hardware::severity_for_rate;
 use crate::prelude::*;
 
 declare_check! {
@@ -25,7 +25,7 @@ declare_check! {
 }
 
 /// Limits above this share of the maximum stem from rounding or disabled turbo, and are not a cap.
-const NEAR: f64 = 0.9;
+const MIN_CAP_SHARE: f64 = 0.9;
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let cpus = known!(view.cpus());
@@ -38,15 +38,20 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if cpus.boost.known() == Some(&false) {
         return Outcome::not_applicable("boost is off, which lowers the limit by itself");
     }
-    let capped = |policy: &&CpuPolicy| limits(policy).is_some_and(|(max, most)| (max as f64) < most as f64 * NEAR);
+    let capped =
+        |policy: &&CpuPolicy| limits(policy).is_some_and(|(max, most)| (max as f64) < most as f64 * MIN_CAP_SHARE);
     let slow: Vec<&CpuPolicy> = policies.iter().filter(capped).collect();
     let Some((max, most)) = slow.iter().filter_map(|policy| limits(policy)).min() else {
         let most = policies.iter().filter_map(limits).map(|(max, _)| max).min().unwrap_or(0);
         return Outcome::pass(format!("up to {}", mhz(most)));
     };
     Outcome::found(Problem {
-        severity: Some(if view.role() == Role::Benchmark { Severity::Note } else { weigh(view, Severity::Major) }),
-        observed: format!("{} held to {} of {}", processors_of(&slow), mhz(max), mhz(most)),
+        severity: Some(if view.role() == Role::Benchmark {
+            Severity::Note
+        } else {
+            severity_for_rate(view, Severity::Major)
+        }),
+        observed: format!("{} held to {} of {}", cpus_of(&slow), mhz(max), mhz(most)),
         recommended: format!(
             "{}, after finding who set the limit: `cpupower frequency-set -u {}MHz`",
             mhz(most),
@@ -75,7 +80,7 @@ mod tests {
         for (khz, findings) in [(3_600_000, 0), (3_240_000, 0), (3_200_000, 1)] {
             let mut facts = example::facts();
             example::policies(&mut facts, |policy| policy.max_khz = Some(khz));
-            let audit = CHECK.ask(&facts, &example::goal());
+            let audit = CHECK.audit_alone(&facts, &example::goal());
             assert_eq!(audit.findings.len(), findings, "{khz} kHz");
         }
     }

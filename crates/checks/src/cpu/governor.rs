@@ -1,7 +1,7 @@
 use landspeed_model::CpuPolicy;
 
-use super::{distinct, processors_of, safe_if};
-use crate::hardware::weigh;
+use super::{applicability_of, cpus_of, distinct};
+use crate::hardware::severity_for_rate;
 use crate::prelude::*;
 
 declare_check! {
@@ -41,8 +41,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let changes: Vec<_> = slow.iter().filter(able).map(change).collect();
     let governors = distinct(slow.iter().map(|policy| policy.governor.as_str()));
     Outcome::found(Problem {
-        severity: Some(weigh(view, if view.role() == Role::Router { Severity::Minor } else { Severity::Major })),
-        observed: format!("{governors} on {}", processors_of(&slow)),
+        severity: Some(severity_for_rate(
+            view,
+            if view.role() == Role::Router { Severity::Minor } else { Severity::Major },
+        )),
+        observed: format!("{governors} on {}", cpus_of(&slow)),
         recommended: if changes.is_empty() {
             "performance, which this driver does not offer: look at the firmware's power profile".into()
         } else {
@@ -51,7 +54,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "A flow's rate is the clock of one CPU, and this governor slows a CPU down between bursts.".into(),
         effect: Effect::measured("On a LAN 57 Gb/s with powersave, 79 Gb/s with performance", &[&source::GOVERNOR]),
         by_hand: "grep . /sys/devices/system/cpu/cpufreq/policy*/scaling_governor".into(),
-        applicability: safe_if(&changes),
+        applicability: applicability_of(&changes),
         changes,
     })
 }
@@ -64,7 +67,7 @@ mod tests {
         let mut facts = example::facts();
         example::policies(&mut facts, |policy| policy.governor = "schedutil".into());
         let goal = landspeed_model::Goal { rate_bps: Some(rate_bps), role, ..example::goal() };
-        let audit = CHECK.ask(&facts, &goal);
+        let audit = CHECK.audit_alone(&facts, &goal);
         audit.findings.first().map(|finding| finding.severity)
     }
 
@@ -81,9 +84,9 @@ mod tests {
         let mut facts = example::facts();
         example::policies(&mut facts, |policy| policy.governor = "userspace".into());
         let goal = landspeed_model::Goal { role: Role::Benchmark, ..example::goal() };
-        assert!(CHECK.ask(&facts, &goal).findings.is_empty());
+        assert!(CHECK.audit_alone(&facts, &goal).findings.is_empty());
         example::policies(&mut facts, |policy| policy.governors = vec!["userspace".into()]);
-        let audit = CHECK.ask(&facts, &example::goal());
+        let audit = CHECK.audit_alone(&facts, &example::goal());
         assert_eq!(audit.findings[0].applicability, Applicability::DisplayOnly);
     }
 }

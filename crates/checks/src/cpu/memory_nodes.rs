@@ -44,7 +44,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             format!("{sockets} nodes or more: switch node interleaving off in the firmware's setup")
         },
         why: "With memory spread over all sockets nothing can be kept near the NIC: half of the accesses cross sockets.".into(),
-        effect: Effect::measured("Up to 2x slower for a flow on the wrong CPU socket; the effect of interleaving itself was not measured", &[&source::WRONG_SOCKET]),
+        effect: Effect::measured("Up to 2x slower for a flow on the wrong CPU socket; the effect of interleaving itself was not measured", &[&source::SOCKET_CHOICE_EFFECT]),
         by_hand: "numactl --hardware; lscpu | grep -i -e socket -e numa".into(),
         ..Problem::default()
     })

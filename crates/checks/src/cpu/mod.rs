@@ -44,7 +44,7 @@ pub(crate) static CHECKS: &[&Check] = &[
 ];
 
 /// Formats the CPUs of some policies as a kernel list; the policies' names if their lists cannot be read.
-fn processors_of(policies: &[&CpuPolicy]) -> String {
+fn cpus_of(policies: &[&CpuPolicy]) -> String {
     // `affected_cpus` separates with spaces, other files with commas.
     let list = |policy: &&CpuPolicy| cpu_list(&policy.cpus.split_whitespace().collect::<Vec<_>>().join(","));
     match policies.iter().map(list).collect::<Option<Vec<_>>>() {
@@ -65,6 +65,6 @@ fn distinct<'a>(values: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Returns `Safe` if there are changes, else `DisplayOnly`.
-fn safe_if(changes: &[landspeed_model::Change]) -> Applicability {
+fn applicability_of(changes: &[landspeed_model::Change]) -> Applicability {
     if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe }
 }

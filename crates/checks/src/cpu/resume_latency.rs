@@ -46,7 +46,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         (None, Some(us), _) => format!("a CPU may take at most {us} µs to wake up"),
         (None, None, Some(us)) => format!("a program holds /dev/cpu_dma_latency at {us} µs"),
         (None, None, None) => {
-            let unknown = [unread(&cpu.resume_latency_us), unread(&cpu.dma_latency_us), unread(&kernel.command_line)];
+            let unknown = [
+                unknown_reason(&cpu.resume_latency_us),
+                unknown_reason(&cpu.dma_latency_us),
+                unknown_reason(&kernel.command_line),
+            ];
             return match unknown.into_iter().flatten().next() {
                 Some(why) => Outcome::unknown(why),
                 None => Outcome::pass("CPUs may sleep as deep as they can"),
@@ -74,7 +78,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
 }
 
 /// Returns why a fact is unknown; `None` if it is known or absent.
-fn unread<T>(fact: &Fact<T>) -> Option<String> {
+fn unknown_reason<T>(fact: &Fact<T>) -> Option<String> {
     match fact {
         Fact::Unknown(why) => Some(why.clone()),
         Fact::Known(_) | Fact::Absent(_) => None,
@@ -89,7 +93,7 @@ mod tests {
     fn a_dma_latency_limit_is_reported_without_changes() {
         let mut facts = example::facts();
         facts.cpu.dma_latency_us = Fact::Known(0);
-        let audit = CHECK.ask(&facts, &example::goal());
+        let audit = CHECK.audit_alone(&facts, &example::goal());
         assert!(audit.findings[0].observed.contains("/dev/cpu_dma_latency"), "{:?}", audit.findings);
         assert!(audit.findings[0].changes.is_empty());
     }

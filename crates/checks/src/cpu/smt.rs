@@ -62,7 +62,7 @@ mod tests {
             let (mut facts, mut goal) = (example::facts(), example::goal());
             facts.cpu.smt = Fact::Known("on".into());
             (goal.rate_bps, goal.role) = (Some(rate), role);
-            let audit = CHECK.ask(&facts, &goal);
+            let audit = CHECK.audit_alone(&facts, &goal);
             audit.findings.first().map(|finding| finding.severity)
         };
         assert_eq!(weight(99_000_000_000, Role::Dtn), None);

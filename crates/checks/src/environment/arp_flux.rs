@@ -20,12 +20,12 @@ declare_check! {
     title: "ARP flux",
     severity: Minor,
     sources: ["Linux Documentation/networking/ip-sysctl.rst, arp_filter, arp_ignore, arp_announce", red_hat_2012!("Network Tuning Tips")],
-    good: |facts, _| second_card(facts, "198.51.100.7/24"),
-    bad: |facts, _| second_card(facts, "192.0.2.11/24"),
+    good: |facts, _| add_second_nic(facts, "198.51.100.7/24"),
+    bad: |facts, _| add_second_nic(facts, "192.0.2.11/24"),
 }
 
 /// Adds a second NIC to the example host.
-fn second_card(facts: &mut landspeed_model::Facts, address: &str) {
+fn add_second_nic(facts: &mut landspeed_model::Facts, address: &str) {
     facts.interfaces.push(InterfaceFacts {
         name: "ens2f0".into(),
         addresses: vec![address.into()],
@@ -110,9 +110,9 @@ mod tests {
     #[test]
     fn arp_filter_on_all_interfaces_passes() {
         let mut facts = example::facts();
-        second_card(&mut facts, "192.0.2.11/24");
+        add_second_nic(&mut facts, "192.0.2.11/24");
         example::sysctl(&mut facts, "net.ipv4.conf.all.arp_filter", "1");
-        let audit = CHECK.ask(&facts, &example::goal());
+        let audit = CHECK.audit_alone(&facts, &example::goal());
         assert_eq!((audit.findings.len(), audit.passed.len()), (0, 1));
     }
 }

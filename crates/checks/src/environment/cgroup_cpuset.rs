@@ -50,10 +50,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity: far.then_some(Severity::Major),
         effect: if far {
-            Effect::measured("Up to 2x difference if you use the wrong core", &[&source::WRONG_CORE])
+            Effect::measured("Up to 2x difference if you use the wrong core", &[&source::CORE_CHOICE_EFFECT])
         } else {
             Effect::NotMeasured
         },
-        ..advice::by_person(observed, recommended, why, "cat /proc/self/status | grep Cpus_allowed_list")
+        ..advice::manual_problem(observed, recommended, why, "cat /proc/self/status | grep Cpus_allowed_list")
     })
 }

@@ -34,7 +34,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(text);
     }
     let reached = limit as f64 * SHARE * usable(view) * 8.0 / view.rtt_s().0.max(1e-9);
-    let problem = advice::by_person(
+    let problem = advice::manual_problem(
         text,
         format!("memory.max of {} or more", bytes_text((needed / SHARE) as u64)),
         "Socket buffers count as the group's: near the limit windows shrink, beyond it the program is killed.",

@@ -2,7 +2,7 @@ use crate::prelude::*;
 
 /// CPU quota that a fast transfer needs, thousandths of a CPU: one CPU for the program, one for the kernel's
 /// work on its behalf.
-const TWO_MILLIS: u32 = 2000;
+const MIN_CPU_MILLIS: u32 = 2000;
 
 declare_check! {
     /// Whether this cgroup has a CPU quota.
@@ -32,12 +32,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(text);
     }
     Outcome::found(Problem {
-        severity: (millis < TWO_MILLIS).then_some(Severity::Major),
+        severity: (millis < MIN_CPU_MILLIS).then_some(Severity::Major),
         effect: Effect::arithmetic(format!(
             "Two busy threads stall for {:.0} ms of every 100 ms (the default period).",
             (100.0 - f64::from(millis) / 20.0).max(0.0)
         )),
-        ..advice::by_person(
+        ..advice::manual_problem(
             text,
             "no limit for what transfers or measures (cpu.max = max), or one well above two CPUs",
             "When the quota is used up, the program is throttled until the end of the period.",

@@ -21,7 +21,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if periods == 0 {
         return Outcome::pass("none");
     }
-    let problem = advice::by_person(
+    let problem = advice::manual_problem(
         format!("{periods} throttled periods"),
         "0: a higher cpu.max, or transfers in a group without one (ENV-004)",
         "Each stops all threads of the group for up to 100 ms.",

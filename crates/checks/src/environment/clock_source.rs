@@ -36,7 +36,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         Some(name) => format!("{name}, if the kernel's log does not say why it was given up"),
         None => "the CPU's counter; the kernel does not offer it: see its log, and the firmware's settings".into(),
     };
-    let problem = advice::by_person(
+    let problem = advice::manual_problem(
         source,
         recommended,
         "The clock is read for every packet; this one is a hundred times slower than a counter in the CPU.",

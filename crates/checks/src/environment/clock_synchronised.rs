@@ -24,7 +24,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         let error = view.facts.time.estimated_error_us.known();
         return Outcome::pass(error.map_or_else(|| "yes".into(), |us| format!("yes, estimated error {us} us")));
     }
-    Outcome::found(advice::by_person(
+    Outcome::found(advice::manual_problem(
         "no",
         "chrony, or ptp4l where one-way delays below a millisecond matter",
         "One-way delays and logs of two hosts cannot be compared.",

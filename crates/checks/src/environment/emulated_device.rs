@@ -1,7 +1,7 @@
 use crate::prelude::*;
 
 /// Drivers of NICs that hypervisors emulate.
-const IMITATED: [&str; 7] = ["e1000", "e1000e", "8139cp", "8139too", "ne2k_pci", "pcnet32", "tulip"];
+const EMULATED_DRIVERS: [&str; 7] = ["e1000", "e1000e", "8139cp", "8139too", "ne2k_pci", "pcnet32", "tulip"];
 
 declare_check! {
     /// Whether a guest has an emulated NIC.
@@ -34,10 +34,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let port = known!(view.port());
     let hypervisor = known!(&view.facts.virtualization.hypervisor);
     let driver = known!(&port.driver);
-    if !IMITATED.contains(&driver.name.as_str()) {
+    if !EMULATED_DRIVERS.contains(&driver.name.as_str()) {
         return Outcome::pass(format!("{} under {hypervisor}", driver.name));
     }
-    let problem = advice::by_person(
+    let problem = advice::manual_problem(
         format!("{} under {hypervisor}", driver.name),
         "virtio_net (vmxnet3 under VMware) or a virtual function, in the hypervisor's settings",
         "The hypervisor emulates every access to the NIC.",

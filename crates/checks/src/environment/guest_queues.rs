@@ -54,7 +54,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let by_hand = format!("ethtool -l {}", port.name);
     if queues.max <= 1 && cpus > 1 {
         return Outcome::found(
-            advice::by_person(
+            advice::manual_problem(
                 text,
                 "multiqueue in the hypervisor (libvirt: <driver name='vhost' queues='N'/>), or SR-IOV",
                 "One virtual CPU and one thread of the host below handle all packets.",

@@ -41,7 +41,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "Linux 6.8 against 5.15: up to 38 % more on WAN, 30 % more on LAN",
             &[&source::NEWER_KERNEL],
         ),
-        ..advice::by_person(
+        ..advice::manual_problem(
             &kernel.release,
             "6.8 or newer, or a vendor's kernel with its improvements",
             if enterprise {

@@ -32,7 +32,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(text);
     }
     let reached = memory as f64 * SHARE * usable(view) * 8.0 / view.rtt_s().0.max(1e-9);
-    let problem = advice::by_person(
+    let problem = advice::manual_problem(
         text,
         format!("{} or more", bytes_text((needed / SHARE) as u64)),
         "What is in flight is stored at both ends; TCP would take more than a quarter of the memory.",

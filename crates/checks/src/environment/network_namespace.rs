@@ -25,7 +25,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if *known!(&view.facts.first_network_namespace) {
         return Outcome::pass("the machine's own");
     }
-    Outcome::found(advice::by_person(
+    Outcome::found(advice::manual_problem(
         "not the machine's first network namespace",
         "set sysctls in this namespace too, and audit the machine's own as well",
         "Most of the host's settings are not inherited; tcp_mem, default_qdisc and netdev_* are only seen outside.",

@@ -22,7 +22,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     match managers[..] {
         [] => Outcome::not_applicable("neither runs"),
         [one] => Outcome::pass(one),
-        _ => Outcome::found(advice::by_person(
+        _ => Outcome::found(advice::manual_problem(
             managers.join(" and "),
             "one for each interface: networkctl and nmcli show which one manages it",
             "What one sets the other may reset when the link comes up.",

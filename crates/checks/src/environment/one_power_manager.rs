@@ -29,7 +29,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     match managers[..] {
         [] => Outcome::not_applicable("none runs"),
         [one] => Outcome::pass(one),
-        _ => Outcome::found(advice::by_person(
+        _ => Outcome::found(advice::manual_problem(
             managers.join(" and "),
             "one of them; on a server tuned",
             "Both set governor and energy preference, and the later one wins.",

@@ -21,7 +21,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     match daemons[..] {
         [] => Outcome::not_applicable("none runs"),
         [one] => Outcome::pass(one),
-        _ => Outcome::found(advice::by_person(
+        _ => Outcome::found(advice::manual_problem(
             daemons.join(" and "),
             "one of them",
             "Each undoes the other's corrections.",

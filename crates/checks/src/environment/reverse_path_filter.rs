@@ -1,5 +1,5 @@
 use super::{conf, effective};
-use crate::advice::{FEW_EVENTS, counter};
+use crate::advice::{MIN_EVENTS, counter};
 use crate::prelude::*;
 
 /// Strict mode: drop packets whose source is not reached through the interface they arrived on (RFC 3704).
@@ -38,7 +38,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(if filter == LOOSE { "loose" } else { "off" });
     }
     let dropped = known!(counter(view, "TcpExt.IPReversePathFilter"));
-    if dropped < FEW_EVENTS {
+    if dropped < MIN_EVENTS {
         return Outcome::pass(format!("strict, {dropped} dropped since boot"));
     }
     let name = conf(&interface.name, "rp_filter");

@@ -24,7 +24,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity: (view.role() == Role::Benchmark).then_some(Severity::Minor),
         effect: Effect::stated("Settings under test change during the test", "bpftune(8)"),
-        ..advice::by_person(
+        ..advice::manual_problem(
             "bpftune runs",
             "stop it while you measure or tune by hand",
             "It changes buffers and congestion control by what it observes.",

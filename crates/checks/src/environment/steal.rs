@@ -2,10 +2,10 @@ use crate::prelude::*;
 
 /// Steal time from which it is reported: at 1 %, the virtual CPU is stopped for milliseconds at a stretch, and
 /// receive rings overflow.
-const FELT: f64 = 0.01;
+const MIN_STEAL_SHARE: f64 = 0.01;
 
 /// Steal time from which it is severe: no setting in the guest makes up for 5 % of the CPU.
-const MUCH: f64 = 0.05;
+const MAJOR_STEAL_SHARE: f64 = 0.05;
 
 declare_check! {
     /// Share of CPU time taken by the hypervisor (steal time).
@@ -31,15 +31,15 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let hypervisor = known!(&view.facts.virtualization.hypervisor);
     let stolen = *known!(&view.facts.virtualization.steal_share);
     let text = format!("{} of the time since boot, under {hypervisor}", percent(stolen));
-    if stolen < FELT {
+    if stolen < MIN_STEAL_SHARE {
         return Outcome::pass(text);
     }
     Outcome::found(Problem {
-        severity: (stolen >= MUCH).then_some(Severity::Major),
+        severity: (stolen >= MAJOR_STEAL_SHARE).then_some(Severity::Major),
         effect: Effect::arithmetic(format!("{} of the CPU time is not available to the guest.", percent(stolen))),
-        ..advice::by_person(
+        ..advice::manual_problem(
             text,
-            format!("below {}: dedicated CPUs, or a less loaded host", percent(FELT)),
+            format!("below {}: dedicated CPUs, or a less loaded host", percent(MIN_STEAL_SHARE)),
             "While the virtual CPU does not run, packets wait or are lost.",
             "vmstat 1 5  # column st",
         )

@@ -48,7 +48,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         "Somebody or some program changed them since boot: at the next one they are the files' again."
     };
     Outcome::found(Problem {
-        ..advice::by_person(
+        ..advice::manual_problem(
             join_first(&differ),
             "write the intended value into the file that wins, or apply the files: `sysctl --system`",
             why,

@@ -39,7 +39,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("the kernel has all {} that are read here", read.len()));
     }
     let texts: Vec<_> = gone.iter().map(|name| format!("{name}{}", origin(view, name))).collect();
-    Outcome::found(advice::by_person(
+    Outcome::found(advice::manual_problem(
         join_first(&texts),
         "remove the lines",
         "They do nothing here; the file was written for another kernel.",

@@ -45,7 +45,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if found.is_empty() {
         return Outcome::pass(format!("{} names, each with one value", by_name.len()));
     }
-    Outcome::found(advice::by_person(
+    Outcome::found(advice::manual_problem(
         join_first(&found),
         "keep each setting in one file; remove the others",
         "Which one wins depends on file names; an edit in the other does nothing.",

@@ -83,6 +83,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity: Some(severity),
         effect,
-        ..advice::by_person(format!("tuned runs with {profile}"), recommended, why, "tuned-adm active")
+        ..advice::manual_problem(format!("tuned runs with {profile}"), recommended, why, "tuned-adm active")
     })
 }

@@ -3,7 +3,7 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_app_win";
 
 /// Default: a negligible share is reserved, the window divided by 2^31.
-const STOCK: u64 = 31;
+const KERNEL_DEFAULT: u64 = 31;
 
 declare_check! {
     /// Whether a part of every window is reserved for the application.
@@ -23,7 +23,7 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let value = known!(view.sysctl_last(NAME));
-    if value == 0 || value >= STOCK {
+    if value == 0 || value >= KERNEL_DEFAULT {
         return Outcome::pass("nothing is reserved");
     }
     let reserved = 0.5_f64.powi(i32::try_from(value).unwrap_or(i32::MAX));
@@ -31,6 +31,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         // Reserving an eighth of the window costs an eighth of a window-limited rate.
         severity: (reserved >= 0.125).then_some(Severity::Minor),
         observed: format!("{NAME} = {value}{}: {} of each window", origin(view, NAME), percent(reserved)),
-        ..advice::sysctl(NAME, value, STOCK, "What is held back cannot be in flight.")
+        ..advice::sysctl(NAME, value, KERNEL_DEFAULT, "What is held back cannot be in flight.")
     })
 }

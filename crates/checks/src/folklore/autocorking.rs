@@ -23,5 +23,5 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if view.role() == Role::Latency {
         return Outcome::not_applicable("small messages may want it off");
     }
-    super::moved(view, NAME, 1, "Small writes become as many small packets.")
+    super::changed_without_gain(view, NAME, 1, "Small writes become as many small packets.")
 }

@@ -3,10 +3,10 @@ use crate::prelude::*;
 const NAME: &str = "net.core.netdev_max_backlog";
 
 /// Kernel default, packets.
-const STOCK: u64 = 1000;
+const KERNEL_DEFAULT: u64 = 1000;
 
 /// Ten times the default may be a considered choice; guides have 30000 to 300000.
-const FAR: u64 = 10_000;
+const HIGH_BACKLOG_PACKETS: u64 = 10_000;
 
 declare_check! {
     /// Whether the input backlog was raised without need.
@@ -34,16 +34,16 @@ fn evaluate(view: &View<'_>) -> Outcome {
         softnet.dropped,
         softnet.processed
     );
-    if value <= FAR || softnet.dropped > 0 {
+    if value <= HIGH_BACKLOG_PACKETS || softnet.dropped > 0 {
         return Outcome::pass(text);
     }
     Outcome::found(Problem {
         observed: text,
-        recommended: format!("{STOCK}, the kernel default, until drops are counted"),
+        recommended: format!("{KERNEL_DEFAULT}, the kernel default, until drops are counted"),
         ..advice::sysctl(
             NAME,
             value,
-            STOCK,
+            KERNEL_DEFAULT,
             "Drivers of fast cards do not use it; where it is used, a long one is delay.",
         )
     })

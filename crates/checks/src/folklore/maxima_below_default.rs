@@ -58,7 +58,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if low.is_empty() {
         return Outcome::pass("not below the kernel default");
     }
-    Outcome::found(advice::by_person(
+    Outcome::found(advice::manual_problem(
         join_first(&low),
         "remove the line, or set what the goal needs (BUF-001, BUF-002)",
         "The kernel's own maximum is larger than this old advice.",
@@ -74,7 +74,7 @@ mod tests {
     fn the_kernel_default_of_a_small_machine_is_not_low() {
         let mut facts = example::facts();
         example::sysctl_file(&mut facts, "net.ipv4.tcp_rmem", "4096 87380 16777216");
-        let findings = |facts: &_| CHECK.ask(facts, &example::goal()).findings.len();
+        let findings = |facts: &_| CHECK.audit_alone(facts, &example::goal()).findings.len();
         assert_eq!(findings(&facts), 1);
         facts.memory_bytes = Fact::Known(2 << 30);
         assert_eq!(findings(&facts), 0);

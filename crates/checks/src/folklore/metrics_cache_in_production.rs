@@ -24,7 +24,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if view.role() == Role::Benchmark {
         return Outcome::not_applicable("a benchmark wants it (TCP-011)");
     }
-    super::moved(
+    super::changed_without_gain(
         view,
         NAME,
         0,

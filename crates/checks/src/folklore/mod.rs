@@ -63,7 +63,7 @@ fn ignored(view: &View<'_>, name: &str, stock: u64, (major, minor): (u32, u32), 
     Outcome::found(Problem {
         severity: Some(Severity::Note),
         effect: Effect::arithmetic("None: the kernel ignores it."),
-        ..advice::by_person(
+        ..advice::manual_problem(
             format!("{name} = {value}{}", origin(view, name)),
             "remove the line that sets it",
             format!("Ignored since Linux {major}.{minor}. {instead}"),
@@ -73,7 +73,7 @@ fn ignored(view: &View<'_>, name: &str, stock: u64, (major, minor): (u32, u32), 
 }
 
 /// Checks a sysctl that guides change from the kernel default without a gain.
-fn moved(view: &View<'_>, name: &str, stock: u64, why: &str) -> Outcome {
+fn changed_without_gain(view: &View<'_>, name: &str, stock: u64, why: &str) -> Outcome {
     let value = known!(view.sysctl_last(name));
     if value == stock {
         return Outcome::pass(format!("{value}, as the kernel has it"));

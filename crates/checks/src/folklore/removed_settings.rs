@@ -47,7 +47,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     Outcome::found(Problem {
         severity: harmful.then_some(Severity::Major),
-        ..advice::by_person(
+        ..advice::manual_problem(
             join_first(&found),
             "remove the lines",
             if harmful {

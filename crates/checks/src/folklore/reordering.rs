@@ -3,7 +3,7 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_reordering";
 
 /// Kernel default, segments.
-const STOCK: u64 = 3;
+const KERNEL_DEFAULT: u64 = 3;
 
 declare_check! {
     /// Whether the initial reordering threshold was raised for every connection.
@@ -24,7 +24,7 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let value = known!(view.sysctl_last(NAME));
-    if value <= STOCK {
+    if value <= KERNEL_DEFAULT {
         return Outcome::pass(format!("{value} segments"));
     }
     Outcome::found(Problem {
@@ -32,7 +32,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         ..advice::sysctl(
             NAME,
             value,
-            STOCK,
+            KERNEL_DEFAULT,
             "The kernel raises it itself where a path reorders; for all others losses are noticed later.",
         )
     })

@@ -3,10 +3,10 @@ use crate::prelude::*;
 const NAME: &str = "net.core.netdev_budget";
 
 /// Kernel default, packets for each round.
-const STOCK: u64 = 300;
+const KERNEL_DEFAULT: u64 = 300;
 
 /// Ten times the default: guides double or triple it, which is harmless.
-const FAR: u64 = 3000;
+const HIGH_BUDGET_PACKETS: u64 = 3000;
 
 declare_check! {
     /// Whether the softirq budget is far above the default.
@@ -28,16 +28,16 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let value = known!(view.sysctl_last(NAME));
     let softnet = known!(&view.facts.softnet);
     let text = format!("{NAME} = {value}{}, {} rounds ran out", origin(view, NAME), softnet.squeezed);
-    if value <= FAR || softnet.squeezed > 0 {
+    if value <= HIGH_BUDGET_PACKETS || softnet.squeezed > 0 {
         return Outcome::pass(text);
     }
     Outcome::found(Problem {
         observed: text,
-        recommended: format!("{STOCK}, the kernel default, until rounds run out"),
+        recommended: format!("{KERNEL_DEFAULT}, the kernel default, until rounds run out"),
         ..advice::sysctl(
             NAME,
             value,
-            STOCK,
+            KERNEL_DEFAULT,
             "No round ran out of it: less would do, and long rounds keep programs off the CPU.",
         )
     })

@@ -2,7 +2,7 @@ use crate::prelude::*;
 use crate::qdisc::Queueing;
 
 /// Kernel default of an Ethernet interface, packets.
-const STOCK: u32 = 1000;
+const KERNEL_DEFAULT: u32 = 1000;
 
 declare_check! {
     /// Whether `txqueuelen` was raised.
@@ -24,7 +24,7 @@ declare_check! {
 fn evaluate(view: &View<'_>) -> Outcome {
     let port = known!(view.port());
     let length = *known!(&port.tx_queue_len);
-    if length <= STOCK {
+    if length <= KERNEL_DEFAULT {
         return Outcome::pass(format!("{length} packets"));
     }
     let Some(queueing) = Queueing::of(known!(&port.qdiscs)) else {
@@ -34,7 +34,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity: used.then_some(Severity::Minor),
         observed: format!("{length} packets, {}", queueing.kinds()),
-        recommended: format!("{STOCK}, the kernel default"),
+        recommended: format!("{KERNEL_DEFAULT}, the kernel default"),
         why: if used {
             "It is a real queue here: what waits in it is delay for every flow."
         } else {
@@ -44,6 +44,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         effect: if used { Effect::NotMeasured } else { Effect::stated("None with these qdiscs", "tc-fq(8)") },
         by_hand: format!("ip link show {}", port.name),
         applicability: Applicability::Safe,
-        changes: vec![Change::new(Target::TxQueueLen { interface: port.name.clone() }, STOCK.to_string())],
+        changes: vec![Change::new(Target::TxQueueLen { interface: port.name.clone() }, KERNEL_DEFAULT.to_string())],
     })
 }

@@ -20,5 +20,10 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    super::moved(view, NAME, 3, "Lower, it makes bursts longer; on a fast path it changes nothing else.")
+    super::changed_without_gain(
+        view,
+        NAME,
+        3,
+        "Lower, it makes bursts longer; on a fast path it changes nothing else.",
+    )
 }

@@ -2,10 +2,10 @@ use crate::prelude::*;
 
 /// Sysctls with the memory each UDP socket may use when memory is short, bytes; the kernel default is 4096.
 const NAMES: [&str; 2] = ["net.ipv4.udp_rmem_min", "net.ipv4.udp_wmem_min"];
-const STOCK: u64 = 4096;
+const KERNEL_DEFAULT: u64 = 4096;
 
 /// Values up to four times the default may be a page size; guides have 8 KiB to 16 MiB.
-const RAISED: u64 = 16_384;
+const HIGH_MINIMUM_BYTES: u64 = 16_384;
 
 declare_check! {
     /// Whether UDP's guaranteed minimum was raised for speed.
@@ -25,7 +25,7 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let values = [known!(view.sysctl_last(NAMES[0])), known!(view.sysctl_last(NAMES[1]))];
-    let set: Vec<_> = NAMES.iter().zip(values).filter(|(_, value)| *value > RAISED).collect();
+    let set: Vec<_> = NAMES.iter().zip(values).filter(|(_, value)| *value > HIGH_MINIMUM_BYTES).collect();
     if set.is_empty() {
         return Outcome::pass(format!("{} and {}", values[0], values[1]));
     }
@@ -33,7 +33,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         observed: seen.join(", "),
         by_hand: format!("sysctl {}", NAMES.join(" ")),
-        changes: set.iter().map(|(name, _)| Change::sysctl(**name, STOCK.to_string())).collect(),
-        ..advice::sysctl(NAMES[0], "", STOCK, "The first only counts when memory is short, the second never.")
+        changes: set.iter().map(|(name, _)| Change::sysctl(**name, KERNEL_DEFAULT.to_string())).collect(),
+        ..advice::sysctl(
+            NAMES[0],
+            "",
+            KERNEL_DEFAULT,
+            "The first only counts when memory is short, the second never.",
+        )
     })
 }

@@ -42,7 +42,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if set.is_empty() {
         return Outcome::pass("no file sets any");
     }
-    Outcome::found(advice::by_person(
+    Outcome::found(advice::manual_problem(
         join_first(&set),
         "remove the lines, unless many short connections are served here too",
         "They are for thousands of short connections; a transfer has a few long ones.",

@@ -32,15 +32,15 @@ declare_check! {
 }
 
 /// Maximum length in an IP header, bytes: the limit without BIG TCP.
-const PLAIN: u32 = 65_536;
+const STANDARD_LIMIT_BYTES: u32 = 65_536;
 
 /// Largest size in use, bytes.
-const LARGE: u32 = 185_000;
+const BIG_TCP_BYTES: u32 = 185_000;
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let port = known!(view.device());
     let device = *known!(port.tso_max_size_bytes.as_ref());
-    if device <= PLAIN {
+    if device <= STANDARD_LIMIT_BYTES {
         return Outcome::not_applicable(format!("the device cuts segments of at most {}", bytes_text(device.into())));
     }
     let sizes = sizes(port);
@@ -49,7 +49,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let text: Vec<_> = sizes.iter().map(|(name, size)| format!("{name} {size}")).collect();
     let text = text.join(", ");
-    if sizes.iter().all(|(_, size)| *size > PLAIN) {
+    if sizes.iter().all(|(_, size)| *size > STANDARD_LIMIT_BYTES) {
         return Outcome::pass(text);
     }
     let fast = port.speed_bps.known().is_some_and(|&speed| speed >= FAST_BPS);
@@ -58,8 +58,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "not in use; it is a trial for benchmarks at 100 Gb/s and above, and pays only with zero copy",
         );
     }
-    let wanted = LARGE.min(device);
-    let small = sizes.iter().filter(|(_, size)| *size <= PLAIN);
+    let wanted = BIG_TCP_BYTES.min(device);
+    let small = sizes.iter().filter(|(_, size)| *size <= STANDARD_LIMIT_BYTES);
     let change = |(name, _): &(&str, u32)| {
         let target = Target::SegmentLimit { interface: port.name.clone(), name: (*name).to_owned() };
         Change::new(target, wanted.to_string())
@@ -96,7 +96,7 @@ mod tests {
         let mut facts = example::facts();
         example::port(&mut facts).tso_max_size_bytes = Fact::Known(131_072);
         let goal = landspeed_model::Goal { role: Role::Benchmark, ..example::goal() };
-        let audit = CHECK.ask(&facts, &goal);
+        let audit = CHECK.audit_alone(&facts, &goal);
         assert!(audit.findings[0].changes.iter().all(|change| change.desired == "131072"));
         assert_eq!(audit.findings[0].changes.len(), 4);
     }

@@ -83,7 +83,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
                 rate_text(fastest.unwrap_or(0))
             ))
         } else {
-            Effect::measured("Up to 2x slower for a flow on the wrong CPU socket", &[&source::WRONG_SOCKET])
+            Effect::measured("Up to 2x slower for a flow on the wrong CPU socket", &[&source::SOCKET_CHOICE_EFFECT])
         },
         by_hand: ports
             .iter()

@@ -27,10 +27,10 @@ declare_check! {
 const JUMBO: u32 = 9000;
 
 /// MTU that counts as jumbo, bytes: clouds and tunnels leave 8896 or 8900.
-const NEARLY: u32 = 8000;
+const MIN_JUMBO_MTU: u32 = 8000;
 
 /// Minimum rate at which the decks use jumbo frames, bits/s.
-const FROM_BPS: u64 = 10_000_000_000;
+const MIN_RATE_BPS: u64 = 10_000_000_000;
 
 /// Minimum MTU of IPv6, bytes.
 const IPV6: u32 = 1280;
@@ -56,7 +56,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::not_applicable("large packets are advice for hosts that send bulk data");
     }
     let rate = known!(view.rate_bps());
-    if mtu >= NEARLY || rate < FROM_BPS {
+    if mtu >= MIN_JUMBO_MTU || rate < MIN_RATE_BPS {
         return Outcome::pass(format!("{mtu} bytes at {}", rate_text(rate)));
     }
     let most = top.max_mtu_bytes.known().copied().filter(|most| *most > 0);
@@ -106,7 +106,7 @@ mod tests {
             let mut facts = example::facts();
             let port = example::port(&mut facts);
             (port.mtu_bytes, port.max_mtu_bytes) = (mtu, Fact::Known(most));
-            let audit = CHECK.ask(&facts, &example::goal());
+            let audit = CHECK.audit_alone(&facts, &example::goal());
             let found = audit.findings.first().map(|finding| finding.changes[0].desired.as_str());
             assert_eq!(found, desired, "{mtu} of {most}");
         }
@@ -121,7 +121,7 @@ mod tests {
         facts.interfaces[0].mtu_bytes = 1500;
         facts.interfaces.push(vlan);
         let goal = landspeed_model::Goal { interface: Some("v7".into()), ..example::goal() };
-        let audit = CHECK.ask(&facts, &goal);
+        let audit = CHECK.audit_alone(&facts, &goal);
         let order: Vec<_> = audit.findings[0].changes.iter().map(|change| change.target.to_string()).collect();
         assert_eq!(order, ["ens1f0np0 mtu", "v7 mtu"]);
     }

@@ -70,7 +70,7 @@ mod tests {
             example::feature(&mut facts, "rx-lro", true);
             example::sysctl(&mut facts, "net.ipv4.ip_forward", forward);
             goal.role = role;
-            let audit = CHECK.ask(&facts, &goal);
+            let audit = CHECK.audit_alone(&facts, &goal);
             assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{forward} {role:?}");
         }
     }

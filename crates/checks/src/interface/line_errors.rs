@@ -42,13 +42,13 @@ const NAMES: &[&str] = &[
 
 /// Error rate of a fault: at Ethernet's objective, one bit error in 10^12, 7 in 10^8 packets of 9000 bytes are
 /// damaged; more than one in ten million is a fault.
-const FAULT: f64 = 1e-7;
+const MIN_ERROR_RATE: f64 = 1e-7;
 
 /// Severe error rate: near the 0.0046 % that, according to ESnet, a long path does not tolerate.
-const SEVERE: f64 = 1e-5;
+const CRITICAL_ERROR_RATE: f64 = 1e-5;
 
 /// Fewer errors than this may all stem from plugging in the cable.
-const SOME: u64 = 100;
+const MIN_ERRORS: u64 = 100;
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let port = known!(view.device());
@@ -59,11 +59,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::not_applicable("the driver does not count damaged packets");
     };
     let share = errors as f64 / packets.saturating_add(errors).max(1) as f64;
-    if errors < SOME || share < FAULT {
+    if errors < MIN_ERRORS || share < MIN_ERROR_RATE {
         return Outcome::pass(format!("{errors} of {packets} since the driver was loaded"));
     }
     Outcome::found(Problem {
-        severity: Some(if share >= SEVERE { Severity::Critical } else { Severity::Major }),
+        severity: Some(if share >= CRITICAL_ERROR_RATE { Severity::Critical } else { Severity::Major }),
         observed: format!(
             "{name} {}, since the driver was loaded",
             share_text(errors, packets.saturating_add(errors))
@@ -92,7 +92,7 @@ mod tests {
         {
             let mut facts = example::facts();
             example::port(&mut facts).statistics.insert("rx_crc_errors".into(), errors);
-            let audit = CHECK.ask(&facts, &example::goal());
+            let audit = CHECK.audit_alone(&facts, &example::goal());
             assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{errors} errors");
         }
     }

@@ -53,7 +53,7 @@ pub(crate) static CHECKS: &[&Check] = &[
 /// Counters of packets that arrived without a free buffer in the ring or in the port, by the names of the
 /// kernel and of drivers (Documentation/networking/statistics.rst; mlx5 counters.rst; ixgbe, i40e, ice, sfc).
 /// Several count the same packets: the largest is used.
-const NO_ROOM: &[&str] = &[
+const NO_BUFFER_COUNTERS: &[&str] = &[
     "rx_missed_errors",
     "rx_out_of_buffer",
     "rx_fifo_errors",
@@ -72,7 +72,7 @@ fn largest<'a>(port: &InterfaceFacts, names: &[&'a str]) -> Option<(u64, &'a str
 }
 
 /// Returns the names of the listed offloads that are off and changeable, and the changes that turn them on.
-fn switched_off<'a>(
+fn disabled_offloads<'a>(
     port: &InterfaceFacts,
     features: &std::collections::BTreeMap<String, FeatureFacts>,
     names: &[&'a str],

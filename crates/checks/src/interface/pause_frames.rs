@@ -30,7 +30,7 @@ declare_check! {
 }
 
 /// Drivers' counters of pause frames received and sent (mlx5, ixgbe and igb, i40e and ice, bnxt, sfc).
-const RECEIVED: &[&str] = &[
+const RECEIVED_PAUSE_COUNTERS: &[&str] = &[
     "rx_pause_ctrl_phy",
     "rx_global_pause",
     "rx_flow_control_xoff",
@@ -40,7 +40,7 @@ const RECEIVED: &[&str] = &[
     "port_rx_pause",
     "rx_pause",
 ];
-const SENT: &[&str] = &[
+const SENT_PAUSE_COUNTERS: &[&str] = &[
     "tx_pause_ctrl_phy",
     "tx_global_pause",
     "tx_flow_control_xoff",
@@ -53,16 +53,16 @@ const SENT: &[&str] = &[
 
 /// Pause frames per packet in the direction they stop from which they are reported: at 100 Gb/s and 9000 bytes,
 /// one in a thousand is over a thousand pauses per second at full rate.
-const BULK: f64 = 1e-3;
+const MIN_PAUSE_RATIO: f64 = 1e-3;
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let port = known!(view.device());
     let packets = |name: &str| port.statistics.get(name).copied().unwrap_or(0);
-    let (received, sent) = (largest(port, RECEIVED), largest(port, SENT));
+    let (received, sent) = (largest(port, RECEIVED_PAUSE_COUNTERS), largest(port, SENT_PAUSE_COUNTERS));
     if received.is_none() && sent.is_none() {
         return Outcome::not_applicable("the driver does not count pause frames");
     }
-    let many = |count: u64, of: u64| of > 0 && count as f64 >= of as f64 * BULK;
+    let many = |count: u64, of: u64| of > 0 && count as f64 >= of as f64 * MIN_PAUSE_RATIO;
     let stopped = received.filter(|(count, _)| many(*count, packets("tx_packets")));
     let stopping = sent.filter(|(count, _)| many(*count, packets("rx_packets")));
     let (observed, recommended, why) = match (stopped, stopping) {
@@ -107,7 +107,7 @@ mod tests {
         ] {
             let mut facts = example::facts();
             example::port(&mut facts).statistics.insert(name.into(), count);
-            let audit = CHECK.ask(&facts, &example::goal());
+            let audit = CHECK.audit_alone(&facts, &example::goal());
             let why = audit.findings.first().map(|finding| finding.why.as_str());
             match says {
                 None => assert_eq!(why, None, "{name} {count}"),

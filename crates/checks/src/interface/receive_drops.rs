@@ -1,4 +1,4 @@
-use super::{NO_ROOM, largest};
+use super::{NO_BUFFER_COUNTERS, largest};
 use crate::hardware::{loss_severity, share_text};
 use crate::prelude::*;
 
@@ -32,12 +32,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let Some(&packets) = port.statistics.get("rx_packets") else {
         return Outcome::unknown("its statistics cannot be read");
     };
-    let room = largest(port, NO_ROOM).and_then(|(lost, name)| Some((loss_severity(lost, packets)?, lost, name)));
+    let room =
+        largest(port, NO_BUFFER_COUNTERS).and_then(|(lost, name)| Some((loss_severity(lost, packets)?, lost, name)));
     // Frames without a listener are counted here as well: report at most a note.
     let dropped = largest(port, &["rx_dropped"])
         .and_then(|(lost, name)| loss_severity(lost, packets).map(|_| (Severity::Note, lost, name)));
     let Some((severity, lost, name)) = room.or(dropped) else {
-        let most = largest(port, NO_ROOM).map_or(0, |(lost, _)| lost);
+        let most = largest(port, NO_BUFFER_COUNTERS).map_or(0, |(lost, _)| lost);
         return Outcome::pass(format!("{most} of {packets} since the driver was loaded"));
     };
     let (recommended, why) = if name == "rx_dropped" {
@@ -80,7 +81,7 @@ mod tests {
         ] {
             let mut facts = example::facts();
             example::port(&mut facts).statistics.insert(name.into(), lost);
-            let audit = CHECK.ask(&facts, &example::goal());
+            let audit = CHECK.audit_alone(&facts, &example::goal());
             assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{name} {lost}");
         }
     }

@@ -1,4 +1,4 @@
-use super::switched_off;
+use super::disabled_offloads;
 use crate::prelude::*;
 
 declare_check! {
@@ -25,7 +25,7 @@ declare_check! {
 }
 
 /// Rate below which one CPU manages without these offloads, bits/s.
-const EASY_BPS: u64 = 10_000_000_000;
+const SLOW_LINK_BPS: u64 = 10_000_000_000;
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let port = known!(view.port());
@@ -33,11 +33,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if features.is_empty() {
         return Outcome::unknown("its offloads cannot be read");
     }
-    let (off, changes) = switched_off(port, features, &["rx-checksum", "rx-gro"]);
+    let (off, changes) = disabled_offloads(port, features, &["rx-checksum", "rx-gro"]);
     if off.is_empty() {
         return Outcome::pass("all that the device offers are on");
     }
-    let slow = matches!(view.rate_bps(), Fact::Known(rate) if rate < EASY_BPS);
+    let slow = matches!(view.rate_bps(), Fact::Known(rate) if rate < SLOW_LINK_BPS);
     Outcome::found(Problem {
         severity: slow.then_some(Severity::Minor),
         observed: format!("off: {}", off.join(", ")),

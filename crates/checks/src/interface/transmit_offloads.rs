@@ -1,4 +1,4 @@
-use super::switched_off;
+use super::disabled_offloads;
 use crate::prelude::*;
 
 declare_check! {
@@ -28,7 +28,7 @@ declare_check! {
 }
 
 /// Recommended offloads. Those that others depend on come first: this is the order of the changes.
-const WANTED: &[&str] = &[
+const RECOMMENDED_OFFLOADS: &[&str] = &[
     "tx-scatter-gather",
     "tx-checksum-ip-generic",
     "tx-checksum-ipv4",
@@ -47,7 +47,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if features.is_empty() {
         return Outcome::unknown("its offloads cannot be read");
     }
-    let (mut off, mut changes) = switched_off(port, features, WANTED);
+    let (mut off, mut changes) = disabled_offloads(port, features, RECOMMENDED_OFFLOADS);
     // A device that checksums any protocol needs no checksum offload for each of them.
     if features.get("tx-checksum-ip-generic").is_some_and(|feature| feature.active) {
         let extra = |name: &str| matches!(name, "tx-checksum-ipv4" | "tx-checksum-ipv6");

@@ -24,7 +24,7 @@ declare_check! {
 
 /// Threshold for the share of packets in rounds that were cut short. The share is an upper bound: each such
 /// round handled at most one budget. At one packet in ten, normal work reaches the limit, not only bursts.
-const OFTEN: f64 = 0.1;
+const MIN_SQUEEZE_SHARE: f64 = 0.1;
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let softnet = *known!(view.facts.softnet.as_ref());
@@ -34,11 +34,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let budget = known!(view.sysctl_last("net.core.netdev_budget"));
     let share = softnet.squeezed as f64 * budget as f64 / softnet.processed as f64;
     let seen = format!("{} rounds cut short for {} packets since boot", softnet.squeezed, softnet.processed);
-    if share < OFTEN {
+    if share < MIN_SQUEEZE_SHARE {
         return Outcome::pass(seen);
     }
     let mut changes = Vec::new();
-    for (name, most) in [("net.core.netdev_budget", MOST_PACKETS), ("net.core.netdev_budget_usecs", MOST_US)] {
+    for (name, most) in
+        [("net.core.netdev_budget", MAX_BUDGET_PACKETS), ("net.core.netdev_budget_usecs", MAX_BUDGET_US)]
+    {
         if let Fact::Known(now) = view.sysctl_last(name)
             && let Some(to) = twice(now, most)
         {
@@ -64,8 +66,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
 
 /// Upper bounds: sixteen times the kernel's defaults (300 packets, 2 ms). A CPU that needs longer rounds needs
 /// help, and everything else on it waits meanwhile.
-const MOST_PACKETS: u64 = 4800;
-const MOST_US: u64 = 32_000;
+const MAX_BUDGET_PACKETS: u64 = 4800;
+const MAX_BUDGET_US: u64 = 32_000;
 
 /// Returns twice the value, up to `most`; `None` if it has reached `most`.
 fn twice(now: u64, most: u64) -> Option<u64> {
@@ -78,9 +80,9 @@ mod tests {
 
     #[test]
     fn the_budget_is_doubled_up_to_a_maximum() {
-        assert_eq!(twice(300, MOST_PACKETS), Some(600));
-        assert_eq!(twice(3000, MOST_PACKETS), Some(4800));
-        assert_eq!(twice(4800, MOST_PACKETS), None);
-        assert_eq!(twice(u64::MAX, MOST_US), None);
+        assert_eq!(twice(300, MAX_BUDGET_PACKETS), Some(600));
+        assert_eq!(twice(3000, MAX_BUDGET_PACKETS), Some(4800));
+        assert_eq!(twice(4800, MAX_BUDGET_PACKETS), None);
+        assert_eq!(twice(u64::MAX, MAX_BUDGET_US), None);
     }
 }

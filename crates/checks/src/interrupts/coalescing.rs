@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn latency_hosts_turn_coalescing_off() {
         let goal = landspeed_model::Goal { role: Role::Latency, ..example::goal() };
-        let audit = CHECK.ask(&example::facts(), &goal);
+        let audit = CHECK.audit_alone(&example::facts(), &goal);
         let desired: Vec<_> = audit.findings[0].changes.iter().map(|change| change.desired.as_str()).collect();
         assert_eq!(desired, ["off", "0"]);
     }
@@ -139,7 +139,7 @@ mod tests {
             if let Fact::Known(coalescing) = &mut port.coalescing {
                 coalescing.adaptive_rx = Some(false);
             }
-            let findings = CHECK.ask(&facts, &example::goal()).findings;
+            let findings = CHECK.audit_alone(&facts, &example::goal()).findings;
             assert_eq!(findings.first().map(|finding| finding.severity), weight, "{driver} {speed} {release}");
             // Only applied when requested by name.
             assert!(findings.iter().all(|finding| finding.applicability == Applicability::NeedsCare));

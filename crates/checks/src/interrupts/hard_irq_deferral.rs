@@ -101,7 +101,7 @@ mod tests {
             let port = example::port(&mut facts);
             (port.gro_flush_timeout_ns, port.napi_defer_hard_irqs) = (Fact::Known(timeout), Fact::Known(defer));
             let goal = landspeed_model::Goal { role, ..example::goal() };
-            let audit = CHECK.ask(&facts, &goal);
+            let audit = CHECK.audit_alone(&facts, &goal);
             let found: Vec<_> = audit.findings.iter().flat_map(|f| &f.changes).map(|c| c.desired.as_str()).collect();
             assert_eq!(found, desired, "{timeout} {defer} {role:?}");
         }
@@ -113,7 +113,7 @@ mod tests {
         if let Fact::Known(channels) = &mut example::port(&mut facts).channels {
             channels.combined.now = MANY_QUEUES;
         }
-        let audit = CHECK.ask(&facts, &example::goal());
+        let audit = CHECK.audit_alone(&facts, &example::goal());
         assert_eq!((audit.findings[0].severity, audit.findings[0].changes.len()), (Severity::Note, 2));
     }
 }

@@ -29,8 +29,8 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    if let Some(tenant) = view.tenant() {
-        return Outcome::not_applicable(format!("{tenant}: interrupts are placed on the host below"));
+    if let Some(guest_description) = view.guest_description() {
+        return Outcome::not_applicable(format!("{guest_description}: interrupts are placed on the host below"));
     }
     let Some(service) = view.facts.services.get("irqbalance") else {
         return Outcome::unknown("whether irqbalance runs was not looked at");
@@ -69,7 +69,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "It moves interrupts by load every few seconds, away from where they were placed.".into(),
         effect: Effect::measured(
             "Up to 2x slower if interrupts end up on the wrong CPU socket",
-            &[&source::WRONG_SOCKET],
+            &[&source::SOCKET_CHOICE_EFFECT],
         ),
         by_hand: "systemctl status irqbalance; cat /etc/sysconfig/irqbalance /etc/default/irqbalance".into(),
         ..Problem::default()
@@ -90,7 +90,7 @@ mod tests {
                 all.truncate(nodes);
             }
             let goal = landspeed_model::Goal { role, ..example::goal() };
-            let audit = CHECK.ask(&facts, &goal);
+            let audit = CHECK.audit_alone(&facts, &goal);
             audit.findings.first().map(|finding| finding.severity)
         };
         assert_eq!(weight(None, 2, Role::Dtn), Some(Severity::Minor));

@@ -89,7 +89,7 @@ mod tests {
             if let Fact::Known(channels) = &mut example::port(&mut facts).channels {
                 channels.combined = Extent { now: queues, max };
             }
-            let audit = CHECK.ask(&facts, &example::goal());
+            let audit = CHECK.audit_alone(&facts, &example::goal());
             assert_eq!(audit.findings.first().map(|finding| finding.severity), weight, "{queues} of {max}");
         }
     }

@@ -21,7 +21,7 @@ declare_check! {
 }
 
 /// Maximum number of entries (`net/core/sysctl_net_core.c`).
-const MOST: u64 = 1 << 29;
+const MAX_ENTRIES: u64 = 1 << 29;
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let port = known!(view.device());
@@ -40,7 +40,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let (recommended, changes) = match (entries, flows) {
         (0, 0) => return Outcome::pass("off"),
         (0, flows) => {
-            let entries = flows.min(MOST).next_power_of_two();
+            let entries = flows.min(MAX_ENTRIES).next_power_of_two();
             let change = Change::sysctl("net.core.rps_sock_flow_entries", entries.to_string());
             (format!("net.core.rps_sock_flow_entries = {entries}, or 0 for the queues"), vec![change])
         }
@@ -90,7 +90,7 @@ mod tests {
             let mut facts = example::facts();
             example::sysctl(&mut facts, "net.core.rps_sock_flow_entries", entries);
             example::queues(&mut facts, "rx-", |queue| queue.rps_flow_count = Some(each));
-            let audit = CHECK.ask(&facts, &example::goal());
+            let audit = CHECK.audit_alone(&facts, &example::goal());
             let found = audit.findings.first().map(|f| (f.changes[0].desired.as_str(), f.changes.len()));
             assert_eq!(found, desired, "{entries} entries, {each} for each queue");
         }

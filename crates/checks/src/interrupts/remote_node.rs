@@ -1,6 +1,6 @@
 use landspeed_model::Interrupt;
 
-use crate::hardware::{handled_by, list_text, spread, weigh};
+use crate::hardware::{handled_by, list_text, severity_for_rate, spread};
 use crate::prelude::*;
 
 declare_check! {
@@ -39,7 +39,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if placed == 0 {
         return Outcome::unknown("where the interrupts are handled cannot be read");
     }
-    let (far, near) = strays(interrupts, &local);
+    let (far, near) = split_by_locality(interrupts, &local);
     if far.is_empty() {
         return Outcome::pass(format!("all {placed} on cpu {}", list_text(&local)));
     }
@@ -50,13 +50,16 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let places: Vec<u32> = far.iter().filter_map(|interrupt| handled_by(interrupt)).flatten().collect();
     Outcome::found(Problem {
         // One misplaced interrupt among many queues slows the flows that hash to it, not the whole host.
-        severity: Some(weigh(view, if far.len() <= placed / 4 { Severity::Minor } else { Severity::Major })),
+        severity: Some(severity_for_rate(
+            view,
+            if far.len() <= placed / 4 { Severity::Minor } else { Severity::Major },
+        )),
         observed: format!("{} of {placed} queue interrupts handled on cpu {}", far.len(), list_text(&places)),
         recommended: format!("cpu {}, next to the NIC, and the application on other CPUs of it", list_text(&local)),
         why: "Packets handled at the far socket cross between sockets, with their descriptors and their data.".into(),
         effect: Effect::measured(
             "37 Gb/s on the right NUMA node, 13 Gb/s across; 39.5 Gb/s on a good core, 5 Gb/s on a bad one; up to 2x slower on the wrong socket",
-            &[&source::CROSS_NODE, &source::CORE_SELECTION, &source::WRONG_SOCKET],
+            &[&source::CROSS_NODE, &source::CORE_SELECTION, &source::SOCKET_CHOICE_EFFECT],
         ),
         by_hand: format!(
             "cat /sys/class/net/{name}/device/local_cpulist; grep . /proc/irq/*/effective_affinity_list"
@@ -67,7 +70,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
 }
 
 /// Splits interrupts into those handled on CPUs outside `local` and the others.
-pub(super) fn strays<'a>(interrupts: Vec<&'a Interrupt>, local: &[u32]) -> (Vec<&'a Interrupt>, Vec<&'a Interrupt>) {
+pub(super) fn split_by_locality<'a>(
+    interrupts: Vec<&'a Interrupt>,
+    local: &[u32],
+) -> (Vec<&'a Interrupt>, Vec<&'a Interrupt>) {
     let outside = |cpus: Vec<u32>| !cpus.iter().all(|cpu| local.contains(cpu));
     interrupts.into_iter().partition(|interrupt| handled_by(interrupt).is_some_and(outside))
 }
@@ -84,7 +90,7 @@ mod tests {
                 interrupt.effective = at(20);
             }
         });
-        let audit = CHECK.ask(&facts, &example::goal());
+        let audit = CHECK.audit_alone(&facts, &example::goal());
         assert_eq!(audit.findings[0].severity, Severity::Minor);
         assert_eq!(audit.findings[0].changes.len(), 1);
         assert_eq!(audit.findings[0].changes[0].desired, "3");

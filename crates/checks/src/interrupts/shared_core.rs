@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use landspeed_model::Interrupt;
 
 use super::remote_node;
-use crate::hardware::{handled_by, list_text, spread, weigh};
+use crate::hardware::{handled_by, list_text, severity_for_rate, spread};
 use crate::prelude::*;
 
 declare_check! {
@@ -61,14 +61,17 @@ fn evaluate(view: &View<'_>) -> Outcome {
     // First move misplaced interrupts to the CPUs that IRQ-001 recommends, so that both checks agree on each
     // interrupt.
     let (far, close) = match view.local_cpus() {
-        Fact::Known(local) => remote_node::strays(interrupts, &local),
+        Fact::Known(local) => remote_node::split_by_locality(interrupts, &local),
         Fact::Absent(_) | Fact::Unknown(_) => Default::default(),
     };
     let changes = if far.is_empty() { spread(&moving, &staying, &allowed) } else { spread(&far, &close, &allowed) };
     let name = view.port().known().map_or("IFACE", |port| port.name.as_str());
     let crowded: Vec<u32> = by_cpu.iter().filter(|(_, all)| all.len() > fair).map(|(cpu, _)| *cpu).collect();
     Outcome::found(Problem {
-        severity: Some(weigh(view, if by_cpu.len() <= placed.len() / 4 { Severity::Major } else { Severity::Minor })),
+        severity: Some(severity_for_rate(
+            view,
+            if by_cpu.len() <= placed.len() / 4 { Severity::Major } else { Severity::Minor },
+        )),
         observed: format!(
             "{} queues handled on {} CPUs, up to {most} on one (cpu {})",
             placed.len(),
@@ -99,7 +102,7 @@ mod tests {
         example::interrupts(&mut facts, |interrupt| {
             interrupt.effective = Fact::Known((interrupt.number % 8).to_string());
         });
-        let audit = CHECK.ask(&facts, &example::goal());
+        let audit = CHECK.audit_alone(&facts, &example::goal());
         assert!(audit.findings.is_empty(), "{:?}", audit.findings);
     }
 
@@ -109,7 +112,7 @@ mod tests {
         example::interrupts(&mut facts, |interrupt| {
             interrupt.effective = Fact::Known((interrupt.number % 2).to_string());
         });
-        let audit = CHECK.ask(&facts, &example::goal());
+        let audit = CHECK.audit_alone(&facts, &example::goal());
         let mut desired: Vec<u32> =
             audit.findings[0].changes.iter().map(|change| change.desired.parse().expect("one CPU")).collect();
         desired.sort_unstable();
@@ -124,7 +127,7 @@ mod tests {
             interrupt.effective = Fact::Known((16 + interrupt.number % 2).to_string());
         });
         let [own, numa] = [&CHECK, &remote_node::CHECK]
-            .map(|check| check.ask(&facts, &example::goal()).findings[0].changes.clone());
+            .map(|check| check.audit_alone(&facts, &example::goal()).findings[0].changes.clone());
         assert!(!own.is_empty());
         assert_eq!(own, numa);
     }

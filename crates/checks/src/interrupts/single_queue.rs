@@ -28,7 +28,7 @@ declare_check! {
 }
 
 /// Minimum number of CPUs: with fewer, only the CPU of the application could take packets.
-const ENOUGH: usize = 4;
+const MIN_CPUS: usize = 4;
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let port = known!(view.device());
@@ -44,7 +44,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::not_applicable("the receive queue has no rps_cpus");
     };
     let online = view.facts.cpu.online.len();
-    if online < ENOUGH {
+    if online < MIN_CPUS {
         return Outcome::not_applicable(format!("{online} CPUs are too few to spread over"));
     }
     let most = port.channels.known().map_or(0, |channels| channels.combined.max.max(channels.rx.max));

@@ -54,9 +54,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
 
 /// Longest backlog that is safe to set, packets: 36 ms of 1500-byte packets at 10 Gb/s, which is less than the
 /// delay of the paths where backlogs matter. A longer one needs a decision.
-const SAFE_MOST: u64 = 30_000;
+const MAX_SAFE_BACKLOG: u64 = 30_000;
 /// Backlog that many guides set, packets: 0.3 s of packets for one CPU at 10 Gb/s. A longer one does not help.
-const MOST: u64 = 250_000;
+const MAX_BACKLOG: u64 = 250_000;
 
 /// Recommended change of the backlog.
 struct Advice {
@@ -70,17 +70,17 @@ impl Advice {
         Self { text: text.into(), to: None, applicability: Applicability::DisplayOnly }
     }
 
-    /// Recommends twice the length, up to [`MOST`].
+    /// Recommends twice the length, up to [`MAX_BACKLOG`].
     fn of(now: u64) -> Self {
-        if now >= MOST {
+        if now >= MAX_BACKLOG {
             return Self::none(
                 "spread the load over more CPUs; the backlog is long enough: a longer one only adds delay",
             );
         }
-        let to = now.saturating_mul(2).min(MOST);
+        let to = now.saturating_mul(2).min(MAX_BACKLOG);
         let text =
             format!("net.core.netdev_max_backlog = {to}, then look whether drops go on; better, spread the load");
-        let safe = to <= SAFE_MOST;
+        let safe = to <= MAX_SAFE_BACKLOG;
         let applicability = if safe { Applicability::Safe } else { Applicability::NeedsCare };
         Self { text, to: Some(to), applicability }
     }

@@ -35,7 +35,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             observed: format!("-1 (the firmware does not say) on a host with {} nodes", nodes.len()),
             recommended: "the slot's socket from the board's manual; a newer firmware may state it".into(),
             why: "Interrupts, buffers and programs cannot be placed near a NIC whose place is unknown.".into(),
-            effect: Effect::measured("Up to 2x slower on the wrong CPU socket", &[&source::WRONG_SOCKET]),
+            effect: Effect::measured("Up to 2x slower on the wrong CPU socket", &[&source::SOCKET_CHOICE_EFFECT]),
             by_hand: format!("cat /sys/bus/pci/devices/{}/numa_node", pci.address),
             ..Problem::default()
         }),

@@ -37,7 +37,7 @@ const TRANSACTIONS: f64 = 0.92;
 const OVERHEAD_BYTES: f64 = 24.0;
 
 /// Maximum payload that most servers negotiate, bytes.
-const USUAL_PAYLOAD: u32 = 256;
+const TYPICAL_PAYLOAD_BYTES: u32 = 256;
 
 /// Returns the data rate that a link can carry per direction, bits/s, before descriptors and interrupts are
 /// subtracted. `speed_gts` is per lane: 2.5 and 5 GT/s are coded 8b/10b, 8 to 32 GT/s 128b/130b, 64 GT/s and
@@ -60,7 +60,7 @@ fn assumed(pci: &PciFacts) -> &'static str {
 
 /// Returns the same for the current state of a device's link; `None` if it is unknown.
 fn usable_now(pci: &PciFacts) -> Option<f64> {
-    let payload = pci.max_payload_bytes.known().copied().unwrap_or(USUAL_PAYLOAD);
+    let payload = pci.max_payload_bytes.known().copied().unwrap_or(TYPICAL_PAYLOAD_BYTES);
     Some(usable_bps(*pci.speed_gts.known()?, *pci.width.known()?, payload))
 }
 

@@ -1,4 +1,4 @@
-use super::{USUAL_PAYLOAD, usable_bps};
+use super::{TYPICAL_PAYLOAD_BYTES, usable_bps};
 use crate::prelude::*;
 
 declare_check! {
@@ -25,18 +25,18 @@ declare_check! {
 fn evaluate(view: &View<'_>) -> Outcome {
     let (port, pci) = known!(view.pci());
     let bytes = *known!(pci.max_payload_bytes.as_ref());
-    if bytes >= USUAL_PAYLOAD {
+    if bytes >= TYPICAL_PAYLOAD_BYTES {
         return Outcome::pass(format!("{bytes} bytes"));
     }
     let speed = *known!(port.speed_bps.as_ref());
     let (gts, lanes) = (*known!(pci.speed_gts.as_ref()), *known!(pci.width.as_ref()));
-    let (now, then) = (usable_bps(gts, lanes, bytes) as u64, usable_bps(gts, lanes, USUAL_PAYLOAD) as u64);
+    let (now, then) = (usable_bps(gts, lanes, bytes) as u64, usable_bps(gts, lanes, TYPICAL_PAYLOAD_BYTES) as u64);
     if speed < FAST_BPS && now >= speed {
         return Outcome::pass(format!("{bytes} bytes; the link still carries {}", rate_text(now)));
     }
     Outcome::found(Problem {
         observed: format!("{bytes} bytes: the link carries {} of data", rate_text(now)),
-        recommended: format!("{USUAL_PAYLOAD} bytes, with which it carries {}", rate_text(then)),
+        recommended: format!("{TYPICAL_PAYLOAD_BYTES} bytes, with which it carries {}", rate_text(then)),
         why: "Each packet on the bus costs 24 bytes beside its data.".into(),
         effect: Effect::arithmetic(format!("{} more.", rate_text(then.saturating_sub(now)))),
         by_hand: format!("sudo lspci -s {} -vvv | grep MaxPayload", pci.address),

@@ -25,7 +25,7 @@ declare_check! {
 
 /// Minimum rate for this check, bits/s: the slowest NIC in the decks whose vendor's guide mentions the request
 /// size.
-const FROM_BPS: u64 = 40_000_000_000;
+const MIN_LINK_BPS: u64 = 40_000_000_000;
 
 /// The default after reset (PCI Express Base Specification, device control register), bytes.
 const DEFAULT_BYTES: u32 = 512;
@@ -33,7 +33,7 @@ const DEFAULT_BYTES: u32 = 512;
 fn evaluate(view: &View<'_>) -> Outcome {
     let (port, pci) = known!(view.pci());
     let bytes = *known!(pci.max_read_request_bytes.as_ref());
-    if bytes >= DEFAULT_BYTES || port.speed_bps.known().is_some_and(|&speed| speed < FROM_BPS) {
+    if bytes >= DEFAULT_BYTES || port.speed_bps.known().is_some_and(|&speed| speed < MIN_LINK_BPS) {
         return Outcome::pass(format!("{bytes} bytes"));
     }
     Outcome::found(Problem {

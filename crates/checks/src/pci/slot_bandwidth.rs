@@ -1,6 +1,6 @@
 use landspeed_model::{InterfaceFacts, PciFacts};
 
-use super::{USUAL_PAYLOAD, assumed, link_text, usable_bps, usable_now};
+use super::{TYPICAL_PAYLOAD_BYTES, assumed, link_text, usable_bps, usable_now};
 use crate::prelude::*;
 
 declare_check! {
@@ -42,7 +42,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("{observed}; the NIC's ports have {}", rate_text(speed.max(together))));
     }
     // Bandwidth of the card in the best slot.
-    let payload = pci.max_payload_bytes.known().copied().unwrap_or(USUAL_PAYLOAD);
+    let payload = pci.max_payload_bytes.known().copied().unwrap_or(TYPICAL_PAYLOAD_BYTES);
     let best = match (&pci.max_speed_gts, &pci.max_width) {
         (Fact::Known(gts), Fact::Known(lanes)) => Some(usable_bps(*gts, *lanes, payload) as u64),
         _ => None,
@@ -97,7 +97,7 @@ mod tests {
             pci.address = "0000:3b:00.1".into();
         }
         facts.interfaces.push(second);
-        let audit = CHECK.ask(&facts, &example::goal());
+        let audit = CHECK.audit_alone(&facts, &example::goal());
         assert_eq!(audit.findings[0].severity, Severity::Minor);
         assert!(
             audit.findings[0].observed.ends_with("the NIC's 2 ports have 200 Gb/s"),

@@ -24,7 +24,7 @@ declare_check! {
         "iproute2, tc-fq(8)",
     ],
     bad: |facts, _| {
-        example::each_qdisc(facts, |qdisc| {
+        example::for_each_qdisc(facts, |qdisc| {
             if qdisc.parent.as_deref() == Some("8001:3") {
                 qdisc.kind = "fq_codel".into();
             }
@@ -55,7 +55,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     let desired = desired(view, &queueing);
     let problem = Problem {
-        severity: (!long_path(view)).then_some(Severity::Minor),
+        severity: (!is_long_path(view)).then_some(Severity::Minor),
         observed: if queueing.per_queue() {
             format!("{} below {}", queueing.kinds(), queueing.root)
         } else {
@@ -93,7 +93,7 @@ mod tests {
 
     /// Removes everything that shows that the kernel has fq.
     fn hide_fq(facts: &mut Facts) {
-        example::each_qdisc(facts, |qdisc| {
+        example::for_each_qdisc(facts, |qdisc| {
             if qdisc.kind == "fq" {
                 qdisc.kind = "pfifo_fast".into();
             }
@@ -104,27 +104,27 @@ mod tests {
 
     #[test]
     fn a_kernel_built_without_fq_gets_no_change() {
-        let (mut facts, goal) = crate::out_of_order(&CHECK);
+        let (mut facts, goal) = crate::failing_example(&CHECK);
         hide_fq(&mut facts);
         configure(&mut facts, Some("n"));
-        let findings = CHECK.ask(&facts, &goal).findings;
+        let findings = CHECK.audit_alone(&facts, &goal).findings;
         assert!(findings[0].changes.is_empty() && findings[0].recommended.contains("CONFIG_NET_SCH_FQ"));
     }
 
     #[test]
     fn a_missing_fq_option_keeps_the_change() {
-        let (mut facts, goal) = crate::out_of_order(&CHECK);
+        let (mut facts, goal) = crate::failing_example(&CHECK);
         hide_fq(&mut facts);
         configure(&mut facts, None);
-        let findings = CHECK.ask(&facts, &goal).findings;
+        let findings = CHECK.audit_alone(&facts, &goal).findings;
         assert!(!findings[0].changes.is_empty() && !findings[0].recommended.contains("without fq"));
     }
 
     #[test]
     fn an_attached_fq_overrides_the_configuration() {
-        let (mut facts, goal) = crate::out_of_order(&CHECK);
+        let (mut facts, goal) = crate::failing_example(&CHECK);
         configure(&mut facts, Some("n"));
-        let findings = CHECK.ask(&facts, &goal).findings;
+        let findings = CHECK.audit_alone(&facts, &goal).findings;
         assert!(!findings[0].changes.is_empty() && !findings[0].recommended.contains("without fq"));
     }
 }

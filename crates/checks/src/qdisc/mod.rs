@@ -95,13 +95,13 @@ const STREAMS: u64 = 8;
 
 /// Maximum `maxrate` of `fq`, bits/s: its netlink attribute has 32 bits of bytes/s, of which the largest value
 /// stands for no limit (Linux net/sched/sch_fq.c, TCA_FQ_FLOW_MAX_RATE).
-const MOST_RATE_BPS: u64 = (u32::MAX as u64 - 1) * 8;
+const MAX_RATE_BPS: u64 = (u32::MAX as u64 - 1) * 8;
 
 /// Returns the recommended qdisc of every queue: `fq`, with the highest current rate unless it makes the goal
 /// unreachable. All checks of these queues use it, so that their changes agree.
 fn desired(view: &View<'_>, queueing: &Queueing<'_>) -> String {
     let reaches = |rate: &u64| {
-        *rate <= MOST_RATE_BPS
+        *rate <= MAX_RATE_BPS
             && view.rate_bps().known().is_none_or(|goal| goal.div_ceil((*rate).max(1)) <= streams(view))
     };
     match queueing.rates().into_iter().flatten().max().filter(reaches) {

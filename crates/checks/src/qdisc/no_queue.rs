@@ -16,7 +16,7 @@ declare_check! {
     severity: Note,
     sources: ["tc(8), section QDISCS", "Linux Documentation/networking/ip-sysctl.rst, tcp_limit_output_bytes"],
     bad: |facts, _| {
-        example::each_qdisc(facts, |qdisc| if qdisc.parent.is_none() { qdisc.kind = "noqueue".into() });
+        example::for_each_qdisc(facts, |qdisc| if qdisc.parent.is_none() { qdisc.kind = "noqueue".into() });
     },
 }
 

@@ -16,7 +16,7 @@ declare_check! {
     severity: Minor,
     sources: ["tc-fq(8), maxrate", "Linux net/sched/sch_mq.c: one child for each transmit queue"],
     bad: |facts, _| {
-        example::each_qdisc(facts, |qdisc| {
+        example::for_each_qdisc(facts, |qdisc| {
             if qdisc.parent.as_deref() == Some("8001:5") {
                 qdisc.max_rate_bps = None;
             }

@@ -23,7 +23,7 @@ declare_check! {
         "landspeed's own experiment on Linux 6.18: `tc qdisc del dev X root` brings mq back, restoring a saved \
          line does not",
     ],
-    bad: |facts, _| example::each_qdisc(facts, |qdisc| if qdisc.parent.is_none() { qdisc.kind = "fq".into() }),
+    bad: |facts, _| example::for_each_qdisc(facts, |qdisc| if qdisc.parent.is_none() { qdisc.kind = "fq".into() }),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {

@@ -3,19 +3,19 @@ use crate::advice::tc_rate;
 use crate::prelude::*;
 
 /// Minimum goal for pacing at a fixed rate, bits/s: the decks' experiments begin there.
-const SLOWEST_BPS: u64 = 10_000_000_000;
+const MIN_GOAL_BPS: u64 = 10_000_000_000;
 
 /// Streams of one transfer, as in the ESnet experiments; more if their share exceeds the pacing limit.
 const STREAMS: u64 = 4;
 
 /// The fastest flow that `fq` paces reliably (2016 deck), bits/s. The maximum of `maxrate` is a little higher,
 /// 34.36 Gb/s.
-const MOST_BPS: u64 = 32_000_000_000;
+const MAX_PACED_BPS: u64 = 32_000_000_000;
 
 /// Share of the goal for all streams together, per cent: four times 2.4 of 10 Gb/s in the 2016 deck's test of
 /// parallel streams, four times 20 of 100 Gb/s in its test over 92 ms.
 const SHARE_AT_10G: u64 = 96;
-const SHARE_ABOVE: u64 = 80;
+const SHARE_ABOVE_10G: u64 = 80;
 
 declare_check! {
     /// Whether flows are paced to a rate that the path supports.
@@ -40,7 +40,7 @@ declare_check! {
         esnet_2016!("TCP option: Fair Queuing Scheduler (FQ)"),
         "tc-fq(8), maxrate",
     ],
-    bad: |facts, _| example::each_qdisc(facts, |qdisc| qdisc.max_rate_bps = None),
+    bad: |facts, _| example::for_each_qdisc(facts, |qdisc| qdisc.max_rate_bps = None),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -49,7 +49,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if view.role() != Role::Dtn {
         return Outcome::not_applicable("a fixed rate is for production transfers");
     }
-    if !long_path(view) {
+    if !is_long_path(view) {
         return Outcome::not_applicable("no long path was given (--rtt)");
     }
     if !queueing.all_fq() {
@@ -64,12 +64,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(format!("each flow is held to {}", rate_text(slowest)));
     }
     let goal = known!(view.rate_bps());
-    if goal < SLOWEST_BPS {
-        return Outcome::not_applicable(format!("below {} TCP's own pacing does", rate_text(SLOWEST_BPS)));
+    if goal < MIN_GOAL_BPS {
+        return Outcome::not_applicable(format!("below {} TCP's own pacing does", rate_text(MIN_GOAL_BPS)));
     }
-    let share = if goal <= SLOWEST_BPS { SHARE_AT_10G } else { SHARE_ABOVE };
+    let share = if goal <= MIN_GOAL_BPS { SHARE_AT_10G } else { SHARE_ABOVE_10G };
     let together = goal / 100 * share;
-    let streams = together.div_ceil(MOST_BPS).max(STREAMS);
+    let streams = together.div_ceil(MAX_PACED_BPS).max(STREAMS);
     let each = together / streams / 1_000_000 * 1_000_000;
     let desired = format!("fq maxrate {}", tc_rate(each));
     Outcome::found(Problem {
@@ -79,10 +79,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "Nothing keeps parallel streams from overrunning the slowest link together. A single stream will be held to \
               this rate too: use more streams, or set it for as many as you use."
             .into(),
-        effect: if goal <= SLOWEST_BPS {
+        effect: if goal <= MIN_GOAL_BPS {
             Effect::measured("Four streams were best balanced and fastest when paced to 2.4 Gb/s each", &[&source::PACED_STREAMS])
         } else {
-            Effect::measured("The deck compares 4 streams over 92 ms at 100 Gb/s without pacing and with 20 Gb/s each, in graphs without totals; fq paced reliably up to 32 Gb/s per flow", &[&source::PACED_100G, &source::MOST_PACED])
+            Effect::measured("The deck compares 4 streams over 92 ms at 100 Gb/s without pacing and with 20 Gb/s each, in graphs without totals; fq paced reliably up to 32 Gb/s per flow", &[&source::PACED_100G, &source::FQ_PACING_LIMIT])
         },
         by_hand: by_hand(port),
         applicability: Applicability::NeedsCare,
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn ten_gigabits_are_paced_as_four_streams_of_2400_megabits() {
         let (mut facts, mut goal) = (example::facts(), example::goal());
-        example::each_qdisc(&mut facts, |qdisc| qdisc.max_rate_bps = None);
+        example::for_each_qdisc(&mut facts, |qdisc| qdisc.max_rate_bps = None);
         goal.rate_bps = Some(10_000_000_000);
-        let audit = CHECK.ask(&facts, &goal);
+        let audit = CHECK.audit_alone(&facts, &goal);
         let change = &audit.findings[0].changes[0];
         assert_eq!(change.desired, "fq maxrate 2400mbit");
         assert_eq!(change.target, Target::Qdisc { interface: "ens1f0np0".into() });
@@ -110,9 +110,9 @@ mod tests {
         for (gigabits, desired) in [(25, "5gbit"), (100, "20gbit"), (200, "32gbit"), (400, "32gbit"), (800, "32gbit")]
         {
             let (mut facts, mut goal) = (example::facts(), example::goal());
-            example::each_qdisc(&mut facts, |qdisc| qdisc.max_rate_bps = None);
+            example::for_each_qdisc(&mut facts, |qdisc| qdisc.max_rate_bps = None);
             goal.rate_bps = Some(gigabits * 1_000_000_000);
-            let audit = CHECK.ask(&facts, &goal);
+            let audit = CHECK.audit_alone(&facts, &goal);
             assert_eq!(audit.findings[0].changes[0].desired, format!("fq maxrate {desired}"), "{gigabits} Gb/s");
         }
     }

@@ -17,7 +17,7 @@ declare_check! {
     scope: Port,
     severity: Minor,
     sources: ["tc-fq(8), limit and flow_limit", lbnl_2015!("Impact of packet loss at different distances")],
-    bad: |facts, _| example::each_qdisc(facts, |qdisc| qdisc.drops = 200_000),
+    bad: |facts, _| example::for_each_qdisc(facts, |qdisc| qdisc.drops = 200_000),
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
@@ -32,7 +32,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     };
     let dropped = share(drops, sent.saturating_add(drops));
     let said = format!("{drops} dropped, {} of what was to be sent", percent(dropped));
-    if dropped < LOSS_THAT_MATTERS {
+    if dropped < SIGNIFICANT_LOSS_RATE {
         return Outcome::pass(said);
     }
     Outcome::found(Problem {
@@ -40,9 +40,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "Loss costs more the longer the path: 0.0046 % on a 10 Gb/s link is the deck's example",
             &[&source::LOSS_AT_A_DISTANCE],
         ),
-        ..advice::by_person(
+        ..advice::manual_problem(
             said,
-            format!("below {}; find the queue and the program that fills it", percent(LOSS_THAT_MATTERS)),
+            format!("below {}; find the queue and the program that fills it", percent(SIGNIFICANT_LOSS_RATE)),
             "What the host drops itself is loss that no network can be blamed for.",
             by_hand(port),
         )

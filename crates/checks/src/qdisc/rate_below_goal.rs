@@ -16,7 +16,7 @@ declare_check! {
     severity: Major,
     sources: ["tc-fq(8), maxrate: the maximum sending rate of a flow"],
     bad: |facts, _| {
-        example::each_qdisc(facts, |qdisc| qdisc.max_rate_bps = qdisc.max_rate_bps.map(|_| 1_000_000_000));
+        example::for_each_qdisc(facts, |qdisc| qdisc.max_rate_bps = qdisc.max_rate_bps.map(|_| 1_000_000_000));
     },
 }
 

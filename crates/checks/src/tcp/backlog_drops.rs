@@ -21,14 +21,14 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let dropped = known!(counted(view, &["TcpExt.TCPBacklogDrop"], "Tcp.InSegs"));
-    if !dropped.exceeds(LOSS_THAT_MATTERS) {
+    if !dropped.exceeds(SIGNIFICANT_LOSS_RATE) {
         return Outcome::pass(dropped.text);
     }
-    let problem = advice::by_person(
+    let problem = advice::manual_problem(
         dropped.text,
         format!(
             "below {}: larger tcp_rmem, a dedicated core for the program, smaller reads",
-            percent(LOSS_THAT_MATTERS)
+            percent(SIGNIFICANT_LOSS_RATE)
         ),
         "The program holds the socket for longer than the queue lasts.",
         "nstat -az TcpExtTCPBacklogDrop",

@@ -29,11 +29,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if value != "cubic" {
         return Outcome::not_applicable(format!("{value} first (TCP-007, OLD-014)"));
     }
-    if !long_path(view) || view.role() == Role::Router {
+    if !is_long_path(view) || view.role() == Role::Router {
         return Outcome::not_applicable("no long path was given (--rtt)");
     }
     let repeated = known!(counted(view, &["Tcp.RetransSegs"], "Tcp.OutSegs"));
-    if !repeated.exceeds(LOSS_THAT_MATTERS) {
+    if !repeated.exceeds(SIGNIFICANT_LOSS_RATE) {
         return Outcome::pass(format!("no need: {}", repeated.text));
     }
     let mut problem = Problem {
@@ -82,13 +82,13 @@ mod tests {
         for (value, listed, change) in
             [(Some("n"), false, false), (None, false, true), (Some("n"), true, true), (Some("m"), false, true)]
         {
-            let (mut facts, goal) = crate::out_of_order(&CHECK);
+            let (mut facts, goal) = crate::failing_example(&CHECK);
             let names = if listed { "reno cubic bbr" } else { "reno cubic" };
             example::sysctl(&mut facts, "net.ipv4.tcp_available_congestion_control", names);
             let Fact::Known(options) = &mut facts.kernel.configuration else { panic!("the example has one") };
             options.remove("CONFIG_TCP_CONG_BBR");
             options.extend(value.map(|value| ("CONFIG_TCP_CONG_BBR".to_owned(), value.to_owned())));
-            let findings = CHECK.ask(&facts, &goal).findings;
+            let findings = CHECK.audit_alone(&facts, &goal).findings;
             assert_eq!(!findings[0].changes.is_empty(), change, "{value:?} {listed}");
             assert_eq!(findings[0].recommended.contains("without bbr"), !change, "{value:?} {listed}");
         }

@@ -5,7 +5,7 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_congestion_control";
 
 /// IP and TCP headers with timestamps, bytes.
-const HEADERS: u32 = 52;
+const HEADER_BYTES: u32 = 52;
 
 declare_check! {
     /// Congestion control of new connections.
@@ -53,7 +53,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         problem.recommended = "cubic; this kernel has not loaded it: `modprobe tcp_cubic`".into();
     }
     Outcome::found(Problem {
-        severity: (!long_path(view)).then_some(Severity::Minor),
+        severity: (!is_long_path(view)).then_some(Severity::Minor),
         effect: match value {
             "reno" => recovery(view),
             "dctcp" => Effect::stated(
@@ -69,7 +69,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
 /// Returns the recovery time after one loss, by the response functions.
 fn recovery(view: &View<'_>) -> Effect {
     let (Fact::Known(rate), Fact::Known(port)) = (view.rate_bps(), view.port()) else { return Effect::NotMeasured };
-    let mss = port.mtu_bytes.saturating_sub(HEADERS);
+    let mss = port.mtu_bytes.saturating_sub(HEADER_BYTES);
     if mss == 0 || !view.rtt_s().1 {
         return Effect::NotMeasured;
     }

@@ -32,7 +32,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if value == running || available.split_whitespace().any(|name| name == value) {
         return Outcome::pass(format!("{value}, as {path} asks"));
     }
-    Outcome::found(advice::by_person(
+    Outcome::found(advice::manual_problem(
         format!("{path} line {line} asks for {value}; {running} runs, available: {available}"),
         format!("`modprobe tcp_{value}` at boot (modules-load.d), or another value in the file"),
         "The module is not loaded or this kernel does not have it, so the setting was refused at boot.",

@@ -30,10 +30,10 @@ declare_check! {
 fn evaluate(view: &View<'_>) -> Outcome {
     let twice = known!(counted(view, &["TcpExt.TCPDSACKRecv"], "Tcp.RetransSegs"));
     let repeated = known!(counted(view, &["Tcp.RetransSegs"], "Tcp.OutSegs"));
-    if !repeated.exceeds(LOSS_THAT_MATTERS) || !twice.exceeds(SHARE) {
+    if !repeated.exceeds(SIGNIFICANT_LOSS_RATE) || !twice.exceeds(SHARE) {
         return Outcome::pass(twice.text);
     }
-    Outcome::found(advice::by_person(
+    Outcome::found(advice::manual_problem(
         twice.text,
         format!("below {}: look for reordering (bonding mode, equal paths) and for delays", percent(SHARE)),
         "The path reorders or delays rather than loses; TCP slows down for nothing.",

@@ -24,7 +24,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if value == "0" {
         return Outcome::pass("the window outlives a pause");
     }
-    if !long_path(view) || view.role() == Role::Router {
+    if !is_long_path(view) || view.role() == Role::Router {
         return Outcome::not_applicable("no long path was given (--rtt)");
     }
     Outcome::found(advice::sysctl(

@@ -25,7 +25,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if !turned_away.exceeds(SHARE) {
         return Outcome::pass(turned_away.text);
     }
-    let problem = advice::by_person(
+    let problem = advice::manual_problem(
         turned_away.text,
         format!(
             "below {}: a longer queue in the program's listen(), and net.core.somaxconn at least as long",

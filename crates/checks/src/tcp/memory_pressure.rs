@@ -35,7 +35,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "Above the pressure threshold TCP moderates its memory use until it falls below the minimum",
             "Linux Documentation/networking/ip-sysctl.rst, tcp_mem",
         ),
-        ..advice::by_person(
+        ..advice::manual_problem(
             text,
             "0: check tcp_mem (BUF-005, BUF-006) and the buffers' maxima (BUF-011)",
             "All connections of the host lose window at once.",

@@ -4,7 +4,7 @@ use crate::prelude::*;
 const RATIOS: [(&str, u64); 2] = [("net.ipv4.tcp_pacing_ss_ratio", 200), ("net.ipv4.tcp_pacing_ca_ratio", 120)];
 
 /// Percentage at which a flow is paced at exactly its current rate.
-const AS_IT_IS: u64 = 100;
+const NEUTRAL_PERCENT: u64 = 100;
 
 declare_check! {
     /// Whether TCP's pacing rate allows flows to grow.
@@ -24,13 +24,13 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let values = [known!(view.sysctl_last(RATIOS[0].0)), known!(view.sysctl_last(RATIOS[1].0))];
-    let low: Vec<_> = RATIOS.iter().zip(values).filter(|(_, value)| *value <= AS_IT_IS).collect();
+    let low: Vec<_> = RATIOS.iter().zip(values).filter(|(_, value)| *value <= NEUTRAL_PERCENT).collect();
     let Some(((first, stock), _)) = low.first() else {
         return Outcome::pass(format!("{} % in slow start, {} % after", values[0], values[1]));
     };
     let seen: Vec<_> = low.iter().map(|((name, _), value)| format!("{name} = {value}")).collect();
     Outcome::found(Problem {
-        severity: low.iter().any(|(_, value)| *value < AS_IT_IS).then_some(Severity::Major),
+        severity: low.iter().any(|(_, value)| *value < NEUTRAL_PERCENT).then_some(Severity::Major),
         observed: seen.join(", "),
         changes: low.iter().map(|((name, stock), _)| Change::sysctl(*name, stock.to_string())).collect(),
         ..advice::sysctl(

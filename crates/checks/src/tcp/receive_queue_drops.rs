@@ -24,14 +24,14 @@ declare_check! {
 fn evaluate(view: &View<'_>) -> Outcome {
     let names = ["TcpExt.RcvPruned", "TcpExt.OfoPruned", "TcpExt.TCPOFODrop", "TcpExt.TCPRcvQDrop"];
     let dropped = known!(counted(view, &names, "Tcp.InSegs"));
-    if !dropped.exceeds(LOSS_THAT_MATTERS) {
+    if !dropped.exceeds(SIGNIFICANT_LOSS_RATE) {
         return Outcome::pass(dropped.text);
     }
-    let problem = advice::by_person(
+    let problem = advice::manual_problem(
         dropped.text,
         format!(
             "below {}: larger tcp_rmem (BUF-001), more tcp_mem (BUF-006), or a program that reads faster",
-            percent(LOSS_THAT_MATTERS)
+            percent(SIGNIFICANT_LOSS_RATE)
         ),
         "Segments that the network delivered are dropped and retransmitted.",
         "nstat -az TcpExtRcvPruned TcpExtOfoPruned TcpExtTCPOFODrop TcpExtTCPRcvQDrop",
@@ -47,7 +47,7 @@ mod tests {
     fn compacting_a_receive_queue_is_not_a_drop() {
         let mut facts = example::facts();
         example::counter(&mut facts, "TcpExt.PruneCalled", 1_000_000_000);
-        let findings = |facts: &_| CHECK.ask(facts, &example::goal()).findings;
+        let findings = |facts: &_| CHECK.audit_alone(facts, &example::goal()).findings;
         assert!(findings(&facts).is_empty());
         example::counter(&mut facts, "TcpExt.RcvPruned", 1_000_000);
         assert_eq!(findings(&facts).len(), 1);

@@ -3,7 +3,7 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_rto_min_us";
 
 /// Linux default, microseconds; the documentation recommends not to exceed it.
-const STOCK_US: u64 = 200_000;
+const DEFAULT_US: u64 = 200_000;
 
 declare_check! {
     /// Whether the minimum RTO is above the default.
@@ -23,13 +23,13 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let value = known!(view.sysctl_last(NAME));
-    if value <= STOCK_US {
+    if value <= DEFAULT_US {
         return Outcome::pass(format!("{value} us"));
     }
     let problem = advice::sysctl(
         NAME,
         value,
-        STOCK_US,
+        DEFAULT_US,
         "Every timeout stops a connection for longer than the kernel default 200 ms.",
     );
     Outcome::found(problem.with_effect(Effect::arithmetic(format!(

@@ -2,7 +2,7 @@ use crate::prelude::*;
 
 /// Retransmission rate from which no loss-based congestion control comes near a fast path's rate: by Mathis,
 /// 0.1 % over 10 ms with segments of 1460 bytes is 45 Mb/s for a Reno flow.
-const MUCH: f64 = 0.001;
+const HIGH_RETRANSMISSION_RATE: f64 = 0.001;
 
 declare_check! {
     /// Share of segments that were retransmitted.
@@ -32,18 +32,21 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if view.sysctl("net.ipv4.tcp_congestion_control").known().is_some_and(|name| name.starts_with("bbr")) {
         return Outcome::pass(format!("{}; BBR retransmits much by design", repeated.text));
     }
-    if !repeated.exceeds(LOSS_THAT_MATTERS) {
+    if !repeated.exceeds(SIGNIFICANT_LOSS_RATE) {
         return Outcome::pass(repeated.text);
     }
     Outcome::found(Problem {
-        severity: (repeated.share > MUCH).then_some(Severity::Minor),
+        severity: (repeated.share > HIGH_RETRANSMISSION_RATE).then_some(Severity::Minor),
         effect: Effect::measured(
             "The deck calls the effect of 0.0046 % packet loss huge; its graph has no figures",
             &[&source::LOSS_2014],
         ),
-        ..advice::by_person(
+        ..advice::manual_problem(
             repeated.text,
-            format!("below {} on a path that should be fast; look for where it is lost", percent(LOSS_THAT_MATTERS)),
+            format!(
+                "below {} on a path that should be fast; look for where it is lost",
+                percent(SIGNIFICANT_LOSS_RATE)
+            ),
             "Loss-based congestion control takes each of them for congestion.",
             "nstat -az TcpRetransSegs TcpOutSegs  # landspeed run has them for one connection",
         )

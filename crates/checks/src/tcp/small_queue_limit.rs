@@ -3,10 +3,10 @@ use crate::prelude::*;
 const NAME: &str = "net.ipv4.tcp_limit_output_bytes";
 
 /// Linux's default since May 2025, bytes.
-const SINCE_2025: u64 = 4 << 20;
+const DEFAULT_SINCE_2025: u64 = 4 << 20;
 
 /// Linux's default before May 2025, bytes.
-const BEFORE: u64 = 1 << 20;
+const DEFAULT_BEFORE_2025: u64 = 1 << 20;
 
 /// Rate from which the larger limit helps, bits/s: 1 MiB leaves the host in 84 µs at 100 Gb/s, less than the
 /// completion may take.
@@ -35,7 +35,7 @@ declare_check! {
 fn evaluate(view: &View<'_>) -> Outcome {
     let value = known!(view.sysctl_last(NAME));
     let rate = known!(view.rate_bps());
-    let wanted = if rate >= FAST_BPS { SINCE_2025 } else { BEFORE };
+    let wanted = if rate >= FAST_BPS { DEFAULT_SINCE_2025 } else { DEFAULT_BEFORE_2025 };
     if value >= wanted {
         return Outcome::pass(bytes_text(value));
     }
@@ -56,9 +56,9 @@ mod tests {
         let (mut facts, mut goal) = (example::facts(), example::goal());
         example::sysctl(&mut facts, NAME, "1048576");
         goal.rate_bps = Some(40_000_000_000);
-        assert!(CHECK.ask(&facts, &goal).findings.is_empty());
+        assert!(CHECK.audit_alone(&facts, &goal).findings.is_empty());
         example::sysctl(&mut facts, NAME, "131072");
-        let findings = CHECK.ask(&facts, &goal).findings;
+        let findings = CHECK.audit_alone(&facts, &goal).findings;
         assert_eq!(findings[0].changes[0].desired, "1048576");
     }
 }

@@ -27,7 +27,7 @@ declare_check! {
 fn evaluate(view: &View<'_>) -> Outcome {
     let timeouts = known!(counted(view, &["TcpExt.TCPTimeouts"], "Tcp.RetransSegs"));
     let repeated = known!(counted(view, &["Tcp.RetransSegs"], "Tcp.OutSegs"));
-    if !repeated.exceeds(LOSS_THAT_MATTERS) || !timeouts.exceeds(SHARE) {
+    if !repeated.exceeds(SIGNIFICANT_LOSS_RATE) || !timeouts.exceeds(SHARE) {
         return Outcome::pass(timeouts.text);
     }
     Outcome::found(Problem {
@@ -35,7 +35,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "Each stops a connection for at least the minimum RTO, 200 ms on Linux",
             "Linux Documentation/networking/ip-sysctl.rst, tcp_rto_min_us",
         ),
-        ..advice::by_person(
+        ..advice::manual_problem(
             timeouts.text,
             format!("below {}: look for whole windows that are lost", percent(SHARE)),
             "A timeout stops the connection and throws its window away.",

@@ -26,7 +26,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::pass(dropped.text);
     }
     let share = dropped.share;
-    let problem = advice::by_person(
+    let problem = advice::manual_problem(
         dropped.text,
         format!(
             "below {}: a larger SO_RCVBUF in the program, net.core.rmem_max that allows it (BUF-013)",

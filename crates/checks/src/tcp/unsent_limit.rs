@@ -6,7 +6,7 @@ const NAME: &str = "net.ipv4.tcp_notsent_lowat";
 const UNLIMITED: u64 = u32::MAX as u64;
 
 /// Below this, bytes, a bulk sender is woken for every few segments. Guides for web servers set 16 to 128 KiB.
-const LOW: u64 = 1 << 20;
+const MIN_LIMIT_BYTES: u64 = 1 << 20;
 
 declare_check! {
     /// Whether bulk senders may buffer enough unsent data.
@@ -32,7 +32,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if matches!(view.role(), Role::Latency | Role::Router) {
         return Outcome::not_applicable("it slows down bulk senders, not small messages");
     }
-    if value >= LOW {
+    if value >= MIN_LIMIT_BYTES {
         return Outcome::pass(bytes_text(value));
     }
     Outcome::found(Problem {

@@ -28,7 +28,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if !closed.exceeds(SHARE) {
         return Outcome::pass(closed.text);
     }
-    Outcome::found(advice::by_person(
+    Outcome::found(advice::manual_problem(
         closed.text,
         format!("below {}: a faster disk or program, or fewer streams for them", percent(SHARE)),
         "The receiving program is the limit; it closes the window and the sender stalls.",

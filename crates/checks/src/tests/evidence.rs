@@ -14,14 +14,14 @@ use crate::source::{Document, ESNET_2014, ESNET_2016, LBNL_2015, RED_HAT_2012, T
 use crate::{docs, registry};
 
 /// Maximum length from a slide's title to the end of the slide, characters.
-const SLIDE: usize = 2500;
+const MAX_SLIDE_CHARS: usize = 2500;
 
 const ROLES: [Role; 5] = [Role::Dtn, Role::Benchmark, Role::Latency, Role::Guest, Role::Router];
 
 /// Returns every finding of every check on its failing example, in every role.
 fn findings() -> impl Iterator<Item = (&'static Check, Problem)> {
     registry::all().flat_map(|check| {
-        let (facts, goal) = docs::out_of_order(check);
+        let (facts, goal) = docs::failing_example(check);
         let mut answers = Vec::new();
         for goal in std::iter::once(goal.clone()).chain(ROLES.map(|role| Goal { role, ..goal.clone() })) {
             answers.extend(outcomes(&facts, &goal, check).expect("asked").into_iter().map(|(_, outcome)| outcome));
@@ -58,7 +58,7 @@ fn rounded(value: f64, decimals: usize) -> f64 {
 
 /// Returns whether a figure is one of `known` (netperf reports Mb/s where texts have Gb/s), or a ratio, a sum
 /// or a difference in per cent of two of them.
-fn stands_in(figure: f64, decimals: usize, known: &[f64], derived: bool) -> bool {
+fn matches_any(figure: f64, decimals: usize, known: &[f64], derived: bool) -> bool {
     let is = |value: f64| (rounded(value, decimals) - figure).abs() < 1e-9;
     let pairs = || known.iter().flat_map(|a| known.iter().map(move |b| (*a, *b))).filter(|(_, b)| *b != 0.0);
     known.iter().any(|&value| is(value) || is(value / 1000.0))
@@ -71,8 +71,8 @@ fn figures_are_parsed_with_their_decimals() {
         numbers("~1.25Gbps @ 10Gbps, .0046% and 34106.58."),
         [(1.25, 2), (10.0, 0), (0.0046, 4), (34106.58, 2)]
     );
-    assert!(stands_in(34.1, 1, &[34106.58], false) && !stands_in(35.0, 0, &[34106.58], false));
-    assert!(stands_in(39.0, 0, &[3095.0, 5051.0], true) && !stands_in(30.0, 0, &[3095.0, 5051.0], true));
+    assert!(matches_any(34.1, 1, &[34106.58], false) && !matches_any(35.0, 0, &[34106.58], false));
+    assert!(matches_any(39.0, 0, &[3095.0, 5051.0], true) && !matches_any(30.0, 0, &[3095.0, 5051.0], true));
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn every_cited_figure_is_in_its_passage() {
             let after = text.split(&format!("{figure:.decimals$}")).nth(1).unwrap_or_default();
             let derived = [" %", " times", " and", " to"].iter().any(|unit| after.starts_with(unit));
             assert!(
-                stands_in(figure, decimals, &known, derived),
+                matches_any(figure, decimals, &known, derived),
                 "{}: {figure} of `{text}` is not in {passages:?}",
                 check.code
             );
@@ -143,7 +143,7 @@ fn plain(text: &str) -> String {
 }
 
 fn deck<'d>(document: &Document, decks: &'d [String]) -> &'d str {
-    let mark = document.known_by.expect("a deck");
+    let mark = document.identifying_text.expect("a deck");
     let found = decks.iter().find(|text| plain(text).contains(mark));
     found.unwrap_or_else(|| panic!("no deck has `{mark}`"))
 }
@@ -155,13 +155,14 @@ fn every_passage_is_on_its_slide() {
     };
     for (check, problem) in findings() {
         let Effect::Measured(_, passages) = &problem.effect else { continue };
-        for passage in passages.iter().filter(|passage| passage.document.known_by.is_some()) {
+        for passage in passages.iter().filter(|passage| passage.document.identifying_text.is_some()) {
             let text = plain(deck(passage.document, &decks));
             let slide = plain(passage.place);
             // Titles repeat: the passage must follow one of them within a slide's length.
             let after = text.match_indices(&slide).any(|(at, _)| {
                 let rest = &text[at..];
-                let end = rest.char_indices().map(|(at, _)| at).find(|at| *at >= SLIDE).unwrap_or(rest.len());
+                let end =
+                    rest.char_indices().map(|(at, _)| at).find(|at| *at >= MAX_SLIDE_CHARS).unwrap_or(rest.len());
                 rest[..end].contains(&plain(passage.text))
             });
             assert!(after, "{}: `{}` is not on the slide `{}`", check.code, passage.text, passage.place);

@@ -24,7 +24,7 @@ pub const PROGRAMS: &[&str] = &[
 ];
 
 /// Crates that contain user-facing texts.
-const SPEAKERS: &[&str] =
+const TEXT_CRATES: &[&str] =
     &["capture", "checks", "cli", "diagnose", "flow", "host", "iperf3", "lab", "netlink", "tap", "tune"];
 
 /// Returns all files below a folder of `crates` with this extension.
@@ -97,7 +97,7 @@ pub fn commands() -> BTreeSet<String> {
         let mut words = text.split(' ');
         words.next().is_some_and(|word| PROGRAMS.contains(&word)) && words.next().is_some() && text.len() < 100
     };
-    SPEAKERS.iter().flat_map(|name| source(name)).flat_map(marked).filter(is_command).collect()
+    TEXT_CRATES.iter().flat_map(|name| source(name)).flat_map(marked).filter(is_command).collect()
 }
 
 /// Returns the options in a text, each with its value if one follows.

@@ -37,17 +37,17 @@ pub struct Args {
 }
 
 /// Documents per batch; each batch is one transaction.
-const BATCH: usize = 64;
+const BATCH_DOCUMENTS: usize = 64;
 /// Bytes per batch, which are in memory at once.
 const BATCH_BYTES: usize = 64 << 20;
 /// Maximum number of errors printed; further errors are only counted.
-const SHOWN_ERRORS: u64 = 20;
+const MAX_PRINTED_ERRORS: u64 = 20;
 
 /// Imports documents.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let mut archive = Archive::open(&directory()?).map_err(advised)?;
     if archive.is_new() {
-        keep::announce(&archive);
+        keep::print_location(&archive);
     }
     let mut import =
         Import { args, archive: &mut archive, batch: Vec::new(), bytes: 0, new: 0, known: 0, left_out: 0, failed: 0 };
@@ -173,7 +173,7 @@ impl Import<'_> {
     fn document(&mut self, content: Vec<u8>, source: String, named: bool) -> anyhow::Result<()> {
         self.bytes += content.len();
         self.batch.push(Document { content, source, named });
-        if self.batch.len() >= BATCH || self.bytes >= BATCH_BYTES { self.flush() } else { Ok(()) }
+        if self.batch.len() >= BATCH_DOCUMENTS || self.bytes >= BATCH_BYTES { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {
@@ -215,9 +215,9 @@ impl Import<'_> {
 
     fn fail(&mut self, source: &str, why: &dyn std::fmt::Display) {
         self.failed += 1;
-        if self.failed <= SHOWN_ERRORS {
+        if self.failed <= MAX_PRINTED_ERRORS {
             eprintln!("landspeed: cannot import {source}: {why}");
-        } else if self.failed == SHOWN_ERRORS + 1 {
+        } else if self.failed == MAX_PRINTED_ERRORS + 1 {
             eprintln!("landspeed: more files cannot be imported; the last line counts them");
         }
     }

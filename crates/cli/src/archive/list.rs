@@ -8,13 +8,13 @@ use crate::CommandOutcome;
 use crate::output::Sink;
 
 /// Default number of rows in a table.
-const SHOWN: u64 = 50;
+const DEFAULT_ROWS: u64 = 50;
 
 /// Options of `archive list`.
 #[derive(Debug, clap::Args)]
 pub struct ListArgs {
     /// Documents to show, the newest; 0 for all
-    #[arg(short = 'n', long, default_value_t = SHOWN, value_name = "N")]
+    #[arg(short = 'n', long, default_value_t = DEFAULT_ROWS, value_name = "N")]
     limit: u64,
     #[command(flatten)]
     filter: Filter,
@@ -68,7 +68,7 @@ pub fn find(args: &FindArgs) -> anyhow::Result<CommandOutcome> {
     let query = args.filter.query()?;
     let archive = open()?;
     let prints = !args.ids && args.json.is_none();
-    let limit = args.limit.unwrap_or(if prints { SHOWN } else { 0 });
+    let limit = args.limit.unwrap_or(if prints { DEFAULT_ROWS } else { 0 });
     let rows = match limit {
         0 => archive.find(&query),
         limit => archive.find_newest(&query, limit),

@@ -12,7 +12,7 @@ mod trend;
 mod verify;
 
 use anyhow::anyhow;
-use landspeed_archive::{Archive, ArchiveError, Location, SETTING};
+use landspeed_archive::{Archive, ArchiveError, ENV_VARIABLE, Location};
 use landspeed_model::BuildInfo;
 
 use crate::CommandOutcome;
@@ -87,10 +87,10 @@ pub fn directory() -> anyhow::Result<std::path::PathBuf> {
     match Location::from_environment() {
         Location::Directory(directory) => Ok(directory),
         Location::Off => Err(anyhow!(
-            "results are not kept: {SETTING} is off\nUnset {SETTING}, or set it to the directory of an archive."
+            "results are not kept: {ENV_VARIABLE} is off\nUnset {ENV_VARIABLE}, or set it to the directory of an archive."
         )),
         Location::Unknown => Err(anyhow!(
-            "cannot find the archive: neither HOME nor XDG_DATA_HOME is set\nSet {SETTING} to a directory."
+            "cannot find the archive: neither HOME nor XDG_DATA_HOME is set\nSet {ENV_VARIABLE} to a directory."
         )),
     }
 }

@@ -47,7 +47,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let limits = Limits {
         older_than: args.older_than,
         keep: args.keep,
-        most_bytes: args.max_size.map(Bytes::get),
+        max_bytes: args.max_size.map(Bytes::get),
         kinds: args.kind.clone(),
         tagged: args.tagged,
     };

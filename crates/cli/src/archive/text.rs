@@ -10,7 +10,7 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 use crate::text::{Page, number, percent, plural};
 
 /// Maximum width of a title or host in a table, columns.
-const CELL: usize = 28;
+const MAX_CELL_WIDTH: usize = 28;
 
 /// Formats a table: columns as wide as their widest cell, the last one not padded.
 fn table(head: &[&str], rows: &[Vec<String>]) -> String {
@@ -81,7 +81,7 @@ pub fn documents(documents: &[ListedDocument], total: u64, directory: &Path) -> 
             .unwrap_or_else(|| document.command.iter().skip(1).cloned().collect::<Vec<_>>().join(" "));
         let kind = if document.understood { document.kind.clone() } else { document.schema.clone() };
         let tags: Vec<String> = document.tags.iter().map(|tag| format!("+{tag}")).collect();
-        let what = format!("{} {}", short(&what, CELL), tags.join(" "));
+        let what = format!("{} {}", short(&what, MAX_CELL_WIDTH), tags.join(" "));
         vec![document.id.short().to_owned(), minute(document.started_ns), kind, what.trim().to_owned()]
     };
     let rows: Vec<Vec<String>> = documents.iter().map(row).collect();
@@ -210,7 +210,7 @@ pub fn pruned(pruned: &[Pruned], done: bool) -> String {
         return "nothing to remove\n".to_owned();
     }
     if !done {
-        const MOST: usize = 20;
+        const MAX_LISTED: usize = 20;
         let line = |pruned: &Pruned| {
             let document = &pruned.document;
             vec![
@@ -220,10 +220,10 @@ pub fn pruned(pruned: &[Pruned], done: bool) -> String {
                 Bytes::new(pruned.file_bytes).to_string(),
             ]
         };
-        let lines: Vec<Vec<String>> = pruned.iter().take(MOST).map(line).collect();
+        let lines: Vec<Vec<String>> = pruned.iter().take(MAX_LISTED).map(line).collect();
         text += &table(&["id", "started (UTC)", "kind", "size"], &lines);
-        if pruned.len() > MOST {
-            let _ = writeln!(text, "  and {} more", pruned.len() - MOST);
+        if pruned.len() > MAX_LISTED {
+            let _ = writeln!(text, "  and {} more", pruned.len() - MAX_LISTED);
         }
     }
     let count = plural(pruned.len() as u64, "document");
@@ -262,9 +262,9 @@ pub fn verification(document: &ArchiveCheckDocument, directory: &Path, rebuilt: 
 }
 
 /// Width of a plot, columns.
-const PLOT: usize = 64;
+const PLOT_WIDTH: usize = 64;
 /// Maximum number of differences listed for a change.
-const DIFFERENCES: usize = 6;
+const MAX_DIFFERENCES: usize = 6;
 
 /// Formats a metric over time.
 pub fn trend(document: &TrendDocument, metric: Metric, mixed: Option<&str>) -> String {
@@ -317,7 +317,7 @@ fn change(document: &TrendDocument, metric: Metric, at: usize, page: &mut Page) 
         .ratio
         .map(|ratio| format!("{}{}, ", if ratio < 1.0 { "-" } else { "+" }, percent((ratio - 1.0).abs())));
     let moment = change.started.get(..16).unwrap_or(&change.started).replace('T', " ");
-    let id = change.id.get(..Id::SHORT).unwrap_or(&change.id);
+    let id = change.id.get(..Id::SHORT_LEN).unwrap_or(&change.id);
     page.line(
         "change",
         &format!(
@@ -333,8 +333,8 @@ fn change(document: &TrendDocument, metric: Metric, at: usize, page: &mut Page) 
         .iter()
         .map(|(key, (old, new))| format!("{key} {} to {}", short(old, 32), short(new, 32)))
         .collect();
-    let more = differing.len().saturating_sub(DIFFERENCES);
-    differing.truncate(DIFFERENCES);
+    let more = differing.len().saturating_sub(MAX_DIFFERENCES);
+    differing.truncate(MAX_DIFFERENCES);
     if more > 0 {
         differing.push(format!("and {more} more (--json)"));
     }
@@ -347,7 +347,7 @@ fn change(document: &TrendDocument, metric: Metric, at: usize, page: &mut Page) 
 /// than columns, a column is the median of its values.
 fn plot(values: &[f64], changes: &[usize]) -> (String, String, f64, f64) {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let columns = values.len().clamp(1, PLOT);
+    let columns = values.len().clamp(1, PLOT_WIDTH);
     let part = |column: usize| {
         let (from, to) = (column * values.len() / columns, (column + 1) * values.len() / columns);
         landspeed_stats::median(&values[from..to]).unwrap_or_default()

@@ -6,7 +6,7 @@ use anyhow::{anyhow, ensure};
 use landspeed_archive::{Query, Row};
 use landspeed_model::{Metric, TREND_SCHEMA, TrendChange, TrendDocument, TrendPoint, TrendSegment};
 use landspeed_results::{Record, RecordStatus};
-use landspeed_stats::{ChangePoint, LEAST_VALUES, change_points, quantile};
+use landspeed_stats::{ChangePoint, MIN_VALUES, change_points, quantile};
 
 use super::{advised, build, filter::Filter, open, text};
 use crate::CommandOutcome;
@@ -50,7 +50,7 @@ fn level(text: &str) -> Result<f64, String> {
 /// Seed of the permutation test: fixed, so that the same records give the same changes.
 const SEED: u64 = 1;
 /// A value is the usual one of a segment if more than this share of its records have it.
-const USUAL: f64 = 0.5;
+const USUAL_SHARE: f64 = 0.5;
 
 /// Prints a metric over time.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
@@ -154,7 +154,7 @@ fn usual(rows: &[Row]) -> BTreeMap<String, String> {
             *counts.entry(pair).or_default() += 1;
         }
     }
-    let most = counts.into_iter().filter(|(_, count)| *count as f64 > USUAL * rows.len() as f64);
+    let most = counts.into_iter().filter(|(_, count)| *count as f64 > USUAL_SHARE * rows.len() as f64);
     most.map(|((key, value), _)| (key.clone(), value.clone())).collect()
 }
 
@@ -171,8 +171,8 @@ fn mixed(rows: &[Row]) -> Option<String> {
             what.push(format!("{} {plural} ({name} selects one)", values.len()));
         }
     }
-    if rows.len() < 2 * LEAST_VALUES {
-        what.push(format!("{} records; a change needs at least {} on each side", rows.len(), LEAST_VALUES));
+    if rows.len() < 2 * MIN_VALUES {
+        what.push(format!("{} records; a change needs at least {} on each side", rows.len(), MIN_VALUES));
     }
     (!what.is_empty()).then(|| what.join(", "))
 }

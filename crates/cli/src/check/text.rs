@@ -10,7 +10,7 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 use crate::text::Page;
 
 /// Changes printed per finding; the document has all of them.
-const SHOWN_CHANGES: usize = 2;
+const MAX_PRINTED_CHANGES: usize = 2;
 
 /// Formats the audit, and the peer's if there is one.
 pub fn audit(document: &AuditDocument, verbose: bool) -> String {
@@ -92,13 +92,13 @@ fn audit_section(page: &mut Page, label: &str, document: &AuditDocument, verbose
     page.text.push('\n');
     if verbose {
         for answer in &document.passed {
-            page.line("pass", &worded(answer));
+            page.line("pass", &describe_answer(answer));
         }
         for answer in &document.not_applicable {
-            page.line("n/a", &worded(answer));
+            page.line("n/a", &describe_answer(answer));
         }
     }
-    for (why, codes) in by_reason(&document.unknown) {
+    for (why, codes) in group_by_reason(&document.unknown) {
         page.line("unknown", &format!("{}: {why}", codes.join(", ")));
     }
     page.line("summary", &summary(document));
@@ -162,7 +162,7 @@ fn heading(finding: &Finding) -> String {
 }
 
 fn show(page: &mut Page, finding: &Finding) {
-    page.line(weight(finding.severity), &heading(finding));
+    page.line(severity_name(finding.severity), &heading(finding));
     page.line("  now", &finding.observed);
     page.line("  better", &finding.recommended);
     page.line("  why", &finding.why);
@@ -172,16 +172,16 @@ fn show(page: &mut Page, finding: &Finding) {
         Applicability::NeedsCare => format!("  # needs care: landspeed check --explain {}", finding.code),
         Applicability::Safe | Applicability::DisplayOnly => String::new(),
     };
-    for change in finding.changes.iter().take(SHOWN_CHANGES) {
+    for change in finding.changes.iter().take(MAX_PRINTED_CHANGES) {
         page.raw("  fix", &format!("landspeed tune plan --set '{}'{care}", landspeed_tune::setting(change)));
     }
-    if let Some(more) = finding.changes.len().checked_sub(SHOWN_CHANGES).filter(|&more| more > 0) {
+    if let Some(more) = finding.changes.len().checked_sub(MAX_PRINTED_CHANGES).filter(|&more| more > 0) {
         page.line("", &format!("and {more} more like these"));
     }
     page.line("  source", &finding.source);
 }
 
-fn weight(severity: Severity) -> &'static str {
+fn severity_name(severity: Severity) -> &'static str {
     match severity {
         Severity::Critical => "CRITICAL",
         Severity::Major => "MAJOR",
@@ -190,13 +190,13 @@ fn weight(severity: Severity) -> &'static str {
     }
 }
 
-fn worded(answer: &Answer) -> String {
+fn describe_answer(answer: &Answer) -> String {
     let interface = answer.interface.as_ref().map(|name| format!(", {name}")).unwrap_or_default();
     format!("{} {}{interface}: {}", answer.code, answer.title, answer.text)
 }
 
 /// Groups check codes by reason, so that a missing privilege takes one line.
-fn by_reason(answers: &[Answer]) -> BTreeMap<&str, Vec<&str>> {
+fn group_by_reason(answers: &[Answer]) -> BTreeMap<&str, Vec<&str>> {
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for answer in answers {
         let codes = reasons.entry(&answer.text).or_default();

@@ -6,7 +6,7 @@ use std::path::Path;
 use landspeed_compare::Group;
 use landspeed_results::Document;
 
-use crate::source::{self, Keep, Source};
+use crate::source::{self, LoadedData, Source};
 
 /// The groups that the operands name.
 pub struct Groups {
@@ -24,7 +24,7 @@ pub fn load(operands: &[String]) -> anyhow::Result<Groups> {
         return levels(single);
     }
     let sources =
-        operands.iter().map(|operand| source::load(operand, Keep::Records)).collect::<Result<Vec<_>, _>>()?;
+        operands.iter().map(|operand| source::load(operand, LoadedData::Records)).collect::<Result<Vec<_>, _>>()?;
     let mut factors: Vec<String> = sources.iter().flat_map(|source| source.fixed.clone()).collect();
     factors.sort();
     factors.dedup();
@@ -51,7 +51,7 @@ pub fn load(operands: &[String]) -> anyhow::Result<Groups> {
 
 /// Loads one group per level of a sweep's first factor.
 fn levels(operand: &str) -> anyhow::Result<Groups> {
-    let source = source::load(operand, Keep::Documents)?;
+    let source = source::load(operand, LoadedData::Documents)?;
     let unreadable = source.unreadable.iter().map(ToString::to_string).collect();
     let sweep = source.items.iter().find_map(|item| match &item.document {
         Some(Document::Sweep(sweep)) => Some((item, sweep)),

@@ -11,9 +11,9 @@ use landspeed_units::{BitRate, Nanos};
 use crate::text::Page;
 
 /// Width of the metric column.
-const NAME: usize = 12;
+const NAME_WIDTH: usize = 12;
 /// Maximum number of differences printed; the document has all.
-const MOST_DIFFERENCES: usize = 8;
+const MAX_DIFFERENCES: usize = 8;
 
 /// Formats the comparison.
 pub fn report(document: &ComparisonDocument) -> String {
@@ -111,7 +111,7 @@ fn table(document: &ComparisonDocument, baseline: &ComparedGroup, candidate: &Co
         let title = flow.map(String::as_str).unwrap_or_default();
         let _ = writeln!(
             page.text,
-            "  {:NAME$} {:>10} {:>10} {:>5} {:11} verdict",
+            "  {:NAME_WIDTH$} {:>10} {:>10} {:>5} {:11} verdict",
             title,
             short(&baseline.name),
             short(&candidate.name),
@@ -134,8 +134,8 @@ fn row(metric: &ComparedMetric) -> String {
         _ => ("-".to_owned(), "-".to_owned()),
     };
     let name = match metric.name.len() {
-        length if length > NAME => format!("  {}\n  {:NAME$}", metric.name, ""),
-        _ => format!("  {:NAME$}", metric.name),
+        length if length > NAME_WIDTH => format!("  {}\n  {:NAME_WIDTH$}", metric.name, ""),
+        _ => format!("  {:NAME_WIDTH$}", metric.name),
     };
     format!(
         "{name} {:>10} {:>10} {ratio:>5} {interval:11} {}",
@@ -248,13 +248,13 @@ fn noise(document: &ComparisonDocument) -> String {
 fn differences(document: &ComparisonDocument, page: &mut Page) {
     let (declared, others): (Vec<&ComparedDifference>, Vec<_>) =
         document.differences.iter().partition(|difference| difference.declared);
-    for difference in declared.iter().take(MOST_DIFFERENCES) {
-        page.line("factor", &described(document, difference));
+    for difference in declared.iter().take(MAX_DIFFERENCES) {
+        page.line("factor", &describe_difference(document, difference));
     }
-    for difference in others.iter().take(MOST_DIFFERENCES) {
-        page.line("differs", &described(document, difference));
+    for difference in others.iter().take(MAX_DIFFERENCES) {
+        page.line("differs", &describe_difference(document, difference));
     }
-    let more = others.len().saturating_sub(MOST_DIFFERENCES);
+    let more = others.len().saturating_sub(MAX_DIFFERENCES);
     if more > 0 {
         page.line("differs", &format!("{more} more: `--json -` lists all"));
     }
@@ -264,7 +264,7 @@ fn differences(document: &ComparisonDocument, page: &mut Page) {
 }
 
 /// Formats a difference: `congestion: cubic (before), bbr (after)`.
-fn described(document: &ComparisonDocument, difference: &ComparedDifference) -> String {
+fn describe_difference(document: &ComparisonDocument, difference: &ComparedDifference) -> String {
     let values = document.groups.iter().filter_map(|group| {
         let values = difference.values.get(&group.name)?;
         let shown: Vec<&str> = values.iter().take(3).map(String::as_str).collect();

@@ -8,11 +8,11 @@ use landspeed_units::BitRate;
 use serde::Serialize;
 
 /// Minimum ratio of goodput with the large buffer to goodput with the small one.
-pub const LARGE_OVER_SMALL: f64 = 4.0;
+pub const MIN_BUFFER_GAIN: f64 = 4.0;
 
 /// The result of checking a claim against a document.
 #[derive(Debug, Default)]
-pub struct Checked {
+pub struct ClaimResult {
     /// The measured values, as text.
     pub measured: String,
     /// Each contradiction between document and claim; empty if the claim holds.
@@ -21,7 +21,7 @@ pub struct Checked {
     pub chart: DemoChart,
 }
 
-impl Checked {
+impl ClaimResult {
     fn require(&mut self, holds: bool, failure: impl FnOnce() -> String) {
         if !holds {
             self.failures.push(failure());
@@ -36,19 +36,19 @@ impl Checked {
 
 /// Checks the accounting: sent bytes = received + lost + queued, and the kernel's count of acknowledged bytes
 /// agrees.
-pub fn accounting(document: &RunDocument) -> Checked {
+pub fn accounting(document: &RunDocument) -> ClaimResult {
     let c = &document.conservation;
     let senders = || document.streams.iter().filter_map(|s| s.sender.as_ref());
     let acked: u64 = senders().filter_map(|end| end.bytes_acked).sum();
     let unacked: u64 = senders().filter_map(|end| end.send_queue_bytes).sum();
-    let mut checked = Checked {
+    let mut checked = ClaimResult {
         measured: format!(
             "{} B sent = {} B received + {} B lost + {} B queued at the end; {} B acknowledged; {}",
-            grouped(c.offered),
-            grouped(c.delivered),
-            grouped(c.lost),
-            grouped(c.queued),
-            grouped(acked),
+            with_separators(c.offered),
+            with_separators(c.delivered),
+            with_separators(c.lost),
+            with_separators(c.queued),
+            with_separators(acked),
             goodput(document.summary.goodput_bps)
         ),
         chart: DemoChart {
@@ -66,7 +66,7 @@ pub fn accounting(document: &RunDocument) -> Checked {
             ],
             limit: None,
         },
-        ..Checked::default()
+        ..ClaimResult::default()
     };
     checked.require_complete(document);
     let missing = i128::from(c.offered) - i128::from(c.delivered) - i128::from(c.lost) - i128::from(c.queued);
@@ -76,20 +76,28 @@ pub fn accounting(document: &RunDocument) -> Checked {
         format!("the document's own accounting does not balance ({} B)", c.unaccounted_bytes)
     });
     checked.require(acked + unacked == c.offered, || {
-        format!("the kernel counts {} B acknowledged, {} B were sent", grouped(acked), grouped(c.offered))
+        format!(
+            "the kernel counts {} B acknowledged, {} B were sent",
+            with_separators(acked),
+            with_separators(c.offered)
+        )
     });
     let read: u64 = document.streams.iter().flat_map(|s| &s.intervals).map(|i| i.bytes).sum();
     checked.require(read == c.delivered, || {
-        format!("the intervals add up to {} B, {} B were received", grouped(read), grouped(c.delivered))
+        format!(
+            "the intervals add up to {} B, {} B were received",
+            with_separators(read),
+            with_separators(c.delivered)
+        )
     });
     checked
 }
 
 /// Checks that the verdict names the injected fault, a slow reader. `blind` is the verdict on the same
 /// measurements without the `--read-rate` parameter.
-pub fn fault(document: &RunDocument, blind: &Verdict) -> Checked {
+pub fn fault(document: &RunDocument, blind: &Verdict) -> ClaimResult {
     let verdict = &document.verdict;
-    let mut checked = Checked {
+    let mut checked = ClaimResult {
         measured: format!(
             "verdict {}, confidence {}; {} when diagnosis does not see --read-rate; {}",
             word(verdict.cause),
@@ -108,7 +116,7 @@ pub fn fault(document: &RunDocument, blind: &Verdict) -> Checked {
             )],
             limit: None,
         },
-        ..Checked::default()
+        ..ClaimResult::default()
     };
     checked.require_complete(document);
     checked.require(verdict.cause == Cause::SlowReader, || {
@@ -124,9 +132,9 @@ pub fn fault(document: &RunDocument, blind: &Verdict) -> Checked {
 }
 
 /// Checks that every datagram is received or lost, and that the kernel's socket drop counter confirms each loss.
-pub fn datagrams(document: &RunDocument) -> Checked {
+pub fn datagrams(document: &RunDocument) -> ClaimResult {
     let Some(udp) = &document.udp else {
-        let mut checked = Checked::default();
+        let mut checked = ClaimResult::default();
         checked.require_complete(document);
         checked.require(false, || "the document has no UDP accounting".to_owned());
         return checked;
@@ -134,29 +142,29 @@ pub fn datagrams(document: &RunDocument) -> Checked {
     let lost = u64::try_from(udp.lost_packets).unwrap_or(0);
     let ends = || document.streams.iter().filter_map(|s| s.receiver.as_ref()?.udp.as_ref());
     let dropped: u64 = ends().map(|end| end.socket_drops).sum();
-    let mut checked = Checked {
+    let mut checked = ClaimResult {
         measured: format!(
             "{} sent = {} received + {} lost; the kernel counted {} dropped at the receiver's socket",
-            grouped(udp.sent_packets),
-            grouped(udp.delivered_packets),
-            grouped(lost),
-            grouped(dropped)
+            with_separators(udp.sent_packets),
+            with_separators(udp.delivered_packets),
+            with_separators(lost),
+            with_separators(dropped)
         ),
         chart: DemoChart {
             caption: "Packets".to_owned(),
             bars: vec![
-                bar("sent", [part("sent", udp.sent_packets as f64, grouped(udp.sent_packets))]),
+                bar("sent", [part("sent", udp.sent_packets as f64, with_separators(udp.sent_packets))]),
                 bar(
                     "accounted for",
                     [
-                        part("received", udp.delivered_packets as f64, grouped(udp.delivered_packets)),
-                        part("dropped at the receiver's socket", dropped as f64, grouped(dropped)),
+                        part("received", udp.delivered_packets as f64, with_separators(udp.delivered_packets)),
+                        part("dropped at the receiver's socket", dropped as f64, with_separators(dropped)),
                     ],
                 ),
             ],
             limit: None,
         },
-        ..Checked::default()
+        ..ClaimResult::default()
     };
     checked.require_complete(document);
     checked.require(udp.delivered_packets > 0, || "nothing was received".to_owned());
@@ -166,14 +174,14 @@ pub fn datagrams(document: &RunDocument) -> Checked {
     let missing = i128::from(udp.sent_packets) - i128::from(udp.delivered_packets) - i128::from(udp.lost_packets);
     checked.require(missing == 0 && document.conservation.holds, || format!("{missing} packets unaccounted for"));
     checked.require(dropped == lost, || {
-        format!("landspeed counts {} lost, the kernel {} dropped", grouped(lost), grouped(dropped))
+        format!("landspeed counts {} lost, the kernel {} dropped", with_separators(lost), with_separators(dropped))
     });
     let elsewhere: Vec<String> = document
         .conservation
         .losses
         .iter()
         .filter(|loss| loss.place != LossLocation::ReceiverSocket || !loss.exact)
-        .map(|loss| format!("{} lost at {}", grouped(loss.packets), word(loss.place)))
+        .map(|loss| format!("{} lost at {}", with_separators(loss.packets), word(loss.place)))
         .collect();
     checked.require(elsewhere.is_empty(), || format!("not at the receiver's socket: {}", elsewhere.join(", ")));
     checked
@@ -181,7 +189,7 @@ pub fn datagrams(document: &RunDocument) -> Checked {
 
 /// Checks that the large buffer carries more than the small one, that neither exceeds the link rate, and that a
 /// repeated run is identical. `repeated` is the digest of a second run of the first cell.
-pub fn buffers(set: &LabSetDocument, link_bps: f64, repeated: Option<&str>) -> Checked {
+pub fn buffers(set: &LabSetDocument, link_bps: f64, repeated: Option<&str>) -> ClaimResult {
     let label = |cell: &landspeed_model::LabCell| {
         cell.values.values().next().and_then(|v| v.as_str()).unwrap_or("?").to_owned()
     };
@@ -190,7 +198,7 @@ pub fn buffers(set: &LabSetDocument, link_bps: f64, repeated: Option<&str>) -> C
         .iter()
         .map(|cell| (label(cell), cell.flows.iter().filter_map(|flow| flow.goodput_bps).sum()))
         .collect();
-    let mut checked = Checked {
+    let mut checked = ClaimResult {
         chart: DemoChart {
             caption: "Goodput (receiver) by size of the switch buffer".to_owned(),
             bars: rates
@@ -199,7 +207,7 @@ pub fn buffers(set: &LabSetDocument, link_bps: f64, repeated: Option<&str>) -> C
                 .collect(),
             limit: Some(part("link rate", link_bps, rate(link_bps))),
         },
-        ..Checked::default()
+        ..ClaimResult::default()
     };
     for cell in &set.cells {
         let why = cell.problems.first().cloned().unwrap_or_else(|| "it did not complete".to_owned());
@@ -220,8 +228,8 @@ pub fn buffers(set: &LabSetDocument, link_bps: f64, repeated: Option<&str>) -> C
         set.cells[0].kernel.release,
         set.cells[0].kernel.build_id
     );
-    checked.require(*small > 0.0 && large / small >= LARGE_OVER_SMALL, || {
-        format!("the large buffer carries {:.2}× as much, less than {LARGE_OVER_SMALL}×", large / small.max(1.0))
+    checked.require(*small > 0.0 && large / small >= MIN_BUFFER_GAIN, || {
+        format!("the large buffer carries {:.2}× as much, less than {MIN_BUFFER_GAIN}×", large / small.max(1.0))
     });
     for (label, bps) in &rates {
         checked.require(*bps <= link_bps, || {
@@ -249,11 +257,11 @@ fn goodput(bps: Option<f64>) -> String {
 }
 
 fn bytes(bytes: u64) -> String {
-    format!("{} B", grouped(bytes))
+    format!("{} B", with_separators(bytes))
 }
 
 /// Formats a number with separators: `1,234,567`.
-fn grouped(number: u64) -> String {
+fn with_separators(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -274,7 +282,7 @@ fn word(value: impl Serialize) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use landspeed_flow::client::{Request, Target, not_begun};
+    use landspeed_flow::client::{Request, Target, not_started_document};
     use landspeed_model::{
         BuildInfo, CellFlow, Direction, ErrorEntry, Interval, KernelInfo, LAB_SET_SCHEMA, LabCell, Parameters,
         PhaseName, PlacedLoss, Stream, StreamEnd, UdpEnd, UdpTotals,
@@ -293,7 +301,7 @@ mod tests {
             start_ns: None,
         };
         let none = ErrorEntry { code: String::new(), message: String::new(), advice: None };
-        let mut document = not_begun(&request, none);
+        let mut document = not_started_document(&request, none);
         document.status = Status::Complete;
         document.errors.clear();
         document.streams = vec![Stream {
@@ -381,7 +389,7 @@ mod tests {
 
     /// Applies `change` to a document that satisfies the claim, and returns the failures.
     #[track_caller]
-    fn failure<D>(mut document: D, change: fn(&mut D), check: impl Fn(&D) -> Checked) -> String {
+    fn failure<D>(mut document: D, change: fn(&mut D), check: impl Fn(&D) -> ClaimResult) -> String {
         let sound = check(&document).failures;
         assert!(sound.is_empty(), "before the change: {sound:?}");
         change(&mut document);
@@ -445,6 +453,6 @@ mod tests {
 
     #[test]
     fn long_numbers_have_separators() {
-        assert_eq!([0, 999, 1000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 999, 1000, 1_234_567].map(with_separators), ["0", "999", "1,000", "1,234,567"]);
     }
 }

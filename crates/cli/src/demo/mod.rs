@@ -21,7 +21,7 @@ use crate::CommandOutcome;
 use crate::lab::demo::{self as lab, Readiness};
 use crate::output::Sink;
 use crate::run::{RemoteEnd, live, measure};
-use claims::Checked;
+use claims::ClaimResult;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,7 +55,7 @@ struct Scene {
     title: &'static str,
     claim: &'static str,
     parameters: Parameters,
-    check: fn(&RunDocument) -> Checked,
+    check: fn(&RunDocument) -> ClaimResult,
 }
 
 /// Runs the scenes and checks their claims.
@@ -146,7 +146,7 @@ impl Demo<'_> {
         let claim = format!(
             "the large buffer carries at least {:.0}× as much, neither more than the link, and a repeated run is \
              identical",
-            claims::LARGE_OVER_SMALL
+            claims::MIN_BUFFER_GAIN
         );
         let mut shown =
             self.begin("lab", "Lab: one TCP stream, 1 Gb/s, 40 ms RTT, a small and a large switch buffer", &claim);
@@ -214,7 +214,7 @@ impl Demo<'_> {
     }
 }
 
-fn conclude(scene: &mut DemoScene, checked: Checked) {
+fn conclude(scene: &mut DemoScene, checked: ClaimResult) {
     scene.result = if checked.failures.is_empty() { DemoResult::Holds } else { DemoResult::Fails };
     scene.reason = (!checked.failures.is_empty()).then(|| checked.failures.join("; "));
     scene.measured = checked.measured;
@@ -250,7 +250,7 @@ fn scenes() -> Vec<Scene> {
             title: "A fault: the receiving application reads at 100 Mb/s only",
             claim: "the verdict is slow-reader with high confidence, and slow-reader still when diagnosis does not see --read-rate",
             parameters: Parameters { read_rate_bps: Some(READ_RATE_BPS), ..base.clone() },
-            check: |document| claims::fault(document, &blind_verdict(document)),
+            check: |document| claims::fault(document, &verdict_without_read_rate(document)),
         },
         Scene {
             name: "udp",
@@ -272,7 +272,7 @@ fn scenes() -> Vec<Scene> {
 }
 
 /// Returns the verdict on the document without its `--read-rate`.
-fn blind_verdict(document: &RunDocument) -> Verdict {
+fn verdict_without_read_rate(document: &RunDocument) -> Verdict {
     let mut document = document.clone();
     document.requested.read_rate_bps = None;
     if let Some(effective) = &mut document.effective {

@@ -11,7 +11,7 @@ use landspeed_emulation::LoadedPath;
 use landspeed_model::{EmulateDocument, EmulateEnd, EmulatePlacement};
 use landspeed_sys::clock::monotonic_ns;
 
-use super::{Args, LOOK, about, carry_while, live, text};
+use super::{Args, POLL_INTERVAL, about, emulate_while, live, text};
 
 /// Time an interrupted command gets to end, nanoseconds.
 const GRACE_NS: u64 = 3_000_000_000;
@@ -24,7 +24,7 @@ pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::
     let namespaces = Namespaces::make(path.path.mtu.unwrap_or(1500))?;
     let addresses = |list: [&str; 2]| list.map(str::to_owned).to_vec();
     let placement = EmulatePlacement::Command { local: addresses(LOCAL), remote: addresses(REMOTE) };
-    let (carried, (ended, status)) = carry_while(
+    let (carried, (ended, status)) = emulate_while(
         (args.datapath, path),
         (namespaces.listen()?, &placement),
         || namespaces.enter_path(),
@@ -66,7 +66,7 @@ fn run_programs(
     let mut view = live::View::new(args.quiet);
     loop {
         view.show(live);
-        if let Some(end) = running.wait(LOOK) {
+        if let Some(end) = running.wait(POLL_INTERVAL) {
             let ended = if interrupted_ns.is_some() { EmulateEnd::Stopped } else { EmulateEnd::Command };
             return Ok((ended, Some(end.status)));
         }

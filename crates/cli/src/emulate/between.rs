@@ -7,7 +7,7 @@ use landspeed_emulate::{Between, BetweenByKernel, certificate};
 use landspeed_emulation::LoadedPath;
 use landspeed_model::{EmulateDocument, EmulatePlacement};
 
-use super::{Args, Datapath, about, attend_interface, carry_while, text};
+use super::{Args, Datapath, about, emulate_while, text, wait_while_up};
 
 /// Emulates until interrupted, the time is over or an interface disappears.
 pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::Result<EmulateDocument> {
@@ -25,7 +25,7 @@ pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::
         Datapath::Userspace => None,
         Datapath::Kernel => Some(BetweenByKernel::open(&interfaces, mtu)?),
     };
-    let (carried, ended) = carry_while(
+    let (carried, ended) = emulate_while(
         (args.datapath, path),
         (interfaces.listen()?, &placement),
         || by_kernel.as_ref().map_or_else(|| Ok(interfaces.ends()), BetweenByKernel::enter_path),
@@ -35,7 +35,7 @@ pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::
                 eprint!("{}", text::opening(path, &format!("{placement}; Ctrl-C ends it")));
             }
             let is_up = || by_kernel.as_ref().is_none_or(BetweenByKernel::is_up);
-            Ok(attend_interface(args, stop, live, is_up, is_over))
+            Ok(wait_while_up(args, stop, live, is_up, is_over))
         },
     )?;
     Ok(certificate(path, carried, about(placement, ended, None)))

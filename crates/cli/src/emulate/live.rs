@@ -12,14 +12,14 @@ const HEADER: &str = "  second      forward      reverse       queues  dropped  
 #[derive(Debug)]
 pub(super) struct View {
     shows: bool,
-    headed: bool,
+    heading_printed: bool,
     next: u64,
 }
 
 impl View {
     /// Creates the view; it prints nothing if `quiet`.
     pub(super) fn new(quiet: bool) -> Self {
-        Self { shows: !quiet && std::io::stderr().is_terminal(), headed: false, next: 0 }
+        Self { shows: !quiet && std::io::stderr().is_terminal(), heading_printed: false, next: 0 }
     }
 
     /// Prints the seconds completed since the last call.
@@ -28,7 +28,7 @@ impl View {
             return;
         }
         for second in live.seconds_from(self.next) {
-            if !std::mem::replace(&mut self.headed, true) {
+            if !std::mem::replace(&mut self.heading_printed, true) {
                 eprint!("{HEADER}");
             }
             self.next = second.second + 1;

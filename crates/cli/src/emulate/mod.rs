@@ -14,8 +14,8 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use ipnet::IpNet;
 use landspeed_emulate::{
-    About, Carried, EmulateError, Ends, Live, StatusRequests, carry, carry_by_kernel, check_kernel, check_memory,
-    serve_status,
+    CertificateInfo, EmulateError, EmulationOutcome, Ends, Live, StatusRequests, carry, carry_by_kernel,
+    check_kernel, check_memory, serve_status,
 };
 use landspeed_emulation::{LoadedPath, MAX_TEXT, TEMPLATE, load};
 use landspeed_model::{EmulateDocument, EmulateEnd, EmulatePlacement};
@@ -43,10 +43,10 @@ Exit status: 0 clean, 1 invalid seconds, 2 failure, also of the command.";
 /// Maximum size of a trace file, bytes.
 const MAX_TRACE: u64 = 64 << 20;
 /// Polling interval for the command and the emulation.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Interfaces are checked once in this many polls.
-const LOOKS: u32 = 10;
+const POLLS_PER_CHECK: u32 = 10;
 
 /// Options of `emulate`.
 #[derive(Debug, clap::Args)]
@@ -189,15 +189,16 @@ fn outcome(document: &EmulateDocument) -> anyhow::Result<CommandOutcome> {
 }
 
 fn read(file: &Path) -> anyhow::Result<LoadedPath> {
-    let text = bounded(file, MAX_TEXT as u64).map_err(|why| anyhow!("cannot read {}: {why}", file.display()))?;
+    let text = read_limited(file, MAX_TEXT as u64).map_err(|why| anyhow!("cannot read {}: {why}", file.display()))?;
     let directory = file.parent().unwrap_or(Path::new("."));
-    let mut traces =
-        |name: &str| bounded(&directory.join(name), MAX_TRACE).map_err(|why| format!("cannot read {name}: {why}"));
+    let mut traces = |name: &str| {
+        read_limited(&directory.join(name), MAX_TRACE).map_err(|why| format!("cannot read {name}: {why}"))
+    };
     load(&text, &mut traces).map_err(|problems| anyhow!("{}", problems.named(file.display().to_string())))
 }
 
 /// Reads a file of at most `most` bytes as text.
-fn bounded(file: &Path, most: u64) -> Result<String, String> {
+fn read_limited(file: &Path, most: u64) -> Result<String, String> {
     use std::io::Read as _;
     let mut text = String::new();
     let open = std::fs::File::open(file).map_err(|error| error.to_string())?;
@@ -205,15 +206,15 @@ fn bounded(file: &Path, most: u64) -> Result<String, String> {
     if text.len() as u64 > most { Err(format!("it is longer than {most} bytes")) } else { Ok(text) }
 }
 
-/// Carries frames on a separate thread while `attend` runs on this one, and answers status requests. `enter`
-/// opens the path on the carrying thread. `attend` starts when frames pass; its second argument returns whether
+/// Carries frames on a separate thread while `wait_for_end` runs on this one, and answers status requests. `enter`
+/// opens the path on the carrying thread. `wait_for_end` starts when frames pass; its second argument returns whether
 /// the carrying thread has ended.
-fn carry_while<T>(
+fn emulate_while<T>(
     (datapath, path): (Datapath, &LoadedPath),
     (requests, placement): (StatusRequests, &EmulatePlacement),
     enter: impl FnOnce() -> Result<Ends, EmulateError> + Send,
-    attend: impl FnOnce(&Live, &dyn Fn() -> bool) -> anyhow::Result<T>,
-) -> anyhow::Result<(Carried, T)> {
+    wait_for_end: impl FnOnce(&Live, &dyn Fn() -> bool) -> anyhow::Result<T>,
+) -> anyhow::Result<(EmulationOutcome, T)> {
     let (live, ending) = (Live::default(), AtomicBool::new(false));
     let (signal_ready, ready) = mpsc::channel();
     let (carried, attended) = std::thread::scope(|scope| {
@@ -229,7 +230,7 @@ fn carry_while<T>(
             }
         });
         scope.spawn(move || serve_status(requests, path, placement, live, ending));
-        let attended = ready.recv().is_ok().then(|| attend(live, &|| carrying.is_finished()));
+        let attended = ready.recv().is_ok().then(|| wait_for_end(live, &|| carrying.is_finished()));
         ending.store(true, Ordering::Relaxed);
         (carrying.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), attended)
     });
@@ -238,7 +239,7 @@ fn carry_while<T>(
 }
 
 /// Waits until the emulation ends, `--time` is over or an interrupt.
-fn attend(args: &Args, stop: &AtomicBool, live: &Live, mut is_over: impl FnMut() -> bool) -> EmulateEnd {
+fn wait_for_end(args: &Args, stop: &AtomicBool, live: &Live, mut is_over: impl FnMut() -> bool) -> EmulateEnd {
     let deadline_ns = args.time.map(|time| monotonic_ns().saturating_add(time.get()));
     let mut view = live::View::new(args.quiet);
     loop {
@@ -248,13 +249,13 @@ fn attend(args: &Args, stop: &AtomicBool, live: &Live, mut is_over: impl FnMut()
         if deadline_ns.is_some_and(|at_ns| monotonic_ns() >= at_ns) {
             return EmulateEnd::Time;
         }
-        landspeed_sys::clock::sleep_until(monotonic_ns() + LOOK.as_nanos() as u64);
+        landspeed_sys::clock::sleep_until(monotonic_ns() + POLL_INTERVAL.as_nanos() as u64);
         view.show(live);
     }
 }
 
-/// Like [`attend`], but also ends when `is_up` returns false because an interface disappeared.
-fn attend_interface(
+/// Like [`wait_for_end`], but also ends when `is_up` returns false because an interface disappeared.
+fn wait_while_up(
     args: &Args,
     stop: &AtomicBool,
     live: &Live,
@@ -262,17 +263,17 @@ fn attend_interface(
     is_over: &dyn Fn() -> bool,
 ) -> EmulateEnd {
     let (mut gone, mut looks) = (false, 0_u32);
-    let ended = attend(args, stop, live, || {
+    let ended = wait_for_end(args, stop, live, || {
         looks += 1;
-        gone = looks.is_multiple_of(LOOKS) && !is_up();
+        gone = looks.is_multiple_of(POLLS_PER_CHECK) && !is_up();
         gone || is_over()
     });
     if gone { EmulateEnd::InterfaceGone } else { ended }
 }
 
 /// Returns the certificate's information about this program and run.
-fn about(placement: EmulatePlacement, ended: EmulateEnd, exit_status: Option<i32>) -> About {
-    About {
+fn about(placement: EmulatePlacement, ended: EmulateEnd, exit_status: Option<i32>) -> CertificateInfo {
+    CertificateInfo {
         command: std::env::args().collect(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         placement,

@@ -6,7 +6,7 @@ use landspeed_emulate::{OnInterface, certificate};
 use landspeed_emulation::LoadedPath;
 use landspeed_model::{EmulateDocument, EmulatePlacement};
 
-use super::{Args, about, attend_interface, carry_while, text};
+use super::{Args, about, emulate_while, text, wait_while_up};
 
 /// Emulates until interrupted, the time is over or the interface disappears.
 pub(super) fn run(
@@ -20,7 +20,7 @@ pub(super) fn run(
     let on = OnInterface::open(interface, &args.peer, mtu, ssh.as_deref())?;
     let peers: Vec<String> = args.peer.iter().map(ToString::to_string).collect();
     let placement = EmulatePlacement::Peers { interface: interface.to_owned(), peers };
-    let (carried, ended) = carry_while(
+    let (carried, ended) = emulate_while(
         (args.datapath, path),
         (on.listen()?, &placement),
         || on.enter_path(),
@@ -29,7 +29,7 @@ pub(super) fn run(
             if !args.quiet {
                 eprint!("{}", text::opening(path, &format!("{placement}; Ctrl-C ends it")));
             }
-            Ok(attend_interface(args, stop, live, || on.is_up(), is_over))
+            Ok(wait_while_up(args, stop, live, || on.is_up(), is_over))
         },
     )?;
     Ok(certificate(path, carried, about(placement, ended, None)))

@@ -11,7 +11,7 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 use crate::text::Page;
 
 /// Maximum number of invalid seconds listed.
-const LISTED: usize = 5;
+const MAX_LISTED: usize = 5;
 
 /// Formats the message printed when frames begin to pass.
 pub(super) fn opening(path: &LoadedPath, place: &str) -> String {
@@ -154,11 +154,11 @@ fn invalid(page: &mut Page, invalid: &[InvalidSecond], duration_ns: u64) {
         "invalid",
         &format!("{} of {whole} seconds: figures measured in them do not describe the path", invalid.len()),
     );
-    for second in invalid.iter().take(LISTED) {
+    for second in invalid.iter().take(MAX_LISTED) {
         page.line("", &format!("second {}: {}", second.second, second.message));
     }
-    if invalid.len() > LISTED {
-        page.line("", &format!("{} more: see --json", invalid.len() - LISTED));
+    if invalid.len() > MAX_LISTED {
+        page.line("", &format!("{} more: see --json", invalid.len() - MAX_LISTED));
     }
 }
 

@@ -42,11 +42,11 @@ const PROTECTIVE: &[&str] = &[
 
 /// Changes this host on behalf of clients of a server.
 #[derive(Debug, Clone, Copy)]
-pub struct ForClients {
+pub struct ClientService {
     trust: TrustArgs,
 }
 
-impl ForClients {
+impl ClientService {
     /// Checks that this process may change the host, and rolls back transactions left by a crashed server.
     pub fn new(trust: TrustArgs) -> Result<Self, ErrorEntry> {
         need_privilege()?;
@@ -55,7 +55,7 @@ impl ForClients {
     }
 }
 
-impl HostChanger for ForClients {
+impl HostChanger for ClientService {
     fn begin(&self, limit: Duration) -> Result<Box<dyn HeldChanges>, ErrorEntry> {
         Ok(Box::new(Holder::with(limit, self.trust, objection)?))
     }

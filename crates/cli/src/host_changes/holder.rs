@@ -17,10 +17,10 @@ use crate::trust::TrustArgs;
 use crate::tune::{self, StateArgs, watchdog};
 
 /// Maximum time that changes are held, seconds.
-const LONGEST_S: u64 = 3600;
+const MAX_HOLD_S: u64 = 3600;
 /// State directories of network namespaces other than the host's own. Like the namespaces, they do not survive
 /// a reboot.
-const OF_NAMESPACES: &str = "/run/landspeed/held";
+const NAMESPACE_STATE: &str = "/run/landspeed/held";
 
 /// Returns why a change is refused for this requester; `None` if it is permitted.
 pub type Objection = fn(&Change) -> Option<String>;
@@ -48,7 +48,7 @@ impl Holder {
         need_privilege()?;
         let state = StateArgs { state: state_directory(), trust };
         let context = tune::context(&state).map_err(|why| entry("unavailable", format!("{why:#}")))?;
-        let limit_ns = limit.as_secs().clamp(*CONFIRM_RANGE_S.start(), LONGEST_S).saturating_mul(1_000_000_000);
+        let limit_ns = limit.as_secs().clamp(*CONFIRM_RANGE_S.start(), MAX_HOLD_S).saturating_mul(1_000_000_000);
         let ends_ns = clock::monotonic_ns().saturating_add(limit_ns);
         let holder = Self { state, context, ends_ns, objection, held: Vec::new(), transaction: None, warned: false };
         holder.engine().recover_orphans().map_err(|why| entry("unavailable", why.to_string()))?;
@@ -236,8 +236,8 @@ fn state_directory() -> PathBuf {
     match own.as_deref().and_then(Path::to_str) {
         Some(own) if first.as_deref().is_none_or(|first| first != Path::new(own)) => {
             let inode: String = own.chars().filter(char::is_ascii_digit).collect();
-            Path::new(OF_NAMESPACES).join(inode)
+            Path::new(NAMESPACE_STATE).join(inode)
         }
-        _ => tune::STATE.into(),
+        _ => tune::DEFAULT_STATE_DIR.into(),
     }
 }

@@ -17,7 +17,7 @@ use landspeed_flow::error::FlowError;
 use landspeed_flow::server::HeldChanges as _;
 use landspeed_model::{Change, ErrorEntry, Family};
 
-pub use clients::ForClients;
+pub use clients::ClientService;
 pub use holder::Holder;
 
 use crate::trust::TrustArgs;

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use landspeed_flow::client::{self, Request};
 use landspeed_iperf3::auth::PublicKey;
 use landspeed_iperf3::convert::{self, ReportOptions};
-use landspeed_iperf3::report::{Form, Reporter};
+use landspeed_iperf3::report::{ReportFormat, Reporter};
 use landspeed_iperf3::{Credentials, Extras, text};
 use landspeed_model::{ErrorEntry, Protocol, RunDocument, Status};
 
@@ -78,9 +78,9 @@ fn client(args: &Args) -> anyhow::Result<CommandOutcome> {
         server: (request.target.host.clone(), args.port),
     };
     let form = match (args.json, args.json_stream) {
-        (true, _) => Form::Json,
-        (_, true) => Form::Events,
-        _ => Form::Text(text::Style { format: args.format.unwrap_or_default(), verbose: args.verbose }),
+        (true, _) => ReportFormat::Json,
+        (_, true) => ReportFormat::Events,
+        _ => ReportFormat::Text(text::Style { format: args.format.unwrap_or_default(), verbose: args.verbose }),
     };
     let mut reporter = Reporter::new(form, &options, out);
     let run = match remote_end(args, reporter.is_live()) {
@@ -90,9 +90,10 @@ fn client(args: &Args) -> anyhow::Result<CommandOutcome> {
                 reporter.event(event, interrupted);
             })
         }
-        Err(message) => {
-            client::not_begun(&request, ErrorEntry { code: "bad-credentials".to_owned(), message, advice: None })
-        }
+        Err(message) => client::not_started_document(
+            &request,
+            ErrorEntry { code: "bad-credentials".to_owned(), message, advice: None },
+        ),
     };
     let written = reporter.finish(&run).context("cannot write the report");
     if run.status != Status::Failed {
@@ -117,7 +118,7 @@ fn remote_end(args: &Args, live: bool) -> Result<RemoteEnd, String> {
         server_output: args.get_server_output,
         narrow_counters: false,
         local_port: args.cport,
-        endless: args.is_endless(),
+        unlimited_time: args.is_endless(),
         report_ns: live.then(|| args.interval_ns()),
     }))
 }

@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 
 use landspeed_lab::boot::Core;
-use landspeed_lab::cell::{self, Ready, Setting};
+use landspeed_lab::cell::{self, PreparedCell, SharedSettings};
 use landspeed_lab::kernel::{Cache, Kernel};
 use landspeed_model::LabDocument;
 use landspeed_sys::clock;
 
 use super::verdicts;
-use crate::board::{Board, Nouns};
+use crate::board::{Nouns, ProgressLine};
 
 /// Nouns in the progress line.
 pub const NOUNS: Nouns = Nouns { runs: "cells", time: " of virtual time" };
@@ -22,19 +22,25 @@ pub trait Cells: Sync {
     /// Identifies a cell's document.
     type Name: Send;
     /// Returns the next cell; `None` ends the worker.
-    fn next(&self, board: &Mutex<Board>) -> Option<(Self::Name, Ready)>;
+    fn next(&self, board: &Mutex<ProgressLine>) -> Option<(Self::Name, PreparedCell)>;
     /// Receives the document of a completed cell, with verdicts.
     fn done(&self, name: Self::Name, document: LabDocument);
 }
 
 /// Runs cells, `jobs` at a time, until none is left. An interrupt also ends running cells.
-pub fn run(cells: &impl Cells, jobs: usize, setting: &Setting<'_>, interrupted: &AtomicBool, board: &Mutex<Board>) {
+pub fn run(
+    cells: &impl Cells,
+    jobs: usize,
+    setting: &SharedSettings<'_>,
+    interrupted: &AtomicBool,
+    board: &Mutex<ProgressLine>,
+) {
     std::thread::scope(|scope| {
         for worker in 0..jobs {
             scope.spawn(move || {
                 // Claimed until the worker ends. If no core is free, the scheduler places the guest.
                 let core = Core::claim();
-                core.iter().for_each(Core::keep_to);
+                core.iter().for_each(Core::pin_thread);
                 while let Some((name, cell)) = cells.next(board) {
                     lock(board).begin(worker, span_ns(&cell));
                     let lead_ns = cell.plan.lead_ns;
@@ -53,20 +59,20 @@ pub fn run(cells: &impl Cells, jobs: usize, setting: &Setting<'_>, interrupted: 
 }
 
 /// Returns a cell's virtual time, nanoseconds.
-pub fn span_ns(cell: &Ready) -> u64 {
+pub fn span_ns(cell: &PreparedCell) -> u64 {
     cell.plan.span_ns + cell.plan.lead_ns
 }
 
 /// Runs all cells. Returns their documents in order and the real time in seconds.
 pub fn run_all(
-    ready: Vec<Ready>,
+    ready: Vec<PreparedCell>,
     jobs: usize,
-    setting: &Setting<'_>,
+    setting: &SharedSettings<'_>,
     interrupted: &AtomicBool,
     quiet: bool,
 ) -> (Vec<LabDocument>, f64) {
     let start_ns = clock::monotonic_ns();
-    let mut board = Board::new(NOUNS, jobs, quiet);
+    let mut board = ProgressLine::new(NOUNS, jobs, quiet);
     board.expect(ready.len(), ready.iter().map(span_ns).sum());
     let list = List { waiting: Mutex::new(ready.into_iter().enumerate().collect()), done: Mutex::default() };
     run(&list, jobs, setting, interrupted, &Mutex::new(board));
@@ -77,14 +83,14 @@ pub fn run_all(
 }
 
 struct List {
-    waiting: Mutex<VecDeque<(usize, Ready)>>,
+    waiting: Mutex<VecDeque<(usize, PreparedCell)>>,
     done: Mutex<Vec<(usize, LabDocument)>>,
 }
 
 impl Cells for List {
     type Name = usize;
 
-    fn next(&self, _: &Mutex<Board>) -> Option<(usize, Ready)> {
+    fn next(&self, _: &Mutex<ProgressLine>) -> Option<(usize, PreparedCell)> {
         lock(&self.waiting).pop_front()
     }
 

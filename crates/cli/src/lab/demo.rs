@@ -9,7 +9,7 @@ use landspeed_model::LabSetDocument;
 use landspeed_sys::process;
 
 use super::kernel::View;
-use super::run::{self, Need, Options};
+use super::run::{self, CostEstimate, Options};
 use super::set;
 
 /// Scenario of the demo: one path with a small and a large buffer.
@@ -63,7 +63,7 @@ pub fn cells() -> anyhow::Result<Option<Cells>> {
     let first = loaded.cells.first().cloned().context("the demo's scenario has no cells")?;
     loaded.cells.push(first);
     let options = Options::default();
-    let need = Need::of(&loaded.cells, &options)?;
+    let need = CostEstimate::of(&loaded.cells, &options)?;
     let (mut documents, wall_s) = run::execute(&loaded, SCENARIO, &options, need.jobs, false)?;
     if process::catch_interrupts().load(Ordering::Relaxed) {
         return Ok(None);

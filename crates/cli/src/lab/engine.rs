@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use landspeed_flow::client::{self, Request, RunEvent, Target};
 use landspeed_flow::server::{Limits, Server, ServerConfig};
-use landspeed_lab::guest::{Engine, Order};
+use landspeed_lab::guest::{Engine, TestRequest};
 use landspeed_model::RunDocument;
 
 /// Thirty days; the scenario sets the actual duration.
@@ -38,7 +38,7 @@ impl Engine for Flow {
         server.run().map_err(|error| error.to_string())
     }
 
-    fn run(&self, order: &Order<'_>, arrived: &dyn Fn(u64)) -> RunDocument {
+    fn run(&self, order: &TestRequest<'_>, arrived: &dyn Fn(u64)) -> RunDocument {
         let request = Request {
             target: Target { host: order.control.ip().to_string(), port: Some(order.control.port()) },
             parameters: order.parameters.clone(),

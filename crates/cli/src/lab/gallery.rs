@@ -107,13 +107,17 @@ fn list() -> anyhow::Result<String> {
     let mut text = format!("  {:width$}  CELLS        TIME  FIGURES  EXPERIMENT\n", "EXHIBIT");
     let (mut all_good, mut all_measured) = (0, 0);
     for exhibit in EXHIBITS {
-        let (cells, wall_s) = gallery::takes(exhibit)?;
-        let takes = duration(wall_s / 2.0);
+        let (cells, wall_s) = gallery::estimate_cost(exhibit)?;
+        let estimate_cost = duration(wall_s / 2.0);
         let result = results.iter().find(|result| result.exhibit == exhibit.name);
         let (good, measured) = result.map_or((0, 0), |result| gallery::reproduced(&result.figures));
         (all_good, all_measured) = (all_good + good, all_measured + measured);
         let figures = if measured > 0 { format!("{good}/{measured}") } else { "-".to_owned() };
-        let _ = writeln!(text, "  {:width$}  {cells:>5}  {takes:>10}  {figures:>7}  {}", exhibit.name, exhibit.title);
+        let _ = writeln!(
+            text,
+            "  {:width$}  {cells:>5}  {estimate_cost:>10}  {figures:>7}  {}",
+            exhibit.name, exhibit.title
+        );
     }
     let _ = writeln!(
         text,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
-use landspeed_lab::kernel::{self, Cache, Event, Kernel, Request, Step, Version, Wanted};
+use landspeed_lab::kernel::{self, Cache, Event, Kernel, Request, RequestedSource, Step, Version};
 use landspeed_sys::{clock, process};
 use landspeed_units::Bytes;
 
@@ -106,7 +106,10 @@ fn build(cache: &Cache, args: &BuildArgs) -> anyhow::Result<CommandOutcome> {
         sink.check()?;
     }
     let request = Request {
-        source: args.source.clone().map_or_else(|| Wanted::Packaged(args.version.clone()), Wanted::Path),
+        source: args
+            .source
+            .clone()
+            .map_or_else(|| RequestedSource::Packaged(args.version.clone()), RequestedSource::Path),
         jobs: args.jobs.map(usize::from),
         keep_build: args.keep_build,
         force: args.force,
@@ -213,9 +216,9 @@ fn date(epoch_ns: u64) -> String {
 }
 
 /// Interval between updates on a terminal, nanoseconds.
-const FRAME_NS: u64 = 100_000_000;
+const DRAW_INTERVAL_NS: u64 = 100_000_000;
 /// Interval between lines where standard error is not a terminal, nanoseconds.
-const LINE_NS: u64 = 20_000_000_000;
+const LINE_INTERVAL_NS: u64 = 20_000_000_000;
 /// Minimum time into a step for an estimate of the time left, nanoseconds.
 const ESTIMATE_NS: u64 = 3_000_000_000;
 
@@ -241,7 +244,7 @@ impl View {
         match event {
             Event::Begins(step, on) => {
                 self.step = Some((*step, on.clone()));
-                (self.began_ns, self.began_at, self.next_ns) = (now, None, now + LINE_NS);
+                (self.began_ns, self.began_at, self.next_ns) = (now, None, now + LINE_INTERVAL_NS);
                 let line = format!("{}{}{on}", step_name(*step), if on.is_empty() { "" } else { " " });
                 if self.terminal {
                     self.next_ns = now;
@@ -259,10 +262,10 @@ impl View {
                 let left = left_ns(now - self.began_ns, done.saturating_sub(first), total.saturating_sub(*done));
                 let line = progress(*step, on, *done, *total, left);
                 if self.terminal {
-                    self.next_ns = now + FRAME_NS;
+                    self.next_ns = now + DRAW_INTERVAL_NS;
                     self.draw(&line);
                 } else {
-                    self.next_ns = now + LINE_NS;
+                    self.next_ns = now + LINE_INTERVAL_NS;
                     eprintln!("{line}");
                 }
             }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
-use landspeed_lab::cell::{self, Ready, Setting};
+use landspeed_lab::cell::{self, PreparedCell, SharedSettings};
 use landspeed_lab::scenario::{self, Cell, Loaded, estimate};
 use landspeed_model::{ComparedFigure, LabDocument, LabStatus};
 use landspeed_sys::clock;
@@ -28,7 +28,7 @@ Examples:
 Exit status: 0 complete, 1 a check failed or the run was cut short, 2 failure.";
 
 /// Runs with a longer estimate need `--yes`, seconds of real time.
-pub const LONG_S: f64 = 600.0;
+pub const CONFIRM_S: f64 = 600.0;
 
 /// Options of `lab run`.
 #[derive(Debug, clap::Args)]
@@ -111,7 +111,7 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<CommandO
             eprintln!("note: {}", warning.message);
         }
     }
-    let need = Need::of(&loaded.cells, options)?;
+    let need = CostEstimate::of(&loaded.cells, options)?;
     if !quiet || options.dry_run {
         eprintln!("{}", need.describe(&loaded));
     }
@@ -119,7 +119,7 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<CommandO
         return Ok(CommandOutcome::Clean);
     }
     ensure!(
-        need.wall_s <= LONG_S || options.yes,
+        need.wall_s <= CONFIRM_S || options.yes,
         "not started: it would take about {}\nRun it with --yes, or shorten it (`time`, `repeats`, `vary`).",
         duration(need.wall_s)
     );
@@ -146,7 +146,7 @@ pub(super) fn execute(
         .context("cannot read landspeed's own executable for the guest: /proc/self/exe")?;
     let command: Vec<String> = std::env::args().collect();
     let started = now();
-    let setting = Setting {
+    let setting = SharedSettings {
         program: &program,
         arguments: &["lab", "guest"],
         captures: &options.pcap,
@@ -176,13 +176,13 @@ fn reseed(cells: &mut [Cell], seed: u64) {
 }
 
 /// Estimated cost of running all cells.
-pub(super) struct Need {
+pub(super) struct CostEstimate {
     wall_s: f64,
     memory_bytes: u64,
     pub(super) jobs: usize,
 }
 
-impl Need {
+impl CostEstimate {
     pub(super) fn of(cells: &[Cell], options: &Options) -> anyhow::Result<Self> {
         let needs: Vec<_> = cells.iter().map(|cell| estimate(&cell.scenario)).collect();
         let memory_bytes = needs.iter().map(|need| need.memory_bytes).max().unwrap_or(0);
@@ -218,7 +218,7 @@ impl Need {
 }
 
 /// Finds each cell's kernel and prepares the cell. No guest boots before all cells are ready.
-fn prepare(cells: &[Cell], options: &Options, setting: &Setting<'_>) -> anyhow::Result<Vec<Ready>> {
+fn prepare(cells: &[Cell], options: &Options, setting: &SharedSettings<'_>) -> anyhow::Result<Vec<PreparedCell>> {
     let mut kernels = Kernels::open(options.cache.as_deref())?;
     cells
         .iter()
@@ -262,7 +262,7 @@ fn write_results(
         results.extend(serde_json::to_vec(&document).ok());
         options.output.write(&document, || Ok(landspeed_report::render_lab_set(&document)?))
     };
-    keep::keep_all(&results);
+    keep::store_all(&results);
     written.map(|()| outcome)
 }
 

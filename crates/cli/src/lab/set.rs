@@ -25,7 +25,7 @@ pub fn document(cells: &[Cell], documents: &[LabDocument], wall_s: f64) -> LabSe
         reference,
         warnings: warnings(documents),
         // In the scenario's order: the first key varies slowest.
-        varied: ordered(varied, cells),
+        varied: slowest_first(varied, cells),
         wall_s,
         cells: documents.iter().map(|document| cell(document, first_seed(document, documents), &charts)).collect(),
         charts,
@@ -46,7 +46,7 @@ fn warnings(documents: &[LabDocument]) -> Vec<Warning> {
 }
 
 /// Returns the varied keys, slowest first. The slowest is the chart's x axis.
-fn ordered(mut keys: Vec<String>, cells: &[Cell]) -> Vec<String> {
+fn slowest_first(mut keys: Vec<String>, cells: &[Cell]) -> Vec<String> {
     let changes =
         |key: &String| cells.windows(2).filter(|pair| pair[0].values.get(key) != pair[1].values.get(key)).count();
     keys.sort_by_key(changes);

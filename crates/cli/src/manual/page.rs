@@ -28,18 +28,18 @@ pub fn all(program: Command, date: &str) -> Vec<(String, String)> {
     let mut program = program.disable_help_subcommand(true);
     program.build();
     let version = format!("landspeed {}", program.get_version().unwrap_or_default());
-    let book = Book { date, version };
+    let book = ManualPages { date, version };
     let mut pages = Vec::new();
     book.collect(&program, &[], &mut pages);
     pages
 }
 
-struct Book<'a> {
+struct ManualPages<'a> {
     date: &'a str,
     version: String,
 }
 
-impl Book<'_> {
+impl ManualPages<'_> {
     fn collect(&self, command: &Command, above: &[&Command], pages: &mut Vec<(String, String)>) {
         pages.push((name(command).to_owned(), self.page(command, above)));
         let above = [above, &[command]].concat();
@@ -75,7 +75,7 @@ impl Book<'_> {
                 tail.text([roman(below.get_about().map(ToString::to_string).unwrap_or_default())]);
             }
         }
-        let shown = if own.is_empty() { from_above(command, above) } else { own };
+        let shown = if own.is_empty() { parent_examples(command, above) } else { own };
         if !shown.is_empty() {
             tail.control("SH", ["EXAMPLES"]);
             for example in &shown {
@@ -177,7 +177,7 @@ fn own_exit_status(paragraph: &str) -> Option<Vec<(String, String)>> {
 }
 
 /// Returns the examples of parent commands that run this command.
-fn from_above(command: &Command, above: &[&Command]) -> Vec<Example> {
+fn parent_examples(command: &Command, above: &[&Command]) -> Vec<Example> {
     let full = command.get_bin_name().unwrap_or_else(|| command.get_name());
     let all = above.iter().flat_map(|above| examples::read(above).0);
     all.filter(|example| example.line.contains(full)).collect()

@@ -14,7 +14,7 @@ pub use args::Args;
 
 use crate::CommandOutcome;
 use crate::output::Sink;
-use crate::source::{self, Keep};
+use crate::source::{self, LoadedData};
 use crate::text::Page;
 
 /// Reads the documents and writes all requested outputs.
@@ -84,7 +84,7 @@ fn check_outputs(args: &Args) -> anyhow::Result<()> {
 fn read(operands: &[String], left_out: &mut Vec<String>) -> anyhow::Result<Vec<Source>> {
     let mut sources: Vec<Source> = Vec::new();
     for operand in operands {
-        let loaded = source::load(operand, Keep::Documents)?;
+        let loaded = source::load(operand, LoadedData::Documents)?;
         left_out.extend(loaded.unreadable.iter().map(ToString::to_string));
         let several = loaded.items.len() > 1;
         for item in loaded.items {

@@ -8,7 +8,7 @@ use tiny_skia::{Color, FillRule, Paint, PathBuilder, Pixmap, Rect, Stroke, Strok
 /// Output pixels per unit of the scene.
 const SCALE: f32 = 2.0;
 /// Bold text is drawn twice with this offset, relative to the font size.
-const BOLD: f32 = 0.045;
+const BOLD_OFFSET: f32 = 0.045;
 
 /// Renders a scene as a PNG file.
 pub fn png(scene: &Scene) -> anyhow::Result<Vec<u8>> {
@@ -49,9 +49,9 @@ fn draw(pixels: &mut Pixmap, font: &FontRef<'_>, shape: &Shape) {
         }
         Shape::Text { at, anchor, size, bold, ink, upwards, text } => {
             let (size, place) = (*size as f32 * SCALE, at.map(|v| v as f32 * SCALE));
-            let copies: &[f32] = if *bold { &[0.0, BOLD] } else { &[0.0] };
+            let copies: &[f32] = if *bold { &[0.0, BOLD_OFFSET] } else { &[0.0] };
             for shift in copies {
-                letters(pixels, font, text, (place, *anchor, *upwards), (size, *shift * size), *ink);
+                draw_text(pixels, font, text, (place, *anchor, *upwards), (size, *shift * size), *ink);
             }
         }
     }
@@ -77,7 +77,7 @@ fn paint(ink: Ink, opacity: f64) -> Paint<'static> {
 }
 
 /// Draws one line of text, `size` pixels per em.
-fn letters(
+fn draw_text(
     pixels: &mut Pixmap,
     font: &FontRef<'_>,
     text: &str,

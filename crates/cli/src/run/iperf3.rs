@@ -63,7 +63,7 @@ impl Args {
             server_output: self.server_output,
             narrow_counters: self.udp_counters_32bit,
             local_port: self.cport,
-            endless: false,
+            unlimited_time: false,
             report_ns: None,
         }))
     }

@@ -1,13 +1,13 @@
 //! Interval lines printed during a test.
 
-use landspeed_flow::client::{Moved, Progress, Request, RunEvent, TcpState, UdpState};
+use landspeed_flow::client::{DirectionProgress, Progress, Request, RunEvent, TcpState, UdpState};
 use landspeed_model::{Direction, Parameters, PhaseName, Protocol, RunDocument, Stream};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 /// Default time between lines, nanoseconds.
-const LINE_NS: u64 = 1_000_000_000;
+const LINE_INTERVAL_NS: u64 = 1_000_000_000;
 /// Minimum interval with its own lines, nanoseconds: the server reports five times per second.
-pub const SHORTEST_NS: u64 = 200_000_000;
+pub const MIN_INTERVAL_NS: u64 = 200_000_000;
 
 /// Emits each multiple of an interval once, when both hosts have reported a later sample.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +19,7 @@ pub struct Grid {
 impl Grid {
     /// Creates a grid with a spacing of `every_ns`.
     pub fn new(every_ns: u64) -> Self {
-        Self { every_ns: every_ns.max(SHORTEST_NS), passed_ns: 0 }
+        Self { every_ns: every_ns.max(MIN_INTERVAL_NS), passed_ns: 0 }
     }
 
     /// Whether a sample at `t_ns` is the first after another multiple.
@@ -36,11 +36,11 @@ pub fn reading_ns(parameters: &Parameters, progress: &Progress) -> u64 {
     if parameters.rr.is_some() {
         return progress.transactions_t_ns;
     }
-    let of = |direction: &Direction| moved(progress, *direction).t_ns;
+    let of = |direction: &Direction| direction_progress(progress, *direction).t_ns;
     parameters.direction.parts().iter().map(of).min().unwrap_or(0)
 }
 
-fn moved(progress: &Progress, direction: Direction) -> &Moved {
+fn direction_progress(progress: &Progress, direction: Direction) -> &DirectionProgress {
     if direction == Direction::Download { &progress.download } else { &progress.upload }
 }
 
@@ -51,7 +51,7 @@ pub struct View {
     parameters: Parameters,
     last: Progress,
     newest: Progress,
-    headed: bool,
+    heading_printed: bool,
 }
 
 impl View {
@@ -67,12 +67,12 @@ impl View {
 
     fn with(parameters: Parameters, silent: bool) -> Self {
         let (last, newest) = (Progress::default(), Progress::default());
-        Self { silent, grid: Grid::new(LINE_NS), parameters, last, newest, headed: false }
+        Self { silent, grid: Grid::new(LINE_INTERVAL_NS), parameters, last, newest, heading_printed: false }
     }
 
-    /// Sets the interval, unless it is shorter than [`SHORTEST_NS`].
+    /// Sets the interval, unless it is shorter than [`MIN_INTERVAL_NS`].
     pub fn every(mut self, interval: Option<Nanos>) -> Self {
-        if let Some(interval) = interval.filter(|interval| interval.get() >= SHORTEST_NS) {
+        if let Some(interval) = interval.filter(|interval| interval.get() >= MIN_INTERVAL_NS) {
             self.grid = Grid::new(interval.get());
         }
         self
@@ -116,7 +116,7 @@ impl View {
         if end_ns > reading_ns(&self.parameters, &self.last).saturating_add(self.grid.every_ns / 10) {
             text = self.until(at_end);
         }
-        if self.headed {
+        if self.heading_printed {
             text.push('\n');
         }
         text
@@ -125,8 +125,8 @@ impl View {
     /// Returns the lines of the interval that ends with `now`, preceded by the heading if it is the first.
     fn until(&mut self, now: Progress) -> String {
         let mut lines = Vec::new();
-        if !self.headed {
-            self.headed = true;
+        if !self.heading_printed {
+            self.heading_printed = true;
             lines.push(header(&self.parameters));
         }
         let span = (reading_ns(&self.parameters, &self.last), reading_ns(&self.parameters, &now));
@@ -135,7 +135,8 @@ impl View {
         } else {
             let parts = self.parameters.direction.parts();
             for direction in parts {
-                let (before, now) = (moved(&self.last, *direction), moved(&now, *direction));
+                let (before, now) =
+                    (direction_progress(&self.last, *direction), direction_progress(&now, *direction));
                 let line = line(before, now, self.parameters.protocol);
                 lines.push(match direction {
                     _ if parts.len() == 1 => line,
@@ -171,7 +172,7 @@ fn transactions(before: &Progress, now: &Progress, span: (u64, u64)) -> String {
     format!("{} {rate:>16.0} {mean:>13}", interval(span))
 }
 
-fn line(before: &Moved, now: &Moved, protocol: Protocol) -> String {
+fn line(before: &DirectionProgress, now: &DirectionProgress, protocol: Protocol) -> String {
     let span_ns = now.t_ns.saturating_sub(before.t_ns);
     let bytes = Bytes::new(now.bytes.saturating_sub(before.bytes));
     let rate = BitRate::mean(bytes, Nanos::new(span_ns)).unwrap_or(BitRate::ZERO);
@@ -200,16 +201,16 @@ fn at_end(document: &RunDocument, parameters: &Parameters, last: &Progress) -> P
     let mut progress = *last;
     for direction in parameters.direction.parts() {
         let streams: Vec<&Stream> = document.streams.iter().filter(|s| s.direction == *direction).collect();
-        let moved = end_of(document, &streams, moved(last, *direction));
+        let direction_progress = end_of(document, &streams, direction_progress(last, *direction));
         match direction {
-            Direction::Download => progress.download = moved,
-            _ => progress.upload = moved,
+            Direction::Download => progress.download = direction_progress,
+            _ => progress.upload = direction_progress,
         }
     }
     progress
 }
 
-fn end_of(document: &RunDocument, streams: &[&Stream], last: &Moved) -> Moved {
+fn end_of(document: &RunDocument, streams: &[&Stream], last: &DirectionProgress) -> DirectionProgress {
     let steady = || streams.iter().flat_map(|s| &s.intervals).filter(|i| i.phase != PhaseName::Drain);
     let Some(t_ns) = steady().map(|interval| interval.end_ns).max() else { return *last };
     let senders = streams.iter().filter_map(|s| s.sender.as_ref());
@@ -222,7 +223,7 @@ fn end_of(document: &RunDocument, streams: &[&Stream], last: &Moved) -> Moved {
         lost: udp.lost_packets.max(0) as u64,
         jitter_ns: udp.jitter_ns.unwrap_or(0),
     });
-    Moved {
+    DirectionProgress {
         t_ns,
         bytes: steady().map(|interval| interval.bytes).sum(),
         tcp: TcpState::sum(tcp).or(last.tcp),
@@ -247,8 +248,8 @@ mod tests {
     #[test]
     fn a_line_has_rate_retransmits_rtt_and_cwnd() {
         let tcp = |retransmits| Some(TcpState { retransmits, rtt_us: 20_400, cwnd_bytes: 3 << 20 });
-        let before = Moved { t_ns: 1_000_000_000, bytes: 1000, tcp: tcp(2), udp: None };
-        let now = Moved { t_ns: 2_000_000_000, bytes: 125_001_000, tcp: tcp(5), udp: None };
+        let before = DirectionProgress { t_ns: 1_000_000_000, bytes: 1000, tcp: tcp(2), udp: None };
+        let now = DirectionProgress { t_ns: 2_000_000_000, bytes: 125_001_000, tcp: tcp(5), udp: None };
         let line = line(&before, &now, Protocol::Tcp);
         let words: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(words, ["1.0-2.0", "s", "1.00", "Gb/s", "3", "20.4", "ms", "3.00", "MiB"]);
@@ -258,8 +259,8 @@ mod tests {
     #[test]
     fn extreme_server_counters_do_not_overflow() {
         let most = UdpState { delivered: u64::MAX, lost: u64::MAX, jitter_ns: u64::MAX };
-        let now = Moved { t_ns: u64::MAX, bytes: u64::MAX, tcp: None, udp: Some(most) };
-        assert!(line(&Moved::default(), &now, Protocol::Udp).contains('/'));
-        assert!(line(&now, &Moved::default(), Protocol::Udp).contains("0.0"));
+        let now = DirectionProgress { t_ns: u64::MAX, bytes: u64::MAX, tcp: None, udp: Some(most) };
+        assert!(line(&DirectionProgress::default(), &now, Protocol::Udp).contains('/'));
+        assert!(line(&now, &DirectionProgress::default(), Protocol::Udp).contains("0.0"));
     }
 }

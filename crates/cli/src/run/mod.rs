@@ -64,11 +64,11 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
                 };
                 match remote {
                     Ok(remote) => measure(&request, &remote, interrupted, view, &mut |event| lines.event(event)),
-                    Err(why) => client::not_begun(&request, why),
+                    Err(why) => client::not_started_document(&request, why),
                 }
             }
         }
-        Err(why) => client::not_begun(&request, why),
+        Err(why) => client::not_started_document(&request, why),
     };
     if document.status == Status::Failed || prints {
         for error in &document.errors {
@@ -105,7 +105,7 @@ pub fn ready(args: &Args, request: &mut Request, sound: Result<(), String>) -> R
     let entry = |code: &str, message| ErrorEntry { code: code.to_owned(), message, advice: None };
     sound.map_err(|message| entry("bad-parameters", message))?;
     if args.tap.is_some() {
-        taps::permitted()?;
+        taps::check_permission()?;
     }
     let key = args.key_file.as_deref().map(|path| options::key(path, args.trust.policy())).transpose();
     request.key = key.map_err(|error| match error.downcast_ref() {
@@ -233,7 +233,12 @@ impl Lines {
                 Some(Box::new(file))
             }
         };
-        Ok(Self { out, failed: None, parameters: Parameters::default(), grid: live::Grid::new(live::SHORTEST_NS) })
+        Ok(Self {
+            out,
+            failed: None,
+            parameters: Parameters::default(),
+            grid: live::Grid::new(live::MIN_INTERVAL_NS),
+        })
     }
 
     fn event(&mut self, event: &RunEvent<'_>) {

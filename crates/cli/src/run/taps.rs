@@ -12,13 +12,13 @@ use landspeed_flow::client::{self, Request, RunEvent, ServerTap};
 use landspeed_model::{Direction, ErrorEntry, PathInfo, Protocol, RunDocument, TapDocument};
 use landspeed_sys::ring::{Ring, RingOptions};
 
-use crate::tap::attend::{Attendant, Room};
+use crate::tap::attend::{BackgroundCapture, CaptureLimits};
 
 /// Size of the local tap's ring, bytes.
 const RING_BYTES: u64 = 32 << 20;
 
 /// Checks that this process may capture, so that a test does not start in vain.
-pub fn permitted() -> Result<(), ErrorEntry> {
+pub fn check_permission() -> Result<(), ErrorEntry> {
     // The loopback interface has index 1 in every network namespace.
     let smallest = RingOptions { ifindex: 1, block_bytes: 4096, blocks: 1, ..RingOptions::default() };
     let Err(error) = Ring::open(&smallest) else { return Ok(()) };
@@ -68,22 +68,22 @@ impl Taps {
         let file = File::create(&self.server).with_context(|| format!("cannot write {}", self.server.display()))?;
         // The server's capture is sent over the same path and must not be in the local capture.
         let stop_client = Arc::new(AtomicBool::new(false));
-        let mut fetched = Fetched { file: BufWriter::new(file), begun: Arc::clone(&stop_client) };
+        let mut fetched = CaptureWriter { file: BufWriter::new(file), started: Arc::clone(&stop_client) };
         let mut tap = ServerTap::new(&mut fetched);
-        let mut attendant = None;
+        let mut background = None;
         let mut document = client::run_tapped(
             request,
             interrupted,
             &mut |event| {
                 if let RunEvent::Accepted { path, .. } = &event {
-                    attendant.get_or_insert_with(|| self.begin(path, Arc::clone(&stop_client)));
+                    background.get_or_insert_with(|| self.begin(path, Arc::clone(&stop_client)));
                 }
                 observe(event);
             },
             Some(&mut tap),
         );
         self.server_outcome = tap.outcome;
-        self.client_outcome = attendant.map(|begun| begun.and_then(Attendant::finish));
+        self.client_outcome = background.map(|started| started.and_then(BackgroundCapture::finish));
         if !matches!(self.server_outcome, Some(Ok(bytes)) if bytes > 0) {
             let _ = std::fs::remove_file(&self.server);
         }
@@ -99,12 +99,12 @@ impl Taps {
         Ok(document)
     }
 
-    fn begin(&self, path: &PathInfo, stop: Arc<AtomicBool>) -> Result<Attendant, String> {
+    fn begin(&self, path: &PathInfo, stop: Arc<AtomicBool>) -> Result<BackgroundCapture, String> {
         let local = address(&path.client_addr).ok_or("the local address is unknown")?;
         let peer = address(&path.server_addr).ok_or("the server's address is unknown")?;
         let ends = (local, peer, peer.port(), local.port());
-        let room = Room { most_bytes: None, ring_bytes: RING_BYTES };
-        Attendant::begin(ends, &self.client, room, None, stop)
+        let room = CaptureLimits { most_bytes: None, ring_bytes: RING_BYTES };
+        BackgroundCapture::begin(ends, &self.client, room, None, stop)
     }
 
     fn client_problem(&self) -> Option<String> {
@@ -169,14 +169,14 @@ fn is_udp_over_ipv6(document: &RunDocument) -> bool {
 }
 
 /// Writes the server's capture to a file while it is received.
-struct Fetched {
+struct CaptureWriter {
     file: BufWriter<File>,
-    begun: Arc<AtomicBool>,
+    started: Arc<AtomicBool>,
 }
 
-impl Write for Fetched {
+impl Write for CaptureWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.begun.store(true, Ordering::Relaxed);
+        self.started.store(true, Ordering::Relaxed);
         self.file.write(bytes)
     }
 

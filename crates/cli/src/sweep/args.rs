@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use landspeed_sweep::Until;
+use landspeed_sweep::PrecisionTarget;
 use landspeed_units::Nanos;
 
 use crate::options;
@@ -39,7 +39,7 @@ pub struct Args {
     pub blocks: Option<u32>,
     /// Stop when the 95 % interval of every cell's median is this narrow: ci<2%
     #[arg(long, value_name = "PRECISION")]
-    pub until: Option<Until>,
+    pub until: Option<PrecisionTarget>,
     /// Start no run after this time
     #[arg(long, value_name = "TIME", value_parser = options::time)]
     pub budget: Option<Nanos>,

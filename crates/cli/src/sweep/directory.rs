@@ -17,7 +17,7 @@ use super::hosts::add_cross;
 use crate::output::Sink;
 
 /// Minimum size of documents that are compressed, bytes.
-const LARGE: usize = 256 << 10;
+const COMPRESS_MIN_BYTES: usize = 256 << 10;
 
 /// A sweep's directory.
 #[derive(Debug, Clone)]
@@ -58,7 +58,7 @@ impl Entry {
 
 /// Worker that made a run: `runs/ID.worker`, written before the document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct MadeBy {
+pub struct RunOrigin {
     /// Name of the worker.
     pub worker: String,
     /// Real time of the run including setup, seconds.
@@ -67,7 +67,7 @@ pub struct MadeBy {
 
 /// An additional file of a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Side<'a> {
+pub struct ExtraFile<'a> {
     /// File extension, such as `cross`.
     pub extension: &'static str,
     /// Content of the file.
@@ -76,13 +76,13 @@ pub struct Side<'a> {
 
 /// A stored run.
 #[derive(Debug, Clone)]
-pub struct Kept {
+pub struct StoredRun {
     /// SHA-256 of its document, hex.
     pub document: String,
     /// Facts from the document.
     pub facts: RunFacts,
     /// Worker that made the run.
-    pub made_by: MadeBy,
+    pub made_by: RunOrigin,
 }
 
 /// Lock of a sweep's directory for one driver; released on drop.
@@ -161,7 +161,7 @@ impl Directory {
 
     /// Returns a run if its document exists and is usable. A damaged document counts as missing, so that the run is
     /// repeated.
-    pub fn run(&self, id: &str) -> Option<Kept> {
+    pub fn run(&self, id: &str) -> Option<StoredRun> {
         let bytes = self.bytes(id)?;
         let document = Document::read(&bytes).ok()?;
         let made_by = fs::read(self.of_run(id, "worker")).ok().and_then(|text| serde_json::from_slice(&text).ok());
@@ -169,10 +169,10 @@ impl Directory {
         if let Ok(cross) = fs::read(self.of_run(id, "cross")) {
             add_cross(&mut facts, serde_json::from_slice(&cross).ok()?);
         }
-        facts.usable.then(|| Kept {
+        facts.usable.then(|| StoredRun {
             document: id::sha256(&bytes),
             facts,
-            made_by: made_by.unwrap_or_else(|| MadeBy { worker: "unknown".to_owned(), wall_s: 0.0 }),
+            made_by: made_by.unwrap_or_else(|| RunOrigin { worker: "unknown".to_owned(), wall_s: 0.0 }),
         })
     }
 
@@ -181,9 +181,9 @@ impl Directory {
         if let Ok(bytes) = fs::read(self.of_run(id, "json")) {
             return Some(bytes);
         }
-        let packed = File::open(self.of_run(id, "json.gz")).ok()?;
+        let gzip = File::open(self.of_run(id, "json.gz")).ok()?;
         let mut bytes = Vec::new();
-        GzDecoder::new(packed).read_to_end(&mut bytes).ok()?;
+        GzDecoder::new(gzip).read_to_end(&mut bytes).ok()?;
         Some(bytes)
     }
 
@@ -193,10 +193,10 @@ impl Directory {
         &self,
         id: &str,
         document: &[u8],
-        side: Option<Side<'_>>,
+        side: Option<ExtraFile<'_>>,
         facts: RunFacts,
-        made_by: MadeBy,
-    ) -> anyhow::Result<Kept> {
+        made_by: RunOrigin,
+    ) -> anyhow::Result<StoredRun> {
         let file = |extension: &str| Sink::File(self.of_run(id, extension));
         if facts.usable {
             if let Some(side) = side {
@@ -206,11 +206,12 @@ impl Directory {
             // Not synced: if the file is lost, only the worker's name is unknown.
             let path = self.of_run(id, "worker");
             fs::write(&path, by).with_context(|| format!("cannot write {}", path.display()))?;
-            let (own, other) = if document.len() >= LARGE { ("json.gz", "json") } else { ("json", "json.gz") };
+            let (own, other) =
+                if document.len() >= COMPRESS_MIN_BYTES { ("json.gz", "json") } else { ("json", "json.gz") };
             if own == "json" {
                 file(own).write(document)?;
             } else {
-                file(own).write(&packed(document)?)?;
+                file(own).write(&gzip(document)?)?;
             }
             // Remove a damaged document in the other format, and the record of an earlier failure.
             for stale in [other, "failed"] {
@@ -219,7 +220,7 @@ impl Directory {
         } else {
             file("failed").write(document)?;
         }
-        Ok(Kept { document: id::sha256(document), facts, made_by })
+        Ok(StoredRun { document: id::sha256(document), facts, made_by })
     }
 
     /// Returns the facts of a run that failed on a worker.
@@ -243,7 +244,7 @@ impl Directory {
     }
 }
 
-fn packed(document: &[u8]) -> io::Result<Vec<u8>> {
+fn gzip(document: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::with_capacity(document.len() / 8), Compression::fast());
     encoder.write_all(document)?;
     encoder.finish()

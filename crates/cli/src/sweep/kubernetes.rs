@@ -8,20 +8,20 @@ use super::lab::Lab;
 use super::session::{Session, Work};
 use super::slurm::array::batches;
 use super::slurm::bundle::Bundle;
-use super::slurm::{self, BESIDE_GUEST};
+use super::slurm::{self, WORKER_MEMORY_BYTES};
 use crate::CommandOutcome;
 use crate::output::Sink;
 
 /// Mount point of the volume in a pod.
 const MOUNT: &str = "/sweep";
 /// Default number of concurrent pods.
-const PARALLEL: usize = 8;
+const DEFAULT_PARALLEL: usize = 8;
 /// Maximum number of runs in a manifest.
-const MOST_RUNS: usize = 100_000;
+const MAX_RUNS: usize = 100_000;
 /// Retries per index (`backoffLimitPerIndex`).
 const RETRIES: u32 = 2;
 /// Maximum length of a job name: pod names are longer, and labels have at most 63 characters.
-const LONGEST_NAME: usize = 40;
+const MAX_NAME_LEN: usize = 40;
 
 /// Options of the export.
 #[derive(Debug, Clone, clap::Args)]
@@ -65,7 +65,7 @@ pub fn export(session: &Session, lab: &Lab, args: &super::Args) -> anyhow::Resul
     while let Work::Run(assigned) = session.try_next() {
         runs.push((assigned.index, setup.cells[assigned.entry.number].wall_s));
         // A plan without a number of blocks has no last run.
-        if runs.len() >= MOST_RUNS {
+        if runs.len() >= MAX_RUNS {
             break;
         }
     }
@@ -74,7 +74,7 @@ pub fn export(session: &Session, lab: &Lab, args: &super::Args) -> anyhow::Resul
     let bundle = Bundle::in_directory(&directory, &lab.program);
     bundle.stage(&lab.program, &slurm::kernels(session, args.cache.as_deref())?)?;
     session.publish()?;
-    let parallel = args.jobs.map_or(PARALLEL, usize::from);
+    let parallel = args.jobs.map_or(DEFAULT_PARALLEL, usize::from);
     let tasks = batches(&runs, parallel);
     setup.directory.write("kubernetes.tasks", slurm::lines(&tasks).as_bytes())?;
     let program = bundle.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -99,7 +99,7 @@ pub fn export(session: &Session, lab: &Lab, args: &super::Args) -> anyhow::Resul
 
 fn document(name: &str, args: &Args, program: &str, (tasks, parallel): (usize, usize), guest: u64) -> Value {
     // The guest's memory is a file in /dev/shm, which counts towards the pod's memory.
-    let memory = mebibytes(guest + BESIDE_GUEST);
+    let memory = mebibytes(guest + WORKER_MEMORY_BYTES);
     let labels = json!({ "app.kubernetes.io/name": "landspeed", "app.kubernetes.io/instance": name });
     json!({
         "apiVersion": "batch/v1",
@@ -164,7 +164,7 @@ fn job_name(plan: &str) -> String {
         name.push('-');
         name.push_str(part);
     }
-    name.truncate(LONGEST_NAME);
+    name.truncate(MAX_NAME_LEN);
     name.trim_end_matches('-').to_owned()
 }
 
@@ -176,7 +176,7 @@ mod tests {
     fn job_names_are_valid_dns_labels() {
         assert_eq!(job_name("Buffer curve, 15 seeds"), "landspeed-buffer-curve-15-seeds");
         assert_eq!(job_name("äöü"), "landspeed");
-        assert!(job_name(&"x".repeat(100)).len() <= LONGEST_NAME);
+        assert!(job_name(&"x".repeat(100)).len() <= MAX_NAME_LEN);
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, anyhow, bail};
-use landspeed_lab::cell::{self, Ready, Setting};
+use landspeed_lab::cell::{self, PreparedCell, SharedSettings};
 use landspeed_lab::kernel::Kernel;
 use landspeed_lab::{gallery, scenario};
 use landspeed_model::Warning;
-use landspeed_problems::{Problem, Problems, near_or_list};
+use landspeed_problems::{Problem, Problems, suggest_or_list};
 use landspeed_sweep::plan::{LabSubject, Written};
 use landspeed_sweep::{Design, Factor, Level, Plan, Subject, id};
 use serde_json::json;
@@ -104,7 +104,7 @@ impl Lab {
             let message = format!("the scenario has no flow `{}`", flow.value);
             problems.push(
                 plan.problem(&flow.span, "lab.flow", message)
-                    .maybe_hint(near_or_list(&flow.value, flows.iter().copied())),
+                    .maybe_hint(suggest_or_list(&flow.value, flows.iter().copied())),
             );
         }
         for (setting, (key, value)) in subject
@@ -246,17 +246,23 @@ impl Lab {
     }
 
     /// Prepares a cell for booting.
-    pub fn prepare(&self, plan: &Plan, levels: &[usize], seed: u64, kernel: Option<&str>) -> anyhow::Result<Ready> {
+    pub fn prepare(
+        &self,
+        plan: &Plan,
+        levels: &[usize],
+        seed: u64,
+        kernel: Option<&str>,
+    ) -> anyhow::Result<PreparedCell> {
         let text = self.text_of(plan, levels);
         let cell = self.cell(plan, levels, seed).map_err(|problems| anyhow!("{problems}"))?;
         let kernel = self.kernel(kernel.or(cell.scenario.kernel.as_deref()))?;
-        let setting = Setting { text: &text, ..self.setting() };
+        let setting = SharedSettings { text: &text, ..self.setting() };
         cell::prepare(&cell, &kernel, &setting).map_err(|message| anyhow!(message))
     }
 
     /// Returns the settings common to all runs.
-    pub fn setting(&self) -> Setting<'_> {
-        Setting {
+    pub fn setting(&self) -> SharedSettings<'_> {
+        SharedSettings {
             program: &self.program,
             arguments: &["lab", "guest"],
             captures: &[],

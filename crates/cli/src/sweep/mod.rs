@@ -35,11 +35,11 @@ use self::session::{Session, Setup};
 use crate::CommandOutcome;
 use crate::board::duration;
 use crate::keep;
-use crate::lab::run::LONG_S;
+use crate::lab::run::CONFIRM_S;
 use crate::output::Sink;
 
 /// Number of documents loaded at once while they are archived.
-const ARCHIVED_AT_ONCE: usize = 32;
+const ARCHIVE_BATCH: usize = 32;
 
 /// Runs the subcommand or the plan.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
@@ -83,11 +83,11 @@ fn sweep(path: &Path, args: &Args) -> anyhow::Result<CommandOutcome> {
             let text = Lab::scenario(&subject, &plan, path.parent().unwrap_or(Path::new(".")))?;
             let rules = rules(&plan, args);
             let lab = Lab::open(&mut plan, text, args.cache.as_deref(), repeats(&rules))?;
-            let mut setup = of_lab(plan, &lab, directory, rules, args, quiet)?;
+            let mut setup = prepare_lab(plan, &lab, directory, rules, args, quiet)?;
             if args.engine == Engine::Slurm {
                 (setup.engine, setup.jobs) = ("slurm", slurm::cores(&args.slurm, args.jobs));
             }
-            let need = Need::of(&setup);
+            let need = CostEstimate::of(&setup);
             if !need.may_start(&setup, args, quiet)? {
                 if args.engine == Engine::Slurm {
                     print!("{}", slurm::dry_run(&setup, &lab, &args.slurm, args.jobs)?);
@@ -123,8 +123,8 @@ fn sweep(path: &Path, args: &Args) -> anyhow::Result<CommandOutcome> {
             let interrupted = landspeed_sys::process::catch_interrupts();
             let rules = rules(&plan, args);
             let hosts = Hosts::open(&mut plan)?;
-            let setup = of_hosts(plan, &hosts, directory, rules, args, interrupted)?;
-            let need = Need::of(&setup);
+            let setup = prepare_hosts(plan, &hosts, directory, rules, args, interrupted)?;
+            let need = CostEstimate::of(&setup);
             if args.dry_run {
                 print!("{}", text::changes(&Hosts::changes(&setup.plan)));
             }
@@ -171,7 +171,7 @@ fn repeats(rules: &Rules) -> u32 {
     rules.blocks.unwrap_or(landspeed_sweep::schedule::MIN_BLOCKS)
 }
 
-fn of_lab(
+fn prepare_lab(
     plan: Plan,
     lab: &Lab,
     directory: Directory,
@@ -202,7 +202,7 @@ fn of_lab(
     Ok(Setup { plan, design, cells, rules, order, flow, directory, engine: "local", jobs, warnings })
 }
 
-fn of_hosts(
+fn prepare_hosts(
     plan: Plan,
     hosts: &Hosts,
     directory: Directory,
@@ -244,7 +244,7 @@ fn of_hosts(
 }
 
 /// Estimate of the work that remains.
-pub struct Need {
+pub struct CostEstimate {
     /// Expected runs, including existing ones.
     runs: usize,
     /// Expected runs without a document.
@@ -259,7 +259,7 @@ pub struct Need {
     others: usize,
 }
 
-impl Need {
+impl CostEstimate {
     fn of(setup: &Setup) -> Self {
         let present: HashSet<String> = setup.directory.ids().into_iter().collect();
         let planned: Vec<(PlannedRun, String)> =
@@ -289,7 +289,7 @@ impl Need {
         }
         let wall_s = setup.rules.budget_ns.map_or(self.wall_s, |budget_ns| self.wall_s.min(budget_ns as f64 / 1e9));
         ensure!(
-            wall_s <= LONG_S || args.yes,
+            wall_s <= CONFIRM_S || args.yes,
             "not started: it would take about {}\nRun it with --yes, or give it a --budget.",
             duration(wall_s)
         );
@@ -322,14 +322,14 @@ fn finish(session: &Session, path: &Path, args: &Args, quiet: bool) -> anyhow::R
 
 /// Stores the documents of the runs made in this session, and the sweep document, in the archive.
 fn archive(session: &Session, document: Option<&SweepDocument>) {
-    let fresh = session.fresh();
-    for ids in fresh.chunks(ARCHIVED_AT_ONCE) {
+    let new_runs = session.new_runs();
+    for ids in new_runs.chunks(ARCHIVE_BATCH) {
         let documents: Vec<Vec<u8>> = ids.iter().filter_map(|id| session.setup.directory.bytes(id)).collect();
-        if keep::keep_all(&documents).len() < documents.len() {
+        if keep::store_all(&documents).len() < documents.len() {
             return;
         }
     }
-    if let Some(document) = document.filter(|_| !fresh.is_empty()) {
+    if let Some(document) = document.filter(|_| !new_runs.is_empty()) {
         keep::keep(document);
     }
 }

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use landspeed_model::{BuildInfo, ErrorEntry, SweepDocument, SweepEngine, Warning};
-use landspeed_sweep::document::{Frame, MadeRun, RunFacts, document};
+use landspeed_sweep::document::{FinishedRun, RunFacts, SweepMetadata, document};
 use landspeed_sweep::order::Order;
 use landspeed_sweep::{Design, Ended, Next, Plan, PlannedRun, Rules, RunResult, Schedule, id};
 use landspeed_sys::clock;
 
-use super::directory::{Directory, Entry, Kept, MadeBy, Side};
+use super::directory::{Directory, Entry, ExtraFile, RunOrigin, StoredRun};
 
 /// Polling interval for interrupts while a worker waits.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Properties of a cell that engines need.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,14 +86,14 @@ pub struct Session {
     interrupted: &'static AtomicBool,
     started: String,
     start_ns: u64,
-    present: HashSet<String>,
+    existing: HashSet<String>,
     state: Mutex<State>,
-    woken: Condvar,
+    wakeup: Condvar,
 }
 
 struct State {
     schedule: Schedule,
-    made: Vec<MadeRun>,
+    made: Vec<FinishedRun>,
     entries: Vec<Entry>,
     /// Unfinished runs of each block.
     remaining: BTreeMap<u32, usize>,
@@ -104,7 +104,7 @@ struct State {
     ended: Option<Ended>,
     failure: Option<anyhow::Error>,
     /// Ids of the runs made in this session.
-    fresh: Vec<String>,
+    new_runs: Vec<String>,
 }
 
 impl Setup {
@@ -140,14 +140,14 @@ impl Setup {
 impl Session {
     /// Starts a sweep. Runs with a document in the directory are not repeated.
     pub fn begin(setup: Setup, interrupted: &'static AtomicBool) -> Self {
-        let present = setup.directory.ids().into_iter().collect();
+        let existing = setup.directory.ids().into_iter().collect();
         let schedule = Schedule::new(setup.order.clone(), setup.rules);
         Self {
             setup,
             interrupted,
             started: crate::lab::run::now(),
             start_ns: clock::monotonic_ns(),
-            present,
+            existing,
             state: Mutex::new(State {
                 schedule,
                 made: Vec::new(),
@@ -158,9 +158,9 @@ impl Session {
                 errors: Vec::new(),
                 ended: None,
                 failure: None,
-                fresh: Vec::new(),
+                new_runs: Vec::new(),
             }),
-            woken: Condvar::new(),
+            wakeup: Condvar::new(),
         }
     }
 
@@ -191,7 +191,7 @@ impl Session {
             };
             state.remaining.entry(run.block).or_insert_with(|| self.setup.order.runs(run.block));
             let entry = self.setup.entry(&run);
-            let kept = self.present.contains(&entry.id).then(|| self.setup.directory.run(&entry.id)).flatten();
+            let kept = self.existing.contains(&entry.id).then(|| self.setup.directory.run(&entry.id)).flatten();
             if let Some(kept) = kept {
                 self.record(&mut state, &entry, kept, 0);
                 continue;
@@ -210,7 +210,7 @@ impl Session {
                 Work::Done => return None,
                 Work::Wait => {
                     let state = self.lock();
-                    drop(self.woken.wait_timeout(state, LOOK_AGAIN).unwrap_or_else(PoisonError::into_inner));
+                    drop(self.wakeup.wait_timeout(state, POLL_INTERVAL).unwrap_or_else(PoisonError::into_inner));
                 }
             }
         }
@@ -223,7 +223,7 @@ impl Session {
     }
 
     /// Stores the document of a run made in this process.
-    pub fn keep(&self, assigned: &Assigned, document: &[u8], facts: RunFacts, made_by: MadeBy) {
+    pub fn keep(&self, assigned: &Assigned, document: &[u8], facts: RunFacts, made_by: RunOrigin) {
         self.keep_with(assigned, document, None, facts, made_by);
     }
 
@@ -232,9 +232,9 @@ impl Session {
         &self,
         assigned: &Assigned,
         document: &[u8],
-        side: Option<Side<'_>>,
+        side: Option<ExtraFile<'_>>,
         facts: RunFacts,
-        made_by: MadeBy,
+        made_by: RunOrigin,
     ) {
         let wall_s = made_by.wall_s;
         match self.setup.directory.keep(&assigned.entry.id, document, side, facts, made_by) {
@@ -257,15 +257,15 @@ impl Session {
     /// Records that a run failed and will not be repeated.
     pub fn fail(&self, assigned: &Assigned, worker: &str, why: String) {
         let facts = RunFacts::failed(crate::lab::run::now(), why);
-        let made_by = MadeBy { worker: worker.to_owned(), wall_s: 0.0 };
-        self.ended(&assigned.entry, Kept { document: String::new(), facts, made_by }, 0.0);
+        let made_by = RunOrigin { worker: worker.to_owned(), wall_s: 0.0 };
+        self.ended(&assigned.entry, StoredRun { document: String::new(), facts, made_by }, 0.0);
     }
 
     /// Returns a run that was not made to the schedule.
-    pub fn give_back(&self, assigned: &Assigned) {
+    pub fn reschedule(&self, assigned: &Assigned) {
         let mut state = self.lock();
-        state.schedule.give_back(assigned.entry.planned());
-        self.woken.notify_all();
+        state.schedule.reschedule(assigned.entry.planned());
+        self.wakeup.notify_all();
     }
 
     /// Counts a run that was started again because its worker failed.
@@ -284,15 +284,15 @@ impl Session {
     /// Stops the sweep because results cannot be stored, for example on a full disk.
     pub fn abort(&self, assigned: &Assigned, error: anyhow::Error) {
         let mut state = self.lock();
-        state.schedule.give_back(assigned.entry.planned());
+        state.schedule.reschedule(assigned.entry.planned());
         state.schedule.stop();
         state.failure.get_or_insert(error);
-        self.woken.notify_all();
+        self.wakeup.notify_all();
     }
 
     /// Returns the ids of the runs made in this session.
-    pub fn fresh(&self) -> Vec<String> {
-        self.lock().fresh.clone()
+    pub fn new_runs(&self) -> Vec<String> {
+        self.lock().new_runs.clone()
     }
 
     /// Ends the sweep: writes `sweep.json` and returns the document.
@@ -308,11 +308,11 @@ impl Session {
         }
     }
 
-    fn ended(&self, entry: &Entry, kept: Kept, wall_s: f64) {
+    fn ended(&self, entry: &Entry, kept: StoredRun, wall_s: f64) {
         let mut state = self.lock();
         state.busy_s += wall_s;
         if kept.facts.usable {
-            state.fresh.push(entry.id.clone());
+            state.new_runs.push(entry.id.clone());
         }
         let block = self.record(&mut state, entry, kept, (wall_s * 1e9) as u64);
         // Written after each block, so that a killed sweep leaves its results.
@@ -320,11 +320,11 @@ impl Session {
             state.schedule.stop();
             state.failure.get_or_insert(error);
         }
-        self.woken.notify_all();
+        self.wakeup.notify_all();
     }
 
     /// Records a run. Returns whether it was the last of its block.
-    fn record(&self, state: &mut State, entry: &Entry, kept: Kept, took_ns: u64) -> bool {
+    fn record(&self, state: &mut State, entry: &Entry, kept: StoredRun, took_ns: u64) -> bool {
         let planned = entry.planned();
         let result = if kept.facts.usable {
             RunResult::Measured(kept.facts.figure(self.setup.flow.as_deref(), self.setup.plan.metric))
@@ -332,7 +332,7 @@ impl Session {
             RunResult::Failed
         };
         state.schedule.finish(&planned, result, took_ns);
-        state.made.push(MadeRun {
+        state.made.push(FinishedRun {
             id: entry.id.clone(),
             planned,
             worker: kept.made_by.worker,
@@ -350,7 +350,7 @@ impl Session {
         let wall_s = (clock::monotonic_ns() - self.start_ns) as f64 / 1e9;
         let first =
             state.made.iter().map(|run| run.facts.started.as_str()).filter(|started| !started.is_empty()).min();
-        let frame = Frame {
+        let frame = SweepMetadata {
             landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None },
             started: first.unwrap_or(&self.started).to_owned(),
             command: std::env::args().collect(),

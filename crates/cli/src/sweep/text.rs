@@ -10,7 +10,7 @@ use landspeed_model::{
 use landspeed_sweep::rules;
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
-use super::Need;
+use super::CostEstimate;
 use super::session::Setup;
 use crate::board::duration;
 use crate::lab::text::table;
@@ -22,7 +22,7 @@ const MAX_ROWS: usize = 60;
 const WIDTH: usize = 80;
 
 /// Formats plan, stopping rules and estimate.
-pub fn need(need: &Need, setup: &Setup) -> String {
+pub fn need(need: &CostEstimate, setup: &Setup) -> String {
     let mut page = Page::default();
     let cells = setup.cells.len();
     let design = setup.design.describe(&setup.plan, &setup.rules);
@@ -146,7 +146,7 @@ pub fn summary(document: &SweepDocument, directory: Option<&Path>) -> String {
             flow.map(|flow| format!(", flow {flow}")).unwrap_or_default()
         ),
     );
-    page.text.push_str(&table(&fitted(document, metric, flow)));
+    page.text.push_str(&table(&fit_columns(document, metric, flow)));
     if document.cells.len() > MAX_ROWS {
         page.line("", &format!("{} more cells in the document", document.cells.len() - MAX_ROWS));
     }
@@ -209,7 +209,7 @@ pub fn summary(document: &SweepDocument, directory: Option<&Path>) -> String {
 }
 
 /// Returns the table's rows with as many columns as fit.
-fn fitted(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Vec<Vec<String>> {
+fn fit_columns(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Vec<Vec<String>> {
     let mut others = others(document, metric, flow);
     loop {
         let rows = rows(document, metric, flow, &others);

@@ -13,7 +13,7 @@ use landspeed_sweep::{Design, Plan, Subject, plan};
 use landspeed_sys::clock;
 
 use super::args::WorkerArgs;
-use super::directory::{Directory, Entry, MadeBy};
+use super::directory::{Directory, Entry, RunOrigin};
 use super::lab::Lab;
 use super::local::worker_name;
 use crate::CommandOutcome;
@@ -56,7 +56,7 @@ pub fn main(args: &WorkerArgs) -> anyhow::Result<CommandOutcome> {
     let worker = args.name.clone().or(named).unwrap_or_else(worker_name);
     // Claimed until the last run. If no core is free, the scheduler places the guest.
     let core = Core::claim();
-    core.iter().for_each(Core::keep_to);
+    core.iter().for_each(Core::pin_thread);
     let mut outcome = CommandOutcome::Clean;
     for entry in missing {
         ensure!(
@@ -110,7 +110,7 @@ fn make(
         return Ok(false);
     }
     let problems = facts.problems.join("; ");
-    let made_by = MadeBy { worker: worker.to_owned(), wall_s: (clock::monotonic_ns() - began_ns) as f64 / 1e9 };
+    let made_by = RunOrigin { worker: worker.to_owned(), wall_s: (clock::monotonic_ns() - began_ns) as f64 / 1e9 };
     directory.keep(&entry.id, &bytes, None, facts, made_by)?;
     if !usable {
         eprintln!("landspeed: run {} failed: {problems}", entry.id);

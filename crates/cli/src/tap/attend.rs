@@ -16,9 +16,9 @@ use landspeed_netlink::{LinkId, Netlink};
 use landspeed_tap::{Limits, Options, Output, Selection, Tap, TapFlow, TapTransport};
 
 /// Timeout for the start of a capture.
-const PATIENCE: Duration = Duration::from_secs(5);
+const START_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum number of concurrent captures for clients: each needs memory for its ring.
-const MOST: usize = 4;
+const MAX_CAPTURES: usize = 4;
 /// Ring size of a capture for a client, bytes.
 const CLIENT_RING_BYTES: u64 = 16 << 20;
 
@@ -27,7 +27,7 @@ const HEADERS_BYTES: u32 = 256;
 
 /// Memory and disk limits of a capture.
 #[derive(Debug, Clone, Copy)]
-pub struct Room {
+pub struct CaptureLimits {
     /// Maximum number of bytes written; `None` is unlimited.
     pub most_bytes: Option<u64>,
     /// Size of the ring, bytes.
@@ -35,19 +35,19 @@ pub struct Room {
 }
 
 /// A capture on a separate thread.
-pub struct Attendant {
+pub struct BackgroundCapture {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<TapDocument>>,
 }
 
-impl Attendant {
+impl BackgroundCapture {
     /// Captures the packets between two addresses on the interface towards the peer, until stopped (also by setting
     /// `stop`) or the limit is reached. With a selection, captures only headers of flows that may belong to the
     /// test. Returns when the capture has started.
     pub fn begin(
         (local, peer, server_port, control_port): (SocketAddr, SocketAddr, u16, u16),
         file: &Path,
-        Room { most_bytes, ring_bytes }: Room,
+        CaptureLimits { most_bytes, ring_bytes }: CaptureLimits,
         selection: Option<Arc<Selection>>,
         stop: Arc<AtomicBool>,
     ) -> Result<Self, String> {
@@ -76,9 +76,9 @@ impl Attendant {
                 })
             })
             .map_err(|why| format!("no thread for the capture: {why}"))?;
-        let attendant = Self { stop, thread: Some(thread) };
-        begun.recv_timeout(PATIENCE).map_err(|_| "the capture did not begin in time".to_owned())?;
-        Ok(attendant)
+        let background = Self { stop, thread: Some(thread) };
+        begun.recv_timeout(START_TIMEOUT).map_err(|_| "the capture did not begin in time".to_owned())?;
+        Ok(background)
     }
 
     /// Stops the capture. The file contains all packets up to now.
@@ -93,7 +93,7 @@ impl Attendant {
     }
 }
 
-impl Drop for Attendant {
+impl Drop for BackgroundCapture {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
@@ -118,13 +118,13 @@ fn interface_towards(peer: SocketAddr) -> Result<String, String> {
 }
 
 /// Captures for the clients of a server.
-pub struct ForClients {
+pub struct ClientService {
     most_bytes: u64,
     /// Clients with a running capture: IPv4 addresses, and IPv6 /64 networks.
     running: Arc<Mutex<Vec<IpAddr>>>,
 }
 
-impl ForClients {
+impl ClientService {
     /// Creates the service; each client may capture at most `most_bytes`.
     pub fn new(most_bytes: u64) -> Self {
         Self { most_bytes, running: Arc::default() }
@@ -147,8 +147,8 @@ impl CaptureSlot {
         if taken.contains(&client) {
             return Err("it captures another test of this address already".to_owned());
         }
-        if taken.len() >= MOST {
-            return Err(format!("it captures for {MOST} clients already"));
+        if taken.len() >= MAX_CAPTURES {
+            return Err(format!("it captures for {MAX_CAPTURES} clients already"));
         }
         taken.push(client);
         Ok(Self { client, running: Arc::clone(running) })
@@ -162,15 +162,15 @@ impl Drop for CaptureSlot {
 }
 
 /// A capture for one client.
-struct ForClient {
+struct ClientCapture {
     /// Dropped before the slot is freed.
-    attendant: Option<Attendant>,
+    background: Option<BackgroundCapture>,
     /// The captured packets. The file is already unlinked, so it disappears when closed.
     taken: File,
     selection: Arc<Selection>,
     filter: String,
     most_bytes: u64,
-    _place: CaptureSlot,
+    _slot: CaptureSlot,
 }
 
 /// Creates a temporary file that only this user can read. `create_new` prevents symlink attacks; the caller
@@ -182,30 +182,37 @@ fn scratch_file() -> io::Result<(File, PathBuf)> {
     Ok((file, path))
 }
 
-impl Tapper for ForClients {
+impl Tapper for ClientService {
     fn begin(&self, local: SocketAddr, peer: SocketAddr) -> Result<Box<dyn RunningTap>, String> {
         let place = CaptureSlot::take(&self.running, peer.ip())?;
         let no_room = |why: io::Error| format!("it has no room for a capture: {why}");
         let (taken, path) = scratch_file().map_err(no_room)?;
         let selection = Arc::new(Selection::new(local, peer.ip()));
         let ends = (local, peer, local.port(), peer.port());
-        let begun = Attendant::begin(
+        let begun = BackgroundCapture::begin(
             ends,
             &path,
-            Room { most_bytes: Some(self.most_bytes), ring_bytes: CLIENT_RING_BYTES },
+            CaptureLimits { most_bytes: Some(self.most_bytes), ring_bytes: CLIENT_RING_BYTES },
             Some(Arc::clone(&selection)),
             Arc::default(),
         );
         // Both this thread and the capture have opened the file, so it can be unlinked.
         let removed = std::fs::remove_file(&path);
-        let attendant = Some(begun?);
+        let background = Some(begun?);
         removed.map_err(no_room)?;
         let filter = between(local.ip().to_canonical(), peer.ip().to_canonical(), local.port(), peer.port());
-        Ok(Box::new(ForClient { attendant, taken, selection, filter, most_bytes: self.most_bytes, _place: place }))
+        Ok(Box::new(ClientCapture {
+            background,
+            taken,
+            selection,
+            filter,
+            most_bytes: self.most_bytes,
+            _slot: place,
+        }))
     }
 }
 
-impl RunningTap for ForClient {
+impl RunningTap for ClientCapture {
     fn flows(&self) -> Arc<FlowSink> {
         let selection = Arc::clone(&self.selection);
         Arc::new(move |flow: TestFlow| {
@@ -223,7 +230,7 @@ impl RunningTap for ForClient {
     }
 
     fn finish(mut self: Box<Self>) -> Result<Box<dyn Read>, String> {
-        let document = self.attendant.take().ok_or("it was ended before")?.finish()?;
+        let document = self.background.take().ok_or("it was ended before")?.finish()?;
         let cannot = |why: io::Error| format!("it cannot read its capture: {why}");
         let (mut cut, path) = scratch_file().map_err(cannot)?;
         std::fs::remove_file(&path).map_err(cannot)?;

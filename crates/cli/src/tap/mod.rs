@@ -172,7 +172,7 @@ fn columns(mut options: Options) -> anyhow::Result<(Options, Option<JoinHandle<a
         return Ok((options, None));
     }
     check_columns()?;
-    if options.rotation.is_on() {
+    if options.rotation.is_enabled() {
         anyhow::bail!("a header trace is one file: --file-size and --file-time write pcapng");
     }
     if options.events {

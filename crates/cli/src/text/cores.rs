@@ -7,15 +7,15 @@ use landspeed_model::{CoreTotals, Direction, HostSeries, RunDocument};
 use super::{Page, percent};
 
 /// Minimum number of packets for statements about their distribution.
-const FEW_PACKETS: u64 = 10_000;
+const MIN_PACKETS: u64 = 10_000;
 /// Minimum share of the packets on one core for a note.
-const MOST: f64 = 0.5;
+const MIN_CORE_SHARE: f64 = 0.5;
 /// Minimum share of page allocations on a remote node for a note.
-const REMOTE: f64 = 0.01;
+const MIN_REMOTE_SHARE: f64 = 0.01;
 /// Minimum exit latency of a deep idle state, microseconds; shallow states have at most 10 (CPU-006).
-const DEEP_US: u32 = 10;
+const DEEP_IDLE_US: u32 = 10;
 /// Minimum share of time in a deep idle state for a note.
-const ASLEEP: f64 = 0.05;
+const MIN_IDLE_SHARE: f64 = 0.05;
 
 /// Prints a line per host with findings, and a line per core that serves several streams.
 pub fn details(d: &RunDocument, page: &mut Page) {
@@ -60,28 +60,31 @@ fn shared_queues(d: &RunDocument) -> Vec<String> {
 fn findings(series: &HostSeries) -> Vec<String> {
     let busiest = series.core_totals.iter().max_by_key(|totals| totals.softnet.processed);
     let packets = series.softnet.processed;
-    let Some(busiest) = busiest.filter(|_| packets >= FEW_PACKETS) else {
+    let Some(busiest) = busiest.filter(|_| packets >= MIN_PACKETS) else {
         return remote(series).into_iter().collect();
     };
-    [crowded(series, busiest, packets), asleep(busiest), remote(series)].into_iter().flatten().collect()
+    [busiest_core_note(series, busiest, packets), deep_idle_note(busiest), remote(series)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Notes a core with most of the packets: `83 % of the packets processed on core 1 (softnet, 42310/s)`. Only
 /// for hosts with several cores.
-fn crowded(series: &HostSeries, core: &CoreTotals, packets: u64) -> Option<String> {
+fn busiest_core_note(series: &HostSeries, core: &CoreTotals, packets: u64) -> Option<String> {
     let share = core.softnet.processed as f64 / packets as f64;
     let cores = series.samples.iter().map(|sample| sample.cores.iter().flatten().count()).max().unwrap_or(0);
     let span_ns = series.samples.last()?.end_ns.saturating_sub(series.samples.first()?.start_ns);
-    (share > MOST && cores > 1 && span_ns > 0).then(|| {
+    (share > MIN_CORE_SHARE && cores > 1 && span_ns > 0).then(|| {
         let rate = core.softnet.processed as f64 * 1e9 / span_ns as f64;
         format!("{} of the packets processed on core {} (softnet, {rate:.0}/s)", percent(share), core.core)
     })
 }
 
 /// Notes a deep idle state: `core 1 in C6 (exit latency 133 µs) 12 % of the time`.
-fn asleep(core: &CoreTotals) -> Option<String> {
-    let deep = core.idle_states.iter().filter(|state| state.exit_latency_us.is_some_and(|us| us > DEEP_US));
-    let state = deep.max_by(|a, b| a.share.total_cmp(&b.share)).filter(|state| state.share >= ASLEEP)?;
+fn deep_idle_note(core: &CoreTotals) -> Option<String> {
+    let deep = core.idle_states.iter().filter(|state| state.exit_latency_us.is_some_and(|us| us > DEEP_IDLE_US));
+    let state = deep.max_by(|a, b| a.share.total_cmp(&b.share)).filter(|state| state.share >= MIN_IDLE_SHARE)?;
     let latency = state.exit_latency_us?;
     let share = percent(state.share.min(1.0));
     Some(format!("core {} in {} (exit latency {latency} µs) {share} of the time", core.core, state.name))
@@ -92,7 +95,7 @@ fn remote(series: &HostSeries) -> Option<String> {
     let sum = |of: fn(&landspeed_model::NumaDelta) -> u64| series.numa.iter().map(of).fold(0, u64::saturating_add);
     let (local, other) = (sum(|node| node.local_node), sum(|node| node.other_node));
     let share = other as f64 / local.saturating_add(other).max(1) as f64;
-    (share > REMOTE).then(|| format!("{} of page allocations on a remote NUMA node", percent(share)))
+    (share > MIN_REMOTE_SHARE).then(|| format!("{} of page allocations on a remote NUMA node", percent(share)))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use landspeed_model::{Cause, Direction, EndCost, PhaseName, Protocol, RunDocument, Status, Verdict};
 use landspeed_units::BitRate;
 
-use super::{Page, bytes, cause_page, cores, epochs, latency, loss, of, percent, plural, way};
+use super::{Page, bytes, cause_page, cores, direction_name, epochs, latency, loss, of, percent, plural};
 
 /// Formats the details that are not in the summary.
 pub fn details(document: &RunDocument) -> String {
@@ -28,7 +28,7 @@ pub fn details(document: &RunDocument) -> String {
         for probe in document.path.iter().flat_map(|p| &p.mtu) {
             let found = probe.path_mtu_bytes.map_or_else(|| "not found".to_owned(), |mtu| format!("{mtu} bytes"));
             let note = probe.note.as_ref().map(|note| format!("; {note}")).unwrap_or_default();
-            page.line("path MTU", &format!("{}: {found}{note}", way(probe.direction)));
+            page.line("path MTU", &format!("{}: {found}{note}", direction_name(probe.direction)));
         }
     }
     for warning in &document.warnings {
@@ -82,7 +82,7 @@ fn delivery(d: &RunDocument, direction: Direction, page: &mut Page) {
         _ => &d.summary.goodput_cv_unknown,
     };
     let unknown = unknown.as_ref().map(|why| format!("; spread unknown: {why}")).unwrap_or_default();
-    page.line(way(direction), &format!("{line}{unknown}"));
+    page.line(direction_name(direction), &format!("{line}{unknown}"));
     let rates: Vec<f64> = mine()
         .map(|s| {
             let steady = || s.intervals.iter().filter(|i| i.phase == PhaseName::Steady);

@@ -20,7 +20,7 @@ pub fn rates(results: &[LatencyResult]) -> String {
 }
 
 /// Formats quantiles; for several sizes, the medians of the first and the last.
-pub fn brief(results: &[LatencyResult]) -> String {
+pub fn short_summary(results: &[LatencyResult]) -> String {
     let unanswered: u64 = results.iter().map(|r| r.unanswered).sum();
     let mut line = match results {
         [] => return "no response arrived".to_owned(),

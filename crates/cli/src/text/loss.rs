@@ -8,7 +8,7 @@ use landspeed_units::Nanos;
 use super::{Page, percent, plural};
 
 /// Formats loss and jitter: `12 of 34567 packets lost (0.035 %), 3 reordered, jitter 12.0 µs`.
-pub fn brief(d: &RunDocument) -> String {
+pub fn short_summary(d: &RunDocument) -> String {
     let Some(udp) = &d.udp else { return String::new() };
     let mut line = lost(udp);
     for (count, what) in [

@@ -15,11 +15,11 @@ use landspeed_model::{
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 pub use details::{details, number};
-pub use page::{Page, unmarked};
+pub use page::{Page, strip_backticks};
 
 /// Warnings that cast doubt on the headline, most severe first, with short phrases. Other warnings are notes,
 /// printed with `-v`.
-const DOUBTS: [(&str, &str); 18] = [
+const DOUBTFUL_WARNINGS: [(&str, &str); 18] = [
     ("accounting", "bytes unaccounted for"),
     ("emulation-invalid", "the emulated path could not keep up"),
     ("one-ended", "one end's report is missing"),
@@ -43,13 +43,13 @@ const DOUBTS: [(&str, &str); 18] = [
 /// Formats an error: the failure, then advice on a second line.
 pub fn error(entry: &ErrorEntry) -> String {
     match &entry.advice {
-        Some(advice) => format!("{}\n{}.", unmarked(&entry.message), capital(&unmarked(advice))),
-        None => unmarked(&entry.message),
+        Some(advice) => format!("{}\n{}.", strip_backticks(&entry.message), capitalize(&strip_backticks(advice))),
+        None => strip_backticks(&entry.message),
     }
 }
 
 /// Capitalizes the first letter and removes a final period.
-fn capital(text: &str) -> String {
+fn capitalize(text: &str) -> String {
     let text = text.trim_end_matches('.');
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
@@ -81,7 +81,10 @@ fn write_summary(document: &RunDocument, page: &mut Page) {
         return;
     }
     if let (Some(parties), Some(path)) = (&document.third_party, &document.path) {
-        page.line("hosts", &format!("client {}, server {}", unmarked(&parties.from), unmarked(&path.target)));
+        page.line(
+            "hosts",
+            &format!("client {}, server {}", strip_backticks(&parties.from), strip_backticks(&path.target)),
+        );
     }
     page.line("result", &headline(document));
     if let (Some(metres), Some(bps)) = (document.requested.distance_m, document.summary.goodput_bps) {
@@ -93,9 +96,9 @@ fn write_summary(document: &RunDocument, page: &mut Page) {
         );
     }
     if !document.latency.is_empty() {
-        page.line("latency", &latency::brief(&document.latency));
+        page.line("latency", &latency::short_summary(&document.latency));
     } else if document.udp.is_some() {
-        page.line("loss", &loss::brief(document));
+        page.line("loss", &loss::short_summary(document));
     } else {
         page.line("network", &tcp(document));
     }
@@ -104,11 +107,11 @@ fn write_summary(document: &RunDocument, page: &mut Page) {
     }
     page.line("limit", &limits(document, page));
     let doubt = doubt(&document.warnings, page);
-    let left = MOST_LINES.saturating_sub(page.text.lines().count() + usize::from(doubt.is_some()));
+    let left = MAX_LINES.saturating_sub(page.text.lines().count() + usize::from(doubt.is_some()));
     let step = first_sentence(&document.verdict.next_step);
     if !step.is_empty() {
         let short = first_clause(step).map(|begin| format!("{begin}."));
-        let fits = page.lines_of(step) <= left.min(PART_LINES);
+        let fits = page.lines_of(step) <= left.min(MAX_PART_LINES);
         page.line("next", &short.filter(|_| !fits).unwrap_or_else(|| step.to_owned()));
     }
     if let Some(doubt) = doubt {
@@ -118,8 +121,8 @@ fn write_summary(document: &RunDocument, page: &mut Page) {
 
 /// Maximum lines of the summary without the report's path, and of one longer part of it. Details contain the
 /// rest.
-const MOST_LINES: usize = 8;
-const PART_LINES: usize = 2;
+const MAX_LINES: usize = 8;
+const MAX_PART_LINES: usize = 2;
 
 /// Returns the text before the first semicolon outside parentheses and backticks.
 fn first_clause(text: &str) -> Option<&str> {
@@ -148,7 +151,7 @@ fn limits(document: &RunDocument, page: &Page) -> String {
     [why, begin]
         .into_iter()
         .map(|why| format!("{named}: {}", why.trim_end_matches('.')))
-        .find(|line| page.lines_of(line) <= PART_LINES)
+        .find(|line| page.lines_of(line) <= MAX_PART_LINES)
         .unwrap_or(named)
 }
 
@@ -161,7 +164,7 @@ fn reason<'a>(document: &RunDocument, direction: Direction, verdict: &'a Verdict
 /// Formats the most severe warning and the number of others; if that does not fit on a line, the short phrases
 /// of all.
 fn doubt(warnings: &[Warning], page: &Page) -> Option<String> {
-    let rank = |warning: &Warning| DOUBTS.iter().position(|(code, _)| *code == warning.code);
+    let rank = |warning: &Warning| DOUBTFUL_WARNINGS.iter().position(|(code, _)| *code == warning.code);
     let mut doubts: Vec<(usize, &Warning)> =
         warnings.iter().filter_map(|warning| Some((rank(warning)?, warning))).collect();
     doubts.sort_by_key(|(rank, _)| *rank);
@@ -176,7 +179,7 @@ fn doubt(warnings: &[Warning], page: &Page) -> Option<String> {
     if page.lines_of(&line) == 1 {
         return Some(line);
     }
-    let mut phrases: Vec<&str> = doubts.iter().map(|(rank, _)| DOUBTS[*rank].1).collect();
+    let mut phrases: Vec<&str> = doubts.iter().map(|(rank, _)| DOUBTFUL_WARNINGS[*rank].1).collect();
     phrases.dedup();
     let all = format!("{} (-v explains)", phrases.join(", "));
     Some(if page.lines_of(&all) == 1 { all } else { format!("{}{more}", phrases[0]) })
@@ -193,7 +196,11 @@ fn first_sentence(text: &str) -> &str {
 
 /// Returns the prefix `upload: ` or `download: ` for bidirectional tests, otherwise nothing.
 fn of(document: &RunDocument, direction: Direction) -> String {
-    if document.requested.direction == Direction::Both { format!("{}: ", way(direction)) } else { String::new() }
+    if document.requested.direction == Direction::Both {
+        format!("{}: ", direction_name(direction))
+    } else {
+        String::new()
+    }
 }
 
 fn headline(d: &RunDocument) -> String {
@@ -296,7 +303,7 @@ fn micros(us: u32) -> String {
     Nanos::from_micros(u64::from(us)).to_string()
 }
 
-fn way(direction: Direction) -> &'static str {
+fn direction_name(direction: Direction) -> &'static str {
     match direction {
         Direction::Upload => "upload",
         Direction::Download => "download",

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// Width if standard output is not a terminal and `COLUMNS` is not set.
 const UNKNOWN_WIDTH: usize = 80;
 /// Minimum width: below it, the terminal's own wrapping is easier to read.
-const LEAST_WIDTH: usize = 40;
+const MIN_WIDTH: usize = 40;
 /// Column where the second column begins.
 const MARGIN: usize = 11;
 
@@ -20,7 +20,7 @@ fn width() -> usize {
             size.filter(|_| std::io::stdout().is_terminal()).map(|(width, _)| usize::from(width.0))
         };
         let environment = || std::env::var("COLUMNS").ok()?.parse().ok();
-        terminal().or_else(environment).unwrap_or(UNKNOWN_WIDTH).max(LEAST_WIDTH)
+        terminal().or_else(environment).unwrap_or(UNKNOWN_WIDTH).max(MIN_WIDTH)
     })
 }
 
@@ -49,7 +49,7 @@ impl Page {
         let mut column = MARGIN.max(2 + label.chars().count());
         // A label that fills its column is followed by a space.
         let mut begun = label.chars().count() < MARGIN - 2;
-        let content = unmarked(&unbroken(content, self.width - MARGIN));
+        let content = strip_backticks(&keep_commands_whole(content, self.width - MARGIN));
         for word in content.split_whitespace() {
             let len = word.chars().count();
             if begun && column == MARGIN {
@@ -86,7 +86,7 @@ impl Page {
 const BLANK: char = '\u{e000}';
 
 /// Keeps commands in backticks on one line if they fit `columns`, so that they can be pasted.
-fn unbroken(content: &str, columns: usize) -> String {
+fn keep_commands_whole(content: &str, columns: usize) -> String {
     let parts = content.split('`').enumerate().map(|(i, part)| {
         let keeps = i % 2 == 1 && part.chars().count() + 2 <= columns;
         if keeps { part.replace(' ', &BLANK.to_string()) } else { part.to_owned() }
@@ -95,7 +95,7 @@ fn unbroken(content: &str, columns: usize) -> String {
 }
 
 /// Replaces Markdown's backticks: quotes around commands, nothing around options.
-pub fn unmarked(text: &str) -> String {
+pub fn strip_backticks(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (i, part) in text.split('`').enumerate() {
         let quote = if i % 2 == 1 && !part.starts_with('-') && !part.contains('\'') { "'" } else { "" };
@@ -137,6 +137,9 @@ mod tests {
 
     #[test]
     fn commands_are_quoted_without_backticks() {
-        assert_eq!(unmarked("look at `tc -s qdisc`, or `--pace 1.9G`"), "look at 'tc -s qdisc', or --pace 1.9G");
+        assert_eq!(
+            strip_backticks("look at `tc -s qdisc`, or `--pace 1.9G`"),
+            "look at 'tc -s qdisc', or --pace 1.9G"
+        );
     }
 }

@@ -56,7 +56,7 @@ fn cells(args: &Args, document: &TraceDocument, file: &Path) -> anyhow::Result<O
     let Some(mut cells) = compare::cells(document) else { return Ok(None) };
     let mut analysis = Analysis::new(limits(args));
     let mut capture = Capture::open(file, false)?;
-    while capture.drain(&mut Frames(|frame: &Frame<'_>| analysis.frame_to(frame, &mut cells)))? {}
+    while capture.drain(&mut Frames(|frame: &Frame<'_>| analysis.frame_with_row(frame, &mut cells)))? {}
     Ok(Some(cells))
 }
 

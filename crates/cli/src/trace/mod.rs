@@ -75,7 +75,7 @@ pub struct Args {
     #[command(flatten)]
     packets: packets::Packets,
     #[command(flatten)]
-    pictures: pictures::Pictures,
+    pictures: pictures::GraphArgs,
 }
 
 /// Analyses captures.
@@ -198,9 +198,9 @@ impl CaptureAnalysis {
         let reader = self.capture.reader();
         let landspeed = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
         let name = |interface| reader.interface_name(interface).map(ToOwned::to_owned);
-        let (format, early) = (reader.format().unwrap_or_default(), self.capture.early());
+        let (format, early_end) = (reader.format().unwrap_or_default(), self.capture.early_end());
         let (command, file) = (std::env::args().collect(), self.file.display().to_string());
-        let mut document = self.analysis.finish(landspeed, command, file, format, early, name);
+        let mut document = self.analysis.finish(landspeed, command, file, format, early_end, name);
         document.capture.sorted = self.capture.sorted();
         if let Some(graphs) = self.graphs {
             graphs.finish(&mut document);
@@ -225,7 +225,7 @@ impl<F: FnMut(&Frame<'_>)> capture::Sink for FrameSink<'_, F> {
     fn frame(&mut self, frame: &Frame<'_>) {
         if self.graphs.is_some() || self.columns.is_some() {
             let Self { analysis, graphs, columns, failure, .. } = self;
-            analysis.frame_to(frame, &mut |row: &Row| {
+            analysis.frame_with_row(frame, &mut |row: &Row| {
                 if let Some(graphs) = graphs {
                     graphs.row(row);
                 }

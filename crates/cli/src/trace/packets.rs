@@ -143,7 +143,7 @@ pub fn header_trace(from: Box<dyn Read + Send>, path: &Path) -> anyhow::Result<W
     let mut failure = None;
     while failure.is_none() {
         let mut each = Frames(|frame: &Frame<'_>| {
-            analysis.frame_to(frame, &mut |row: &Row| failure = columns.packet(frame, row).err());
+            analysis.frame_with_row(frame, &mut |row: &Row| failure = columns.packet(frame, row).err());
         });
         if !capture.step(&mut each)? {
             break;

@@ -19,7 +19,7 @@ use crate::output::Sink;
 
 /// Options for graphs.
 #[derive(Debug, clap::Args)]
-pub struct Pictures {
+pub struct GraphArgs {
     /// Write one HTML file: time-sequence graphs, rates, gaps
     #[arg(long, value_name = "FILE", help_heading = "Graphs")]
     pub report: Option<Sink>,
@@ -43,7 +43,7 @@ pub struct Pictures {
     pub xplot: Option<PathBuf>,
 }
 
-impl Pictures {
+impl GraphArgs {
     /// Returns the collector of the series; `None` if no graph was requested.
     pub fn graphs(&self) -> Option<Graphs> {
         let wanted = self.report.is_some() || self.series;
@@ -76,7 +76,7 @@ pub fn xplot(args: &Args, document: &TraceDocument, file: &Path, directory: &Pat
     let mut graphs = Xplot::new(document, args.pictures.graphs, write);
     let mut analysis = Analysis::new(limits(args));
     let mut capture = Capture::open(file, false)?;
-    while capture.drain(&mut Frames(|frame: &Frame<'_>| analysis.frame_to(frame, &mut graphs)))? {}
+    while capture.drain(&mut Frames(|frame: &Frame<'_>| analysis.frame_with_row(frame, &mut graphs)))? {}
     graphs.finish();
     failure.map_or(Ok(()), Err)
 }

@@ -10,11 +10,11 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 use crate::text::Page;
 
 /// Flows printed; the JSON document has the others.
-const SHOWN_FLOWS: usize = 8;
+const MAX_PRINTED_FLOWS: usize = 8;
 /// Minimum payload of a reverse direction that is printed: excludes application-level replies and TLS handshakes.
 const MIN_REVERSE_BYTES: u64 = 100_000;
 /// Stations printed.
-const SHOWN_STATIONS: usize = 4;
+const MAX_PRINTED_STATIONS: usize = 4;
 
 /// Returns the summary: the capture, the path between taps, flows, stations, notes.
 pub fn summary(document: &TraceDocument) -> String {
@@ -40,17 +40,17 @@ pub fn summary(document: &TraceDocument) -> String {
         page.text.push('\n');
         add_path(&mut page, path);
     }
-    for flow in document.flows.iter().take(SHOWN_FLOWS) {
+    for flow in document.flows.iter().take(MAX_PRINTED_FLOWS) {
         page.text.push('\n');
         add_flow(&mut page, flow);
     }
     if !document.stations.is_empty() {
         page.text.push('\n');
     }
-    for station in document.stations.iter().take(SHOWN_STATIONS) {
+    for station in document.stations.iter().take(MAX_PRINTED_STATIONS) {
         add_station(&mut page, station);
     }
-    let more = document.flows.len().saturating_sub(SHOWN_FLOWS) as u64 + document.unlisted.flows;
+    let more = document.flows.len().saturating_sub(MAX_PRINTED_FLOWS) as u64 + document.unlisted.flows;
     if more > 0 {
         page.text.push('\n');
         page.line("more", &format!("{more} flows with less payload; --json lists {}", document.flows.len()));

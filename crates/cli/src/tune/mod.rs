@@ -82,13 +82,13 @@ enum Command {
 }
 
 /// Default directory of the journals.
-pub const STATE: &str = "/var/lib/landspeed/tune";
+pub const DEFAULT_STATE_DIR: &str = "/var/lib/landspeed/tune";
 
 /// Where the journals are.
 #[derive(Debug, Clone, clap::Args)]
 pub struct StateArgs {
     /// Directory of the journals
-    #[arg(long, value_name = "DIR", default_value = STATE)]
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_STATE_DIR)]
     pub state: PathBuf,
     #[command(flatten)]
     pub trust: trust::TrustArgs,
@@ -96,7 +96,7 @@ pub struct StateArgs {
 
 /// What to change.
 #[derive(Debug, clap::Args)]
-struct Wanted {
+struct ChangeArgs {
     /// Change a setting (repeat for more): net.ipv4.tcp_mtu_probing=1, eth0:mtu=9000, 'eth0:qdisc=fq maxrate 8gbit'
     #[arg(long, value_name = "SETTING=VALUE", value_parser = parse_setting)]
     set: Vec<Change>,
@@ -122,7 +122,7 @@ struct Wanted {
 #[derive(Debug, clap::Args)]
 struct PlanArgs {
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: ChangeArgs,
     /// Write the plan as JSON (- for standard output)
     #[arg(short = 'J', long, value_name = "FILE")]
     json: Option<Sink>,
@@ -131,7 +131,7 @@ struct PlanArgs {
 #[derive(Debug, clap::Args)]
 struct ApplyArgs {
     #[command(flatten)]
-    wanted: Wanted,
+    wanted: ChangeArgs,
     #[command(flatten)]
     state: StateArgs,
     /// Seconds to confirm in, from the first write
@@ -224,7 +224,7 @@ fn auditors() -> Vec<u32> {
 }
 
 /// Returns the requested changes. `policy` is `None` for `plan`, which only shows them.
-fn changes(wanted: &Wanted, policy: Option<Policy>) -> anyhow::Result<Vec<Change>> {
+fn changes(wanted: &ChangeArgs, policy: Option<Policy>) -> anyhow::Result<Vec<Change>> {
     let mut changes = wanted.set.clone();
     match &wanted.findings {
         Some(path) => {
@@ -256,7 +256,7 @@ fn changes(wanted: &Wanted, policy: Option<Policy>) -> anyhow::Result<Vec<Change
     Ok(changes)
 }
 
-fn make_plan(wanted: &Wanted, policy: Option<Policy>) -> anyhow::Result<Plan> {
+fn make_plan(wanted: &ChangeArgs, policy: Option<Policy>) -> anyhow::Result<Plan> {
     let allow = Allow { disruptive: wanted.disruptive, tied: wanted.allow_tied };
     Ok(landspeed_tune::plan(&changes(wanted, policy)?, &LiveKnobs, allow))
 }

@@ -44,7 +44,7 @@ fn desired(step: &Step) -> String {
         Some(Value::Qdiscs(tree))
             if tree.root().is_some_and(|root| root.kind == "mq") && !["default", "htb"].contains(&&*step.desired) =>
         {
-            format!("mq with {} on each of {} queues", step.desired, tree.senders().len())
+            format!("mq with {} on each of {} queues", step.desired, tree.transmit_qdiscs().len())
         }
         _ => step.desired.clone(),
     }
@@ -84,7 +84,7 @@ pub fn reverted(engine: &Engine<'_>, journal: &Journal, state: &State) -> String
     if *state != State::Reverted {
         let open = if journal.is_planned() { String::new() } else { format!(" {why}") };
         let _ = writeln!(text, "Transaction {} is not rolled back in full:{open}", journal.id);
-    } else if of_this_boot(engine, journal) {
+    } else if is_from_this_boot(engine, journal) {
         let as_before =
             (0..steps.len()).filter(|&step| engine.check_step(journal, step) == StepCheck::AsBefore).count();
         let _ = writeln!(
@@ -131,7 +131,7 @@ pub fn status(engine: &Engine<'_>, journals: &[Journal], recovered: &[Recovered]
         let _ = writeln!(text, "No transactions.");
     }
     for journal in journals.iter().rev() {
-        let _ = writeln!(text, "{:>4}  {}", journal.id, standing(engine, journal));
+        let _ = writeln!(text, "{:>4}  {}", journal.id, transaction_state(engine, journal));
         if let Some(namespace) = namespace(engine, journal) {
             let _ = writeln!(text, "      network namespace {namespace}");
         }
@@ -149,13 +149,13 @@ pub fn status(engine: &Engine<'_>, journals: &[Journal], recovered: &[Recovered]
     text
 }
 
-fn of_this_boot(engine: &Engine<'_>, journal: &Journal) -> bool {
+fn is_from_this_boot(engine: &Engine<'_>, journal: &Journal) -> bool {
     journal.records().first().is_none_or(|record| record.boot == engine.context().boot)
 }
 
-fn standing(engine: &Engine<'_>, journal: &Journal) -> String {
+fn transaction_state(engine: &Engine<'_>, journal: &Journal) -> String {
     match journal.state() {
-        State::Committed if !of_this_boot(engine, journal) => {
+        State::Committed if !is_from_this_boot(engine, journal) => {
             "confirmed before the last restart, which undid what was set at run time".into()
         }
         State::Committed => "confirmed".into(),
@@ -185,7 +185,7 @@ struct Namespace<'a> {
 
 fn namespace<'a>(engine: &Engine<'_>, journal: &'a Journal) -> Option<Namespace<'a>> {
     let kernel = journal.records().first()?.namespace.as_str();
-    let name = of_this_boot(engine, journal).then(|| namespace_name(kernel)).flatten();
+    let name = is_from_this_boot(engine, journal).then(|| namespace_name(kernel)).flatten();
     Some(Namespace { kernel, name, current: kernel == engine.context().namespace })
 }
 
@@ -222,7 +222,7 @@ fn step_line(engine: &Engine<'_>, journal: &Journal, number: usize) -> Option<St
     match journal.step_state(number) {
         StepState::Applied { before, observed, .. } => Some(format!("{before} -> {observed}{now}")),
         StepState::InFlight { before } => Some(format!("{before} -> {} (under way){now}", step.desired)),
-        StepState::Untouched | StepState::Settled { .. } => match (journal.state(), check) {
+        StepState::NotStarted | StepState::Settled { .. } => match (journal.state(), check) {
             (_, StepCheck::AsBefore | StepCheck::Gone) | (State::Reverted, StepCheck::NotChecked { .. }) => None,
             (State::Reverted, _) => Some(format!("{}, changed since it was rolled back{now}", step.before)),
             _ => Some(format!("{} before{now}", step.before)),
@@ -238,7 +238,7 @@ pub fn transaction_json(engine: &Engine<'_>, journal: &Journal) -> serde_json::V
         .enumerate()
         .map(|(number, step)| {
             let (state, before, observed, outcome) = match journal.step_state(number) {
-                StepState::Untouched => ("untouched", Some(step.before.clone()), None, None),
+                StepState::NotStarted => ("untouched", Some(step.before.clone()), None, None),
                 StepState::InFlight { before } => ("in-flight", Some(before), None, None),
                 StepState::Applied { before, observed, .. } => ("applied", Some(before), Some(observed), None),
                 StepState::Settled { before, observed, outcome } => {
@@ -257,7 +257,7 @@ pub fn transaction_json(engine: &Engine<'_>, journal: &Journal) -> serde_json::V
         "id": journal.id,
         "state": journal.state(),
         "why": journal.reason(),
-        "this_boot": of_this_boot(engine, journal),
+        "this_boot": is_from_this_boot(engine, journal),
         "network_namespace": namespace(engine, journal)
             .map(|found| json!({"id": found.kernel, "name": found.name, "current": found.current})),
         "steps": steps,

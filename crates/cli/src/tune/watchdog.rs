@@ -14,11 +14,11 @@ use super::{FAULT, StateArgs, context};
 use crate::CommandOutcome;
 
 /// Timeout for the watchdog's start, nanoseconds.
-const WAKE_NS: u64 = 10_000_000_000;
+const START_TIMEOUT_NS: u64 = 10_000_000_000;
 /// Polling interval while waiting, nanoseconds.
 const POLL_NS: u64 = 2_000_000;
 /// Environment variable with a fault for the watchdog: `after-awake`, or a value of [`FAULT`].
-const OWN_FAULT: &str = "LANDSPEED_TUNE_WATCHDOG_FAULT";
+const WATCHDOG_FAULT: &str = "LANDSPEED_TUNE_WATCHDOG_FAULT";
 const AFTER_AWAKE: &str = "after-awake";
 /// This directory exists if and only if systemd is the init process (`sd_booted(3)`).
 const SYSTEMD: &str = "/run/systemd/system";
@@ -48,7 +48,7 @@ pub fn start(engine: &Engine<'_>, args: &StateArgs, id: u32) -> Result<Watchdog,
                 let warning = Some(warning("systemd-run left it there"));
                 return Ok(Watchdog { process, unit: None, warning });
             }
-            Err(Asleep::NotStarted(why)) if why.kind() == io::ErrorKind::NotFound => {
+            Err(WatchdogError::NotStarted(why)) if why.kind() == io::ErrorKind::NotFound => {
                 "systemd-run is not installed".to_owned()
             }
             Err(why) => format!("systemd-run failed: {why}"),
@@ -101,34 +101,34 @@ fn moved(process: u32) -> bool {
 
 /// Failure to start the watchdog.
 #[derive(Debug)]
-enum Asleep {
+enum WatchdogError {
     NotStarted(io::Error),
     Ended(std::process::ExitStatus),
-    Silent,
+    TimedOut,
 }
 
-impl fmt::Display for Asleep {
+impl fmt::Display for WatchdogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotStarted(why) => write!(f, "it cannot be started: {why}"),
             Self::Ended(status) => write!(f, "it ended at once ({status})"),
-            Self::Silent => write!(f, "it did not wake up within {} s", WAKE_NS / 1_000_000_000),
+            Self::TimedOut => write!(f, "it did not wake up within {} s", START_TIMEOUT_NS / 1_000_000_000),
         }
     }
 }
 
 /// Starts a watchdog and waits until its lock shows that it runs. Returns its PID.
-fn wake(engine: &Engine<'_>, mut command: Command, id: u32) -> Result<u32, Asleep> {
+fn wake(engine: &Engine<'_>, mut command: Command, id: u32) -> Result<u32, WatchdogError> {
     engine.prepare_watch(id);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/");
     command.env_remove(FAULT);
-    if let Ok(fault) = std::env::var(OWN_FAULT)
+    if let Ok(fault) = std::env::var(WATCHDOG_FAULT)
         && fault != AFTER_AWAKE
     {
         command.env(FAULT, fault);
     }
-    let mut child = process::detach(&mut command).spawn().map_err(Asleep::NotStarted)?;
-    let deadline = clock::monotonic_ns() + WAKE_NS;
+    let mut child = process::detach(&mut command).spawn().map_err(WatchdogError::NotStarted)?;
+    let deadline = clock::monotonic_ns() + START_TIMEOUT_NS;
     loop {
         // Check for its end first: a watchdog that ended after taking its lock counts as started.
         let ended = child.try_wait().ok().flatten();
@@ -137,12 +137,12 @@ fn wake(engine: &Engine<'_>, mut command: Command, id: u32) -> Result<u32, Aslee
             return Ok(process);
         }
         if let Some(status) = ended {
-            return Err(Asleep::Ended(status));
+            return Err(WatchdogError::Ended(status));
         }
         let now = clock::monotonic_ns();
         if now > deadline {
             end(&mut child);
-            return Err(Asleep::Silent);
+            return Err(WatchdogError::TimedOut);
         }
         clock::sleep_until(now + POLL_NS);
     }
@@ -165,7 +165,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let engine = Engine::new(&knobs, context(&args.state)?);
     engine
         .watch(args.id, || {
-            if std::env::var(OWN_FAULT).is_ok_and(|fault| fault == AFTER_AWAKE) {
+            if std::env::var(WATCHDOG_FAULT).is_ok_and(|fault| fault == AFTER_AWAKE) {
                 process::kill_self();
             }
         })

@@ -42,7 +42,7 @@ pub struct Args {
     /// Draw a map of cores: the receiving thread on each against its interrupts on each (with --allow-host-changes), or against
     /// the sending thread on each. CORES of both hosts, 0,2 or 0-3 [default: at most 8 of each]
     #[arg(long, value_name = "CORES", num_args = 0..=1, require_equals = true, default_missing_value = "",
-          value_parser = some_cores, conflicts_with = "dry_run")]
+          value_parser = parse_cores, conflicts_with = "dry_run")]
     pub map: Option<Cores>,
     /// Also change settings of both hosts for the tests (qdisc, buffer limits, offloads), and roll them back at the end. Needs
     /// root here, and a server with --allow-host-changes
@@ -115,7 +115,7 @@ pub struct Args {
 type Cores = Vec<u32>;
 
 /// Parses a list of cores; an empty text selects suitable cores.
-fn some_cores(text: &str) -> Result<Cores, String> {
+fn parse_cores(text: &str) -> Result<Cores, String> {
     if text.is_empty() { Ok(Cores::new()) } else { options::cores(text) }
 }
 

@@ -11,7 +11,7 @@ use crate::host_changes::{ChangeError, HostChanges};
 use crate::trust::TrustArgs;
 
 /// Time after the budget when everything is rolled back, even if landspeed hangs.
-const GRACE: Duration = Duration::from_mins(1);
+const ROLLBACK_GRACE: Duration = Duration::from_mins(1);
 
 /// Changes of both hosts, rolled back on drop.
 pub struct Hosts {
@@ -30,8 +30,8 @@ impl Hosts {
         trust: TrustArgs,
         stop: &'static AtomicBool,
     ) -> Result<Self, ChangeError> {
-        let client = HostChanges::local(budget + GRACE, trust)?;
-        let server = HostChanges::remote(target, family, key, budget + GRACE, stop)?;
+        let client = HostChanges::local(budget + ROLLBACK_GRACE, trust)?;
+        let server = HostChanges::remote(target, family, key, budget + ROLLBACK_GRACE, stop)?;
         Ok(Self::of(client, server))
     }
 

@@ -6,7 +6,7 @@ use landspeed_units::BitRate;
 use crate::text::Page;
 
 /// Core columns per block: eight fit into 80 columns of text.
-const BLOCK: usize = 8;
+const BLOCK_COLUMNS: usize = 8;
 /// Shades from zero to the highest rate.
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
 
@@ -21,8 +21,8 @@ pub fn draw(document: &TuneupDocument, map: &TuneupMap, page: &mut Page) {
     );
     let row_of = |cell: &&TuneupMapCell| cell.receiver_core == map.cells[0].receiver_core;
     let columns: Vec<u32> = map.cells.iter().take_while(row_of).map(|cell| cell.column_core).collect();
-    for first in (0..columns.len()).step_by(BLOCK) {
-        let block = first..(first + BLOCK).min(columns.len());
+    for first in (0..columns.len()).step_by(BLOCK_COLUMNS) {
+        let block = first..(first + BLOCK_COLUMNS).min(columns.len());
         let heads: Vec<String> = columns[block.clone()].iter().map(|core| format!("{core:>8}")).collect();
         page.raw("", &heads.concat());
         for row in map.cells.chunks(columns.len()) {

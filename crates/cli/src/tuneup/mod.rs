@@ -40,8 +40,8 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         memory_bps: Some(copy_bps()),
         map: args.map.clone(),
     };
-    let mut ladder = Ladder::new(original, ladder_options).map_err(|TooShort { least_ns }| {
-        let least_s = least_ns.div_ceil(1_000_000_000);
+    let mut ladder = Ladder::new(original, ladder_options).map_err(|TooShort { min_ns }| {
+        let least_s = min_ns.div_ceil(1_000_000_000);
         anyhow!("--budget {} is too short for these tests\nUse --budget {least_s}s or more.", args.budget)
     })?;
     let interrupted = process::catch_interrupts();
@@ -55,7 +55,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     progress.begin(&args.server().to_string(), args.budget, seed);
     let mut errors = Vec::new();
     while let Some(test) = ladder.next_test(clock::monotonic_ns() - began_ns) {
-        progress.waits(&test.what, ladder.tests() + 1);
+        progress.show_running(&test.what, ladder.tests() + 1);
         match runner.run(&test) {
             Ok(outcome) => ladder.take(clock::monotonic_ns() - began_ns, outcome),
             Err(NoOutcome::Interrupted) => ladder.stop(TuneupEnd::Interrupted, "it was interrupted"),

@@ -12,7 +12,7 @@ use super::hosts::Hosts;
 use crate::host_changes::{ChangeError, ChangeErrorKind};
 
 /// Attempts for a test that failed for reasons other than its settings.
-const TRIES: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 /// Pause between attempts, nanoseconds: a busy server may be free by then.
 const PAUSE_NS: u64 = 1_000_000_000;
 
@@ -49,7 +49,7 @@ pub fn try_run(interrupted: &AtomicBool, run: &mut dyn FnMut() -> RunDocument) -
         if is_about_settings(error) {
             return Err(Unmeasured::Refused(error.message.clone()));
         }
-        if tries == TRIES || is_final(error) {
+        if tries == MAX_ATTEMPTS || is_final(error) {
             return Err(Unmeasured::Failed(error.clone()));
         }
         clock::sleep_until(clock::monotonic_ns() + PAUSE_NS);
@@ -139,7 +139,7 @@ impl Runner {
         let Some(mut facts) = facts else { return TestOutcome::Measured(measured) };
         let allowed = landspeed_sys::thread::allowed_cores();
         facts.client.cores.retain(|core| allowed.contains(core));
-        facts.client.near_cores.retain(|core| allowed.contains(core));
+        facts.client.numa_local_cores.retain(|core| allowed.contains(core));
         crate::run::judge(document);
         TestOutcome::Diagnosed(measured, Box::new(Diagnosis { verdict: document.verdict.clone(), facts }))
     }

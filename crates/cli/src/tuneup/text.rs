@@ -10,7 +10,7 @@ use landspeed_units::{BitRate, Nanos};
 use crate::text::{Page, cause_name, confidence, percent};
 
 /// Width of the waterfall's bars, columns.
-const BAR: usize = 36;
+const BAR_WIDTH: usize = 36;
 
 /// Progress output of a search.
 pub struct Progress {
@@ -51,7 +51,7 @@ impl Progress {
     }
 
     /// Shows the test that starts now.
-    pub fn waits(&self, what: &str, number: u32) {
+    pub fn show_running(&self, what: &str, number: u32) {
         if self.terminal {
             self.clear();
             let text: String = format!("  test {number}: {what}").chars().take(78).collect();
@@ -140,7 +140,7 @@ pub fn summary(document: &TuneupDocument) -> String {
     }
     page.text.push('\n');
     for sanity in &document.sanity {
-        page.line("check", &sanity_words(sanity, document.map.is_some()));
+        page.line("check", &sanity_text(sanity, document.map.is_some()));
     }
     if let Some(again) = &document.baseline_again {
         let moved = if again.moved {
@@ -214,14 +214,14 @@ fn waterfall(document: &TuneupDocument, page: &mut Page) {
     for rung in kept {
         let (Some(before), Some(after)) = (rung.best_bps, rung.goodput_bps) else { continue };
         row(page, ("kept", &rung.change, &ratio(rung).unwrap_or_default()), (before, after), highest);
-        page.line("", &because(rung));
+        page.line("", &cause_text(rung));
     }
 }
 
 /// Prints a title, a rate, its ratio and a bar from one rate to the other.
 fn row(page: &mut Page, (label, title, ratio): (&str, &str, &str), (from, to): (f64, f64), highest: f64) {
-    let columns = |bps: f64| (bps / highest * BAR as f64).round() as usize;
-    let (begin, end) = (columns(from.min(to)).min(BAR - 1), columns(to));
+    let columns = |bps: f64| (bps / highest * BAR_WIDTH as f64).round() as usize;
+    let (begin, end) = (columns(from.min(to)).min(BAR_WIDTH - 1), columns(to));
     let bar = format!("{}{}", " ".repeat(begin), "█".repeat(end.saturating_sub(begin).max(1)));
     page.text.push('\n');
     page.line(label, title);
@@ -229,7 +229,7 @@ fn row(page: &mut Page, (label, title, ratio): (&str, &str, &str), (from, to): (
 }
 
 /// Returns the cause that suggested a change with its first evidence, or another reason.
-fn because(rung: &TuneupRung) -> String {
+fn cause_text(rung: &TuneupRung) -> String {
     let reading = rung.evidence.iter().find(|reading| reading.met);
     match (rung.cause, reading) {
         (Some(cause), Some(reading)) => {
@@ -244,7 +244,7 @@ fn because(rung: &TuneupRung) -> String {
     }
 }
 
-fn sanity_words(sanity: &TuneupSanity, mapped: bool) -> String {
+fn sanity_text(sanity: &TuneupSanity, mapped: bool) -> String {
     let shows = match (sanity.shows, mapped) {
         (true, false) => "is slower, as it must be",
         (true, true) => "is slower than the fastest, in tests of their own",

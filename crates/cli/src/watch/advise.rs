@@ -10,14 +10,14 @@ use landspeed_model::{
 };
 use landspeed_units::Nanos;
 
-use super::text::{process, sure};
+use super::text::{confidence_level, process};
 use crate::check;
 use crate::text::{Page, cause_name};
 
 /// Settings are computed for this multiple of the measured rate if the link rate is unknown or was reached.
 const HEADROOM: f64 = 2.0;
 /// Maximum number of flows listed per cause.
-const NAMED: usize = 3;
+const MAX_NAMED_FLOWS: usize = 3;
 
 /// Settings that affect a cause, as codes of their checks.
 struct Remedy {
@@ -61,7 +61,7 @@ fn remedy(cause: Cause) -> Option<Remedy> {
 struct Group<'a> {
     cause: Cause,
     /// Address of the remote host; `None` is this host.
-    elsewhere: Option<String>,
+    remote_address: Option<String>,
     flows: Vec<&'a WatchFlow>,
 }
 
@@ -73,15 +73,19 @@ impl Group<'_> {
         (rtt_us.map(|us| Nanos::from_micros(us.into())), bps)
     }
 
-    fn named(&self) -> String {
+    fn flow_names(&self) -> String {
         let one = |flow: &&WatchFlow| match flow.role {
-            WatchRole::Sender => format!("{} > {} ({})", process(flow), flow.remote, sure(flow.confidence)),
-            WatchRole::Receiver => format!("{} < {} ({})", process(flow), flow.remote, sure(flow.confidence)),
+            WatchRole::Sender => {
+                format!("{} > {} ({})", process(flow), flow.remote, confidence_level(flow.confidence))
+            }
+            WatchRole::Receiver => {
+                format!("{} < {} ({})", process(flow), flow.remote, confidence_level(flow.confidence))
+            }
         };
-        let named: Vec<String> = self.flows.iter().take(NAMED).map(one).collect();
-        let left = self.flows.len().saturating_sub(NAMED);
+        let flow_names: Vec<String> = self.flows.iter().take(MAX_NAMED_FLOWS).map(one).collect();
+        let left = self.flows.len().saturating_sub(MAX_NAMED_FLOWS);
         let more = if left > 0 { format!(", and {left} more") } else { String::new() };
-        format!("{}{more}", named.join(", "))
+        format!("{}{more}", flow_names.join(", "))
     }
 }
 
@@ -92,10 +96,10 @@ fn groups(document: &WatchDocument) -> Vec<Group<'_>> {
         let here = remedy(flow.cause).is_none_or(|remedy| remedy.end == flow.role);
         let host =
             flow.remote.parse().map_or_else(|_| flow.remote.clone(), |remote: SocketAddr| remote.ip().to_string());
-        let elsewhere = (!here).then_some(host);
-        match groups.iter_mut().find(|group| group.cause == flow.cause && group.elsewhere == elsewhere) {
+        let remote_address = (!here).then_some(host);
+        match groups.iter_mut().find(|group| group.cause == flow.cause && group.remote_address == remote_address) {
             Some(group) => group.flows.push(flow),
-            None => groups.push(Group { cause: flow.cause, elsewhere, flows: vec![flow] }),
+            None => groups.push(Group { cause: flow.cause, remote_address, flows: vec![flow] }),
         }
     }
     groups
@@ -111,7 +115,7 @@ fn plan(rtt: Option<Nanos>, goal_bps: Option<f64>, codes: &[&str]) -> String {
 /// Audits this host if necessary, and formats the recommendations.
 pub fn advice(document: &WatchDocument) -> anyhow::Result<String> {
     let groups = groups(document);
-    let here = groups.iter().any(|group| group.elsewhere.is_none() && remedy(group.cause).is_some());
+    let here = groups.iter().any(|group| group.remote_address.is_none() && remedy(group.cause).is_some());
     let facts = here.then(|| collect(&LiveHost::new()));
     text(&groups, &|codes, rtt, goal_bps| match &facts {
         Some(facts) => audit(facts, codes, rtt, goal_bps).map(Some),
@@ -138,9 +142,9 @@ fn text(groups: &[Group<'_>], audit: &Auditor<'_>) -> anyhow::Result<String> {
     }
     for group in groups {
         page.text.push('\n');
-        page.line("advice", &format!("{}: {}", cause_name(group.cause), group.named()));
-        match (remedy(group.cause), &group.elsewhere) {
-            (None, _) => unhelped(group, "no host setting helps", &mut page),
+        page.line("advice", &format!("{}: {}", cause_name(group.cause), group.flow_names()));
+        match (remedy(group.cause), &group.remote_address) {
+            (None, _) => no_setting_helps(group, "no host setting helps", &mut page),
             (Some(remedy), Some(host)) => {
                 let (rtt, bps) = group.path();
                 page.line("where", &format!("{host}, the other end of these connections: run this there"));
@@ -186,7 +190,7 @@ fn local(group: &Group<'_>, remedy: &Remedy, audit: &Auditor<'_>, page: &mut Pag
         }
         return Ok(());
     }
-    unhelped(
+    no_setting_helps(
         group,
         &format!("the settings that bear on it are as they should be ({})", remedy.codes.join(", ")),
         page,
@@ -195,7 +199,7 @@ fn local(group: &Group<'_>, remedy: &Remedy, audit: &Auditor<'_>, page: &mut Pag
 }
 
 /// Prints why no setting helps, and what the application or landspeed can do.
-fn unhelped(group: &Group<'_>, why: &str, page: &mut Page) {
+fn no_setting_helps(group: &Group<'_>, why: &str, page: &mut Page) {
     let step = group.flows.first().map_or("", |flow| flow.next_step.as_str());
     page.line("change", &format!("{why}. {step}"));
 }

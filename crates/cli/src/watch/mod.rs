@@ -37,7 +37,7 @@ another column, r reverses, / filters by address, process or cause, p pauses, q 
 Exit status: 0 it ran, 2 failure.";
 
 /// Flows printed per interval; the document has all.
-const SHOWN: usize = 20;
+const MAX_PRINTED_FLOWS: usize = 20;
 
 /// Options of `watch`.
 #[derive(Debug, clap::Args)]
@@ -92,10 +92,10 @@ fn network(text: &str) -> Result<IpNet, String> {
 
 fn at_least_one(text: &str) -> Result<usize, String> {
     /// A sample takes about 1 µs, and a flow about 200 KiB of memory.
-    const MOST: usize = 1000;
+    const MAX_FLOWS: usize = 1000;
     match text.parse() {
-        Ok(n @ 1..=MOST) => Ok(n),
-        _ => Err(format!("`{text}` is not a number of flows; write 1 to {MOST}")),
+        Ok(n @ 1..=MAX_FLOWS) => Ok(n),
+        _ => Err(format!("`{text}` is not a number of flows; write 1 to {MAX_FLOWS}")),
     }
 }
 
@@ -126,13 +126,13 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
                 return Ok(goes_on);
             }
             next_ns = now_ns.max(next_ns + args.interval.get());
-            let shown = if lines.is_some() { args.top } else { SHOWN };
+            let shown = if lines.is_some() { args.top } else { MAX_PRINTED_FLOWS };
             let mut document = watch.document(&diagnose_watched, Scope::Running(shown));
             if let Some(lines) = &mut lines {
                 lines.write(&document)?;
             }
             if live.is_none() && prints {
-                document.flows.truncate(SHOWN);
+                document.flows.truncate(MAX_PRINTED_FLOWS);
                 print!("{}", table.interval(&document, watch.busy()));
             }
             Ok(goes_on)

@@ -9,13 +9,13 @@ use landspeed_units::{BitRate, Bytes, Nanos};
 use crate::text::{Page, cause_name, cause_page, confidence, number, percent, plural, state_name};
 
 /// Flows described in the summary; the document has all.
-const DESCRIBED: usize = 10;
+const MAX_DESCRIBED: usize = 10;
 
 /// Verdict changes printed per flow; the document has more.
-const CHANGES: usize = 4;
+const MAX_CHANGES: usize = 4;
 
 /// Unavailable measurements printed per flow; the document has all.
-const UNSEEN: usize = 2;
+const MAX_UNAVAILABLE: usize = 2;
 
 /// Table of running flows printed at each interval, two lines per flow.
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ impl Table {
         self.last = document.flows.iter().map(|flow| (flow.cookie.clone(), counted(flow))).collect();
         let mut text = format!(
             "\n{}  {busy} of {} connections busy; watch uses {} of a core\n",
-            tenths(document.duration_ns),
+            round_to_tenths(document.duration_ns),
             document.sockets.now,
             percent(document.overhead.cpu_share)
         );
@@ -67,7 +67,7 @@ impl Table {
             micros(flow.rtt_us),
             micros(flow.min_rtt_us),
             cause_name(flow.cause),
-            sure(flow.confidence),
+            confidence_level(flow.confidence),
         );
         (bps, format!("{figures}\n{:>10} {} {arrow} {} {}\n", "", flow.local, flow.remote, process(flow)))
     }
@@ -85,13 +85,13 @@ fn counted(flow: &WatchFlow) -> (u64, u64, u64) {
 /// Formats all flows with their verdicts, most bytes first.
 pub fn summary(document: &WatchDocument) -> String {
     let mut page = Page::default();
-    for flow in document.flows.iter().take(DESCRIBED) {
+    for flow in document.flows.iter().take(MAX_DESCRIBED) {
         page.text.push('\n');
         describe(flow, &mut page);
     }
     page.text.push('\n');
     let sockets = document.sockets;
-    let left = document.flows.len().saturating_sub(DESCRIBED);
+    let left = document.flows.len().saturating_sub(MAX_DESCRIBED);
     let shown = match (document.flows.len(), left) {
         (0, _) => "none moved data".to_owned(),
         (n, 0) => format!("{n} moved data"),
@@ -102,7 +102,7 @@ pub fn summary(document: &WatchDocument) -> String {
         &format!(
             "{} connections for {}, {} at once, {} ended; {shown}",
             sockets.seen,
-            tenths(document.duration_ns),
+            round_to_tenths(document.duration_ns),
             sockets.most,
             sockets.ended
         ),
@@ -146,9 +146,9 @@ fn describe(flow: &WatchFlow, page: &mut Page) {
         page.line("time", &shares);
     }
     if flow.timeline.len() > 1 {
-        timeline(flow, CHANGES, page);
+        timeline(flow, MAX_CHANGES, page);
     }
-    unseen(flow, UNSEEN, page);
+    unseen(flow, MAX_UNAVAILABLE, page);
     page.line("next", &flow.next_step);
     page.line("page", &cause_page(flow.cause));
 }
@@ -199,7 +199,12 @@ pub fn timeline(flow: &WatchFlow, most: usize, page: &mut Page) {
     }
     let left = flow.timeline.len().saturating_sub(most);
     let one = |change: &WatchChange| {
-        format!("{} {} ({})", tenths(change.t_ns), cause_name(change.cause), sure(change.confidence))
+        format!(
+            "{} {} ({})",
+            round_to_tenths(change.t_ns),
+            cause_name(change.cause),
+            confidence_level(change.confidence)
+        )
     };
     let changes: Vec<String> = flow.timeline.iter().skip(left).map(one).collect();
     let earlier = if left > 0 { format!("; {left} earlier in --json") } else { String::new() };
@@ -259,7 +264,7 @@ fn rtt(flow: &WatchFlow) -> Option<String> {
 }
 
 /// Returns the confidence level: `high`.
-pub fn sure(confidence: Confidence) -> &'static str {
+pub fn confidence_level(confidence: Confidence) -> &'static str {
     match confidence {
         Confidence::High => "high",
         Confidence::Medium => "medium",
@@ -273,7 +278,7 @@ pub fn micros(us: u32) -> Nanos {
 }
 
 /// Rounds a time down to 0.1 s.
-fn tenths(ns: u64) -> Nanos {
+fn round_to_tenths(ns: u64) -> Nanos {
     Nanos::new(ns / 100_000_000 * 100_000_000)
 }
 

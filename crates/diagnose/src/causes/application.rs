@@ -2,7 +2,7 @@
 
 use landspeed_model::{Cause, RrMode};
 
-use crate::finding::{Bound, Finding, Scales, Strength};
+use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
 use crate::stream::StreamView;
 use crate::text;
@@ -13,22 +13,22 @@ use crate::thresholds::{
 /// Decided by a requested rate (`--rate`) that was reached; otherwise by the sender's own wait time and its
 /// empty send queue.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
-    let scales = Scales::new(flow, Cause::Application);
+    let builder = FindingBuilder::new(flow, Cause::Application);
     if flow.is_rr() {
-        requests(flow, scales)
+        requests(flow, builder)
     } else if flow.udp.is_some() {
-        datagrams(flow, scales)
+        datagrams(flow, builder)
     } else {
-        stream(flow, scales)
+        stream(flow, builder)
     }
 }
 
-fn stream(flow: &Flow, mut scales: Scales) -> Finding {
+fn stream(flow: &Flow, mut builder: FindingBuilder) -> Finding {
     let end = Some(flow.sender.end);
     let asked =
         flow.parameters.rate_bps.map(|rate| rate as f64 * flow.streams.len() as f64).filter(|&rate| rate > 0.0);
     let share = asked.map(|asked| flow.goodput_bps / asked);
-    let reached = scales.optional(
+    let reached = builder.optional(
         "goodput over --rate",
         share,
         "ratio",
@@ -41,21 +41,21 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
         None
     } else {
         let metric = "share of time waiting for --rate";
-        scales.figure(metric, waited, "ratio", Bound::AtLeast(WAITS), "sender.app_wait_ns")
+        builder.figure(metric, waited, "ratio", Bound::AtLeast(WAITS), "sender.app_wait_ns")
     };
     // landspeed's own sender reports its wait time; for other programs only this reading is visible.
     let outstanding = flow.figure(StreamView::busy_share).filter(|_| flow.observed);
     let pauses = outstanding.is_some()
-        && scales.figure(
+        && builder.figure(
             "time with data outstanding over time",
             outstanding,
             "ratio",
             Bound::Below(OUTSTANDING_LITTLE),
             "sender.samples[].tcp.busy_time_us",
         ) == Some(true);
-    let empty = scales.send_fill(Bound::Below(SEND_EMPTY));
-    let sent = scales.unsent(Bound::Below(NOTSENT_LITTLE));
-    let open = scales.flight_over_cwnd(Bound::Below(CWND_FULL));
+    let empty = builder.send_fill(Bound::Below(SEND_EMPTY));
+    let sent = builder.unsent(Bound::Below(NOTSENT_LITTLE));
+    let open = builder.flight_over_cwnd(Bound::Below(CWND_FULL));
     if let (Some(asked), Some(true)) = (asked, reached) {
         let why = format!(
             "the sender offers {} (--rate) and no more, and {} of it was delivered",
@@ -64,7 +64,7 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
         );
         return at_sending_application(
             flow,
-            direct(scales.holds(Strength::Strong, why, "Drop --rate, or raise it.".to_owned())),
+            direct(builder.holds(Strength::Strong, why, "Drop --rate, or raise it.".to_owned())),
         );
     }
     let idle = empty == Some(true) && sent == Some(true) && open != Some(false);
@@ -76,7 +76,7 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
     let reported =
         flow.streams.iter().all(|stream| stream.sending_thread().is_some_and(|thread| thread.wait.is_some()));
     if reported && waits == Some(false) {
-        return scales.refuted();
+        return builder.refuted();
     }
     let strength = match (idle, waits) {
         (true, _) if pauses => Strength::Strong,
@@ -84,7 +84,7 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
         (false, Some(true)) if mostly => Strength::Moderate,
         (true, _) if !lowat => Strength::Moderate,
         (true, _) => Strength::Weak,
-        (false, _) => return scales.refuted(),
+        (false, _) => return builder.refuted(),
     };
     let fill = flow.figure(StreamView::send_fill).map_or(0.0, |figure| figure.value);
     let why = match waited.filter(|_| waits == Some(true)) {
@@ -113,13 +113,13 @@ fn stream(flow: &Flow, mut scales: Scales) -> Finding {
             text::bytes(flow.parameters.write_bytes as f64)
         )
     };
-    at_sending_application(flow, scales.holds(strength, why, next))
+    at_sending_application(flow, builder.holds(strength, why, next))
 }
 
-fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
-    let Some(udp) = &flow.udp else { return scales.refuted() };
+fn datagrams(flow: &Flow, mut builder: FindingBuilder) -> Finding {
+    let Some(udp) = &flow.udp else { return builder.refuted() };
     let end = Some(flow.sender.end);
-    let reached = scales.value(
+    let reached = builder.value(
         "offered rate over --rate",
         udp.reached(),
         "ratio",
@@ -127,14 +127,14 @@ fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
         end,
         "effective.rate_bps",
     );
-    let whole = scales.value("packets lost", udp.loss, "ratio", Bound::Below(UDP_LOSS), None, "udp.loss_ratio");
-    let (Some(true), Some(asked)) = (reached, udp.asked_bps) else { return scales.refuted() };
+    let whole = builder.value("packets lost", udp.loss, "ratio", Bound::Below(UDP_LOSS), None, "udp.loss_ratio");
+    let (Some(true), Some(asked)) = (reached, udp.requested_bps) else { return builder.refuted() };
     let strength = match whole {
         Some(true) if udp.lost == 0.0 => Strength::Strong,
         // A few packets were lost; without the receiver's count the loss is unknown.
         Some(true) => Strength::Moderate,
         None => Strength::Weak,
-        Some(false) => return scales.refuted(),
+        Some(false) => return builder.refuted(),
     };
     let fate = match udp.loss {
         Some(_) if udp.lost == 0.0 => "all of it delivered".to_owned(),
@@ -144,11 +144,11 @@ fn datagrams(flow: &Flow, mut scales: Scales) -> Finding {
     let why = format!("the sender offers {} (--rate), {fate}", text::rate(asked));
     let next =
         format!("Raise --rate until packets are lost: the path carries more than {}.", text::rate(flow.goodput_bps));
-    at_sending_application(flow, direct(scales.holds(strength, why, next)))
+    at_sending_application(flow, direct(builder.holds(strength, why, next)))
 }
 
 /// Open-loop requests that were all answered.
-fn requests(flow: &Flow, mut scales: Scales) -> Finding {
+fn requests(flow: &Flow, mut builder: FindingBuilder) -> Finding {
     let open = flow.parameters.rr.as_ref().is_some_and(|rr| rr.mode == RrMode::OpenLoop);
     if !open {
         return Finding::not_applicable(Cause::Application);
@@ -158,7 +158,7 @@ fn requests(flow: &Flow, mut scales: Scales) -> Finding {
         (offered + result.offered_per_s.unwrap_or(0.0), achieved + result.achieved_per_s)
     });
     let share = (offered > 0.0).then(|| achieved / offered);
-    let reached = scales.value(
+    let reached = builder.value(
         "requests answered over offered",
         share,
         "ratio",
@@ -167,7 +167,7 @@ fn requests(flow: &Flow, mut scales: Scales) -> Finding {
         "latency[].achieved_per_s",
     );
     if reached != Some(true) {
-        return scales.refuted();
+        return builder.refuted();
     }
     let why = format!(
         "requests leave on a schedule of {} a second, and {} were answered",
@@ -175,7 +175,7 @@ fn requests(flow: &Flow, mut scales: Scales) -> Finding {
         text::percent(share.unwrap_or(0.0))
     );
     let next = "Raise the request rate until latency climbs, to find where the hosts saturate.".to_owned();
-    at_sending_application(flow, direct(scales.holds(Strength::Strong, why, next)))
+    at_sending_application(flow, direct(builder.holds(Strength::Strong, why, next)))
 }
 
 fn direct(finding: Finding) -> Finding {

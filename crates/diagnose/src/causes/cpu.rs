@@ -2,16 +2,16 @@
 
 use landspeed_model::{Protocol, SendMode, ThreadUse};
 
-use crate::finding::{Bound, Scales};
+use crate::finding::{Bound, FindingBuilder};
 use crate::flow::Flow;
 use crate::host::End;
-use crate::load::{Decisive, Kind, Load, Role, host_of};
+use crate::load::{DecidingReading, Kind, Load, Role, host_of};
 use crate::placement;
 use crate::text;
 use crate::thresholds::{CORE_BUSY, KEPT_WAITING, THREAD_BUSY};
 
 /// Records the CPU readings of one side.
-pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, role: Role, load: &Load) {
+pub(crate) fn record_readings(builder: &mut FindingBuilder, flow: &Flow, role: Role, load: &Load) {
     let host = host_of(flow, role);
     let end = match role {
         Role::Sender => "sender",
@@ -20,27 +20,27 @@ pub(crate) fn weigh(scales: &mut Scales, flow: &Flow, role: Role, load: &Load) {
     let busy = Bound::AtLeast(THREAD_BUSY);
     if load.waits.is_some() {
         let metric = "share of time on a core or ready for one, stream thread";
-        scales.figure(metric, load.work, "ratio", busy, &format!("{end}.samples[].thread_cpu_ns"));
+        builder.figure(metric, load.work, "ratio", busy, &format!("{end}.samples[].thread_cpu_ns"));
         let metric = "share of time runnable without a core, stream thread";
         let waited = Bound::AtLeast(KEPT_WAITING);
-        scales.figure(metric, load.waits, "ratio", waited, &format!("{end}.samples[].thread_wait_ns"));
+        builder.figure(metric, load.waits, "ratio", waited, &format!("{end}.samples[].thread_wait_ns"));
     } else {
         let metric = "share of time on a core, stream thread";
-        scales.figure(metric, load.threads, "ratio", busy, &format!("{end}.thread_cpu_ns"));
+        builder.figure(metric, load.threads, "ratio", busy, &format!("{end}.thread_cpu_ns"));
     }
-    if let Some(Decisive { metric, value, threshold }) = load.decided {
+    if let Some(DecidingReading { metric, value, threshold }) = load.decided {
         let source = format!("{end}.samples[].thread_cpu_ns");
-        scales.value(metric, Some(value), "ratio", Bound::AtLeast(threshold), Some(host.end), &source);
+        builder.value(metric, Some(value), "ratio", Bound::AtLeast(threshold), Some(host.end), &source);
     }
     let source = format!("host_series.{}.samples[].cores", host.name());
     let full = Bound::AtLeast(CORE_BUSY);
     if let Some(core) = load.core {
         let metric = format!("core {} busy", core.core);
-        scales.value(&metric, Some(core.busy), "ratio", full, Some(host.end), &source);
+        builder.value(&metric, Some(core.busy), "ratio", full, Some(host.end), &source);
         let metric = format!("core {} in system and interrupts", core.core);
-        scales.value(&metric, Some(core.kernel()), "ratio", full, Some(host.end), &source);
+        builder.value(&metric, Some(core.kernel()), "ratio", full, Some(host.end), &source);
     } else {
-        scales.lacks(&format!("use of each core ({})", host.name()));
+        builder.record_missing(&format!("use of each core ({})", host.name()));
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn load_location(flow: &Flow, role: Role, load: &Load) -> String {
         Kind::Starved => "the stream's thread waits for a core",
         Kind::Turns => "the stream's thread, on cores shared with the other end",
     };
-    match load.core.filter(|_| load.core_certain) {
+    match load.core.filter(|_| load.core_is_known) {
         Some(core) => format!("{host} core {}, {kind}", core.core),
         None => format!("{host}, {kind}"),
     }
@@ -63,7 +63,7 @@ pub(crate) fn load_location(flow: &Flow, role: Role, load: &Load) -> String {
 
 /// Returns the busiest thread of the watched process, if `role` is on this host.
 fn own_thread<'a>(flow: &Flow<'a>, role: Role) -> Option<&'a ThreadUse> {
-    flow.beside?.busiest.as_ref().filter(|_| host_of(flow, role).end == End::Client)
+    flow.host_readings?.busiest.as_ref().filter(|_| host_of(flow, role).end == End::Client)
 }
 
 /// Explains the cause in the second half of a sentence that begins with the rate.
@@ -75,7 +75,7 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
         Role::Receiver => ("receiving thread", "receiver"),
     };
     let thread = match own_thread(flow, role) {
-        Some(own) if flow.beside.is_some_and(|beside| beside.threads > Some(1)) => {
+        Some(own) if flow.host_readings.is_some_and(|host_readings| host_readings.threads > Some(1)) => {
             format!("busiest thread {} (TID {})", own.name, own.tid)
         }
         Some(own) => format!("{thread} {} (TID {})", own.name, own.tid),
@@ -91,7 +91,7 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
         (Kind::Crowded, _) => format!("the {does}'s threads wait for a core: all cores of the {name} are busy"),
         (Kind::Starved, core) => {
             let core =
-                core.filter(|_| load.core_certain).map_or("a core".to_owned(), |core| format!("core {}", core.core));
+                core.filter(|_| load.core_is_known).map_or("a core".to_owned(), |core| format!("core {}", core.core));
             match load.waits {
                 Some(waits) => format!(
                     "the {thread} on the {name} ran on {core} {} of the time and waited for it {}",
@@ -104,7 +104,7 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
         (Kind::Turns, _) => format!(
             "both ends share this host and take turns on its cores: the {thread} is runnable {} of the time{}",
             text::percent(load.work.map_or(share, |figure| figure.value)),
-            match load.waits.filter(|_| load.kept_waiting()) {
+            match load.waits.filter(|_| load.waited_for_core()) {
                 Some(waits) => format!(" and waits for a core {} of the time", text::percent(waits.value)),
                 None => String::new(),
             }
@@ -136,7 +136,7 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
         let cpus = &snapshot.numa.iter().find(|numa| i64::from(numa.id) == i64::from(node))?.cpus;
         Some(format!("pin the streams to the NIC's node (cores {cpus})"))
     });
-    let beside = (role == Role::Receiver).then(|| placement::beside_its_queue(flow)).flatten();
+    let host_readings = (role == Role::Receiver).then(|| placement::queue_core_advice(flow)).flatten();
     let first = match (load.kind, role) {
         (Kind::Softirq, Role::Receiver) => format!(
             "{}Spread the {}'s receive interrupts over more cores (RSS or RPS), keep the application off core {}, and \
@@ -149,7 +149,7 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
             format!("Spread the {}'s transmit queues over more cores (XPS) and try a larger MTU", host.name())
         }
         (Kind::Crowded, _) => format!("Free the {}'s cores of other work", host.name()),
-        (Kind::Starved | Kind::Turns, _) if load.kind == Kind::Starved || load.kept_waiting() => format!(
+        (Kind::Starved | Kind::Turns, _) if load.kind == Kind::Starved || load.waited_for_core() => format!(
             "Free the {}'s cores of other work, or pin the streams to idle ones ({})",
             host.name(),
             match host.end {
@@ -175,5 +175,5 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
         Some(pin) => format!("{first}; {pin}; or {more}."),
         None => format!("{first}; or {more}."),
     };
-    beside.map_or(usual.clone(), |beside| format!("{beside} {usual}"))
+    host_readings.map_or(usual.clone(), |host_readings| format!("{host_readings} {usual}"))
 }

@@ -2,7 +2,7 @@
 
 use landspeed_model::{Cause, PaceScope};
 
-use crate::finding::{Bound, Finding, Scales, Strength};
+use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
 use crate::text;
 use crate::thresholds::RATE_REACHED;
@@ -12,13 +12,13 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let Some((limit_bps, from_kernel)) = limit(flow).filter(|_| !flow.is_rr()) else {
         return Finding::not_applicable(Cause::Pacing);
     };
-    let mut scales = Scales::new(flow, Cause::Pacing);
+    let mut builder = FindingBuilder::new(flow, Cause::Pacing);
     let frames = flow.frame_bps().unwrap_or(flow.goodput_bps);
     let source =
         if from_kernel { "streams[].sender.samples[].tcp.max_pacing_rate_bytes_per_s" } else { "effective.pace_bps" };
     let reached = frames / limit_bps;
     let end = Some(flow.sender.end);
-    let met = scales.value(
+    let met = builder.value(
         "frame rate over pacing rate",
         Some(reached),
         "ratio",
@@ -27,7 +27,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         source,
     );
     if met != Some(true) {
-        return scales.refuted();
+        return builder.refuted();
     }
     let why =
         format!("the sender was paced to {} and reached {} of it", text::rate(limit_bps), text::percent(reached));
@@ -36,7 +36,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     } else {
         "Something other than landspeed set SO_MAX_PACING_RATE (a BPF program or a wrapper): find and raise it."
     };
-    let mut finding = scales.holds(Strength::Strong, why, next_step.to_owned());
+    let mut finding = builder.holds(Strength::Strong, why, next_step.to_owned());
     finding.direct = true;
     finding.place = Some(format!("{}, SO_MAX_PACING_RATE", flow.sender.name()));
     finding

@@ -2,7 +2,7 @@
 
 use landspeed_model::Cause;
 
-use crate::finding::{Bound, Finding, Scales, Strength};
+use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
 use crate::load::{Role, load};
 use crate::stream::StreamView;
@@ -20,10 +20,10 @@ const PAUSE_S: f64 = 0.02;
 /// The cause is named if the socket overflows while its thread has idle CPU time.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let Some(udp) = &flow.udp else { return Finding::not_applicable(Cause::ReceiveBuffer) };
-    let mut scales = Scales::new(flow, Cause::ReceiveBuffer);
+    let mut builder = FindingBuilder::new(flow, Cause::ReceiveBuffer);
     let end = Some(flow.receiver.end);
-    let lossy = scales.value("packets lost", udp.loss, "ratio", Bound::AtLeast(UDP_LOSS), None, "udp.loss_ratio");
-    let at_socket = scales.value(
+    let lossy = builder.value("packets lost", udp.loss, "ratio", Bound::AtLeast(UDP_LOSS), None, "udp.loss_ratio");
+    let at_socket = builder.value(
         "lost packets dropped by the receiving socket",
         udp.share(udp.at_socket),
         "ratio",
@@ -32,15 +32,15 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         "streams[].receiver.udp.socket_drops",
     );
     let receiver = load(flow, Role::Receiver);
-    if lossy != Some(true) || at_socket != Some(true) || receiver.strength.is_some() || receiver.kept_waiting() {
-        return scales.refuted();
+    if lossy != Some(true) || at_socket != Some(true) || receiver.strength.is_some() || receiver.waited_for_core() {
+        return builder.refuted();
     }
     let buffer = flow.figure(StreamView::rcvbuf).map(|figure| figure.value);
     let burst = burst_bytes(flow).filter(|&bytes| buffer.is_some_and(|buffer| bytes > buffer));
     if burst.is_some() {
         let metric = "one burst over SO_RCVBUF";
         let over = burst.zip(buffer).map(|(burst, buffer)| burst / buffer);
-        scales.value(metric, over, "ratio", Bound::Above(1.0), end, "streams[].receiver.rcvbuf_bytes");
+        builder.value(metric, over, "ratio", Bound::Above(1.0), end, "streams[].receiver.rcvbuf_bytes");
     }
     let lost = text::percent(udp.loss.unwrap_or(0.0));
     let size = buffer.map(|bytes| format!(" of {}", text::bytes(bytes))).unwrap_or_default();
@@ -52,7 +52,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         "the receive buffer{size} of the UDP socket overflowed: {lost} of the packets were lost, most of them there, and {because}"
     );
     let strength = if burst.is_some() { Strength::Strong } else { Strength::Moderate };
-    let mut finding = scales.holds(strength, why, next_step(flow, buffer));
+    let mut finding = builder.holds(strength, why, next_step(flow, buffer));
     finding.place = Some(format!("{}, UDP receive buffer", flow.receiver.name()));
     finding
 }

@@ -4,7 +4,7 @@ use landspeed_model::Cause;
 
 use crate::causes::cpu;
 use crate::causes::slow_reader::reads_on_schedule;
-use crate::finding::{Bound, Finding, Scales, Strength};
+use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
 use crate::load::{Kind, Load, Role, load, receiver_behind};
 use crate::placement;
@@ -15,26 +15,26 @@ use crate::thresholds::{EXPLAINS, UDP_LOSS};
 
 /// Compares the load of the receiving threads and cores with the thresholds.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
-    let mut scales = Scales::new(flow, Cause::ReceiverCpu);
+    let mut builder = FindingBuilder::new(flow, Cause::ReceiverCpu);
     let own = load(flow, Role::Receiver);
-    cpu::weigh(&mut scales, flow, Role::Receiver, &own);
+    cpu::record_readings(&mut builder, flow, Role::Receiver, &own);
     if let Some(shared) = placement::shared_queue(flow).filter(|_| own.kind == Kind::Softirq) {
-        shared.weigh(&mut scales, flow);
+        shared.record_readings(&mut builder, flow);
     }
     if flow.is_rr() {
         return match own.strength {
-            Some(strength) => conclude(scales, flow, &own, strength),
-            None => scales.refuted(),
+            Some(strength) => conclude(builder, flow, &own, strength),
+            None => builder.refuted(),
         };
     }
     if flow.udp.is_some() {
-        return datagrams(flow, scales, &own);
+        return datagrams(flow, builder, &own);
     }
     let behind = receiver_behind(flow);
     // Data queues at a reader without a schedule that had to wait for a core: the wait makes it late.
     let queues = matches!(reader(flow), Reader::Behind | Reader::Unclear) && behind == Some(true);
-    let late = queues && own.kept_waiting() && !reads_on_schedule(flow);
-    let Some(mut strength) = own.strength.max(late.then_some(Strength::Moderate)) else { return scales.refuted() };
+    let late = queues && own.waited_for_core() && !reads_on_schedule(flow);
+    let Some(mut strength) = own.strength.max(late.then_some(Strength::Moderate)) else { return builder.refuted() };
     let sender = load(flow, Role::Sender).strength;
     match behind {
         // Softirqs run before the socket: its receive queue does not show them.
@@ -43,23 +43,23 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         _ if own.kind == Kind::Turns => {}
         Some(true) => {}
         // The receiver keeps up and the sender is as busy: the sender is slower.
-        Some(false) if sender >= Some(strength) => return scales.refuted(),
+        Some(false) if sender >= Some(strength) => return builder.refuted(),
         Some(false) => strength = Strength::Weak,
         None => strength = strength.lowered(),
     }
-    conclude(scales, flow, &own, strength)
+    conclude(builder, flow, &own, strength)
 }
 
 /// UDP: the receiver loses packets at its own socket.
-fn datagrams(flow: &Flow, mut scales: Scales, own: &Load) -> Finding {
-    let Some(udp) = &flow.udp else { return scales.refuted() };
+fn datagrams(flow: &Flow, mut builder: FindingBuilder, own: &Load) -> Finding {
+    let Some(udp) = &flow.udp else { return builder.refuted() };
     let end = Some(flow.receiver.end);
-    let lossy = scales.value("packets lost", udp.loss, "ratio", Bound::AtLeast(UDP_LOSS), None, "udp.loss_ratio");
+    let lossy = builder.value("packets lost", udp.loss, "ratio", Bound::AtLeast(UDP_LOSS), None, "udp.loss_ratio");
     if lossy != Some(true) {
-        return scales.refuted();
+        return builder.refuted();
     }
     let most = Bound::AtLeast(EXPLAINS);
-    let socket = scales.value(
+    let socket = builder.value(
         "lost packets dropped by the receiving socket",
         udp.share(udp.at_socket),
         "ratio",
@@ -70,22 +70,22 @@ fn datagrams(flow: &Flow, mut scales: Scales, own: &Load) -> Finding {
     let share = text::percent(udp.loss.unwrap_or(0.0));
     if socket == Some(true) {
         // A thread that waits for a core reads late, and a socket overflows within milliseconds.
-        let late = own.kept_waiting().then_some(Strength::Moderate);
-        let Some(strength) = own.strength.max(late) else { return scales.refuted() };
+        let late = own.waited_for_core().then_some(Strength::Moderate);
+        let Some(strength) = own.strength.max(late) else { return builder.refuted() };
         let why = format!(
             "the receiver cannot keep up: {share} of the packets were lost, most of them at its socket, and {}",
             cpu::why(flow, Role::Receiver, own)
         );
         let next = cpu::next_step(flow, Role::Receiver, own);
-        let mut finding = scales.holds(strength, why, format!("{next}{}", bridges(flow)));
+        let mut finding = builder.holds(strength, why, format!("{next}{}", buffered_pause_text(flow)));
         finding.place = Some(cpu::load_location(flow, Role::Receiver, own));
         return finding;
     }
-    scales.refuted()
+    builder.refuted()
 }
 
 /// Says how long a pause the socket buffer covers.
-fn bridges(flow: &Flow) -> String {
+fn buffered_pause_text(flow: &Flow) -> String {
     let Some(buffer) = flow.figure(StreamView::rcvbuf).filter(|_| flow.goodput_bps > 0.0) else {
         return String::new();
     };
@@ -98,9 +98,9 @@ fn bridges(flow: &Flow) -> String {
     )
 }
 
-fn conclude(scales: Scales, flow: &Flow, own: &Load, strength: Strength) -> Finding {
+fn conclude(builder: FindingBuilder, flow: &Flow, own: &Load, strength: Strength) -> Finding {
     let (why, next) = (cpu::why(flow, Role::Receiver, own), cpu::next_step(flow, Role::Receiver, own));
-    let mut finding = scales.holds(strength, why, next);
+    let mut finding = builder.holds(strength, why, next);
     finding.place = Some(cpu::load_location(flow, Role::Receiver, own));
     finding
 }

@@ -3,8 +3,8 @@
 use landspeed_model::Cause;
 
 use crate::causes::firewall::signs_of_loss;
-use crate::causes::network::Named;
-use crate::finding::{Bound, Scales, Strength};
+use crate::causes::network::NamedCause;
+use crate::finding::{Bound, FindingBuilder, Strength};
 use crate::flow::Flow;
 use crate::load::{Kind, Role, load};
 use crate::text;
@@ -24,8 +24,8 @@ fn line_error(name: &str) -> bool {
 }
 
 /// Whether bad frames and discards at the receiver's interface account for the retransmissions.
-pub(crate) fn bad_frames(flow: &Flow, resent: f64) -> bool {
-    flow.receiver.nic_sum(line_error).is_some_and(|errors| errors as f64 >= (resent * EXPLAINS).max(1.0))
+pub(crate) fn bad_frames(flow: &Flow, retransmits: f64) -> bool {
+    flow.receiver.nic_sum(line_error).is_some_and(|errors| errors as f64 >= (retransmits * EXPLAINS).max(1.0))
 }
 
 /// Drop counters of the receiving host, packets.
@@ -45,29 +45,29 @@ fn counted(flow: &Flow) -> Counted {
     }
 }
 
-/// Records the drop counters. `resent`: segments retransmitted in the phase.
-pub(crate) fn read(scales: &mut Scales, flow: &Flow, resent: f64) {
+/// Records the drop counters. `retransmits`: segments retransmitted in the phase.
+pub(crate) fn read(builder: &mut FindingBuilder, flow: &Flow, retransmits: f64) {
     let name = flow.receiver.name();
     let end = Some(flow.receiver.end);
-    let enough = Bound::AtLeast((resent * EXPLAINS).max(1.0));
+    let enough = Bound::AtLeast((retransmits * EXPLAINS).max(1.0));
     let counted = counted(flow);
     let source = format!("host_series.{name}.softnet.dropped");
-    scales.optional("packets dropped by the backlog", counted.backlog, "packets", enough, end, &source);
+    builder.optional("packets dropped by the backlog", counted.backlog, "packets", enough, end, &source);
     let source = format!("host_series.{name}.nic");
-    scales.optional("packets the ring had no room for", counted.ring, "packets", enough, end, &source);
+    builder.optional("packets the ring had no room for", counted.ring, "packets", enough, end, &source);
     let source = format!("host_series.{name}.snmp");
-    scales.optional("packets discarded by IP (Ip.InDiscards)", counted.discards, "packets", enough, end, &source);
+    builder.optional("packets discarded by IP (Ip.InDiscards)", counted.discards, "packets", enough, end, &source);
     if let Some(route) = &flow.route {
         let metric = "packets dropped by the receiving host";
-        scales.value(metric, Some(route.host_drops), "packets", Bound::Above(0.0), end, "host_drops[].dropped");
+        builder.value(metric, Some(route.host_drops), "packets", Bound::Above(0.0), end, "host_drops[].dropped");
     }
 }
 
 /// Names the drop if the receiving host's counters account for at least half of the retransmissions. A core
 /// full of softirqs is receiver-cpu instead.
-pub(super) fn by_counters(flow: &Flow, resent: f64) -> Option<Named> {
+pub(super) fn by_counters(flow: &Flow, retransmits: f64) -> Option<NamedCause> {
     let counted = counted(flow);
-    let enough = (resent * EXPLAINS).max(1.0);
+    let enough = (retransmits * EXPLAINS).max(1.0);
     let own = load(flow, Role::Receiver);
     if own.kind == Kind::Softirq && own.strength.is_some() {
         return None;
@@ -99,19 +99,19 @@ pub(super) fn by_counters(flow: &Flow, resent: f64) -> Option<Named> {
     let why = format!(
         "the {name} dropped {} packets in its {what} before TCP saw them, and {}",
         text::number(packets),
-        match signs_of_loss(flow).filter(|_| flow.beside.is_some()) {
+        match signs_of_loss(flow).filter(|_| flow.host_readings.is_some()) {
             Some(segments) => format!("{} segments arrived out of order", text::number(segments)),
-            None => format!("the sender retransmitted {}", text::number(resent)),
+            None => format!("the sender retransmitted {}", text::number(retransmits)),
         }
     );
     // These counters cover all traffic the host receives.
-    Some(Named::new(Cause::ReceiverHostDrops, Strength::Moderate, why, next).at(format!("{name}, {what}")))
+    Some(NamedCause::new(Cause::ReceiverHostDrops, Strength::Moderate, why, next).at(format!("{name}, {what}")))
 }
 
 /// As [`by_counters`], for a watched flow received by this host: retransmissions are unknown, so segments
 /// that arrived out of order are counted.
-pub(super) fn at_this_end(flow: &Flow) -> Option<Named> {
-    let here = flow.beside.is_some() && !flow.sends();
+pub(super) fn at_local_host(flow: &Flow) -> Option<NamedCause> {
+    let here = flow.host_readings.is_some() && !flow.sends();
     let disordered = signs_of_loss(flow).filter(|&segments| here && segments >= FEW_RETRANSMITS)?;
     by_counters(flow, FEW_RETRANSMITS / EXPLAINS).filter(|_| {
         let counted = counted(flow);
@@ -122,16 +122,16 @@ pub(super) fn at_this_end(flow: &Flow) -> Option<Named> {
 }
 
 /// Drops of the receiving host as counted by the lab.
-pub(super) fn in_lab(flow: &Flow, dropped: f64, resent: f64, strength: Strength) -> Named {
+pub(super) fn in_lab(flow: &Flow, dropped: f64, retransmits: f64, strength: Strength) -> NamedCause {
     let name = flow.receiver.name();
     let why = format!(
         "the {name} dropped {} packets that had arrived, and the sender retransmitted {}; no queue or link on the path lost as many",
         text::number(dropped),
-        text::number(resent)
+        text::number(retransmits)
     );
     let next = format!(
         "On {} look for the drop with `nft list ruleset`, `ethtool -S IFACE` and /proc/net/softnet_stat; the network did not drop it.",
         flow.label(&flow.receiver)
     );
-    Named::new(Cause::ReceiverHostDrops, strength, why, next).at(format!("{name}, host"))
+    NamedCause::new(Cause::ReceiverHostDrops, strength, why, next).at(format!("{name}, host"))
 }

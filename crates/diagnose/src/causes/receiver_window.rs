@@ -3,8 +3,8 @@
 use landspeed_model::Cause;
 
 use crate::advice::{RECEIVE, enlarge};
-use crate::causes::slow_reader::{reads_on_schedule, weigh};
-use crate::finding::{Finding, Scales, Strength};
+use crate::causes::slow_reader::{reads_on_schedule, record_readings};
+use crate::finding::{Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
 use crate::host::HostView;
 use crate::reader::{Limited, Reader, reader, window_limited};
@@ -18,12 +18,12 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     if flow.is_rr() || flow.udp.is_some() {
         return Finding::not_applicable(Cause::ReceiverWindow);
     }
-    let mut scales = Scales::new(flow, Cause::ReceiverWindow);
-    weigh(&mut scales, flow, false);
+    let mut builder = FindingBuilder::new(flow, Cause::ReceiverWindow);
+    record_readings(&mut builder, flow, false);
     let mut strength = match window_limited(flow) {
-        Some(Limited::Plainly) => Strength::Strong,
-        Some(Limited::Partly) => Strength::Moderate,
-        Some(Limited::No) | None => return scales.refuted(),
+        Some(Limited::Certain) => Strength::Strong,
+        Some(Limited::Possible) => Strength::Moderate,
+        Some(Limited::No) | None => return builder.refuted(),
     };
     // A buffer that autotuning still enlarges does not limit a steady phase.
     if flow.parameters.window_bytes.is_none()
@@ -32,15 +32,15 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         strength = strength.lowered();
     }
     let queue = match reader(flow) {
-        _ if reads_on_schedule(flow) => return scales.refuted(),
-        Reader::Behind | Reader::SeemsBehind => return scales.refuted(),
+        _ if reads_on_schedule(flow) => return builder.refuted(),
+        Reader::Behind | Reader::SeemsBehind => return builder.refuted(),
         Reader::KeepsUp => "the application kept its queue empty",
         Reader::Unclear => {
             strength = strength.lowered();
             "the application kept its queue partly filled"
         }
-        Reader::SeemsToKeepUp | Reader::Unseen => {
-            scales.lacks("the receive queue, which separates a small buffer from a slow reader");
+        Reader::SeemsToKeepUp | Reader::NotVisible => {
+            builder.record_missing("the receive queue, which separates a small buffer from a slow reader");
             strength = Strength::Weak;
             "the receiving application's queue was not visible"
         }
@@ -63,11 +63,11 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
             "Turn window scaling on (`sysctl -w net.ipv4.tcp_window_scaling=1`) on {end}, and look for a firewall that removes \
              the option; then run again. No buffer size helps without it."
         );
-        let mut finding = scales.holds(strength, why, next);
+        let mut finding = builder.holds(strength, why, next);
         finding.place = Some(format!("{}, window scaling", flow.receiver.name()));
         return finding;
     }
-    let mut finding = scales.holds(strength, why, enlarge(flow, &flow.receiver, RECEIVE, buffer));
+    let mut finding = builder.holds(strength, why, enlarge(flow, &flow.receiver, RECEIVE, buffer));
     finding.place = Some(format!("{}, receive buffer", flow.receiver.name()));
     finding
 }

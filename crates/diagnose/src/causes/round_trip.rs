@@ -2,7 +2,7 @@
 
 use landspeed_model::{Cause, RrMode};
 
-use crate::finding::{Bound, Finding, Scales, Strength};
+use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
 use crate::text;
 use crate::thresholds::ROUND_TRIP;
@@ -13,9 +13,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let Some(rr) = flow.parameters.rr.as_ref().filter(|_| flow.is_rr()) else {
         return Finding::not_applicable(Cause::RoundTrip);
     };
-    let mut scales = Scales::new(flow, Cause::RoundTrip);
+    let mut builder = FindingBuilder::new(flow, Cause::RoundTrip);
     if rr.mode == RrMode::OpenLoop {
-        return scales.close(crate::finding::Standing::NotApplicable);
+        return builder.finish(crate::finding::Standing::NotApplicable);
     }
     let streams = flow.parameters.streams.max(1);
     let results = &flow.document.latency;
@@ -28,8 +28,8 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let smallest = outstanding.filter(|value| value.is_finite()).min_by(f64::total_cmp);
     let bound = Bound::AtLeast(ROUND_TRIP);
     let metric = "requests outstanding over streams (requests × mean latency over time)";
-    let waits = scales.value(metric, smallest, "ratio", bound, None, "latency[].completed");
-    let Some(result) = results.first().filter(|_| waits == Some(true)) else { return scales.refuted() };
+    let waits = builder.value(metric, smallest, "ratio", bound, None, "latency[].completed");
+    let Some(result) = results.first().filter(|_| waits == Some(true)) else { return builder.refuted() };
     // The control connection of a lab run uses another network, so its RTT comes from the links.
     let control = flow.document.path.as_ref().map(|path| path.control_rtt_ns as f64);
     let rtt_ns = flow.route.as_ref().map(|route| route.base_rtt_us * 1e3).or(control);
@@ -58,7 +58,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         _ => "Use more streams (-P) or pipelining: the path's delay is the limit."
             .to_owned(),
     };
-    let mut finding = scales.holds(Strength::Strong, why, next);
+    let mut finding = builder.holds(Strength::Strong, why, next);
     finding.direct = true;
     finding
 }

@@ -3,7 +3,7 @@
 use landspeed_model::Cause;
 
 use crate::advice::{SEND, enlarge};
-use crate::finding::{Bound, Finding, Scales, Strength};
+use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
 use crate::stream::StreamView;
 use crate::text;
@@ -17,15 +17,15 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     if flow.is_rr() || flow.udp.is_some() {
         return Finding::not_applicable(Cause::SendBuffer);
     }
-    let mut scales = Scales::new(flow, Cause::SendBuffer);
-    let full = scales.send_fill(Bound::AtLeast(SEND_FULL));
+    let mut builder = FindingBuilder::new(flow, Cause::SendBuffer);
+    let full = builder.send_fill(Bound::AtLeast(SEND_FULL));
     let sndbuf = flow.figure(StreamView::sndbuf).map(|figure| figure.value);
     let little = NOTSENT_LITTLE.max(NOTSENT_SHARE * sndbuf.unwrap_or(0.0));
-    let sent = scales.unsent(Bound::Below(little));
-    let in_flight = scales.unsent_share(Bound::Below(WAITING_SHARE));
+    let sent = builder.unsent(Bound::Below(little));
+    let in_flight = builder.unsent_share(Bound::Below(WAITING_SHARE));
     let sent = if in_flight == Some(false) { in_flight } else { sent };
-    let open = scales.flight_over_cwnd(Bound::Below(CWND_FULL));
-    let limited = scales.figure(
+    let open = builder.flight_over_cwnd(Bound::Below(CWND_FULL));
+    let limited = builder.figure(
         "time limited by the send buffer over busy time",
         flow.sndbuf_limited(),
         "ratio",
@@ -39,13 +39,13 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         (Some(true), _, Some(true)) if mostly => Strength::Moderate,
         // The same for BBR, or if a gauge was not read.
         (Some(true) | None, Some(true) | None, Some(true) | None) if limited == Some(true) => Strength::Moderate,
-        _ => return scales.refuted(),
+        _ => return builder.refuted(),
     };
     let why = format!(
         "the send buffer{} was full, and all of it in flight, while the congestion window had room",
         sndbuf.map(|bytes| format!(" of {}", text::bytes(bytes))).unwrap_or_default()
     );
-    let mut finding = scales.holds(strength, why, enlarge(flow, &flow.sender, SEND, sndbuf));
+    let mut finding = builder.holds(strength, why, enlarge(flow, &flow.sender, SEND, sndbuf));
     finding.place = Some(format!("{}, send buffer", flow.sender.name()));
     finding
 }

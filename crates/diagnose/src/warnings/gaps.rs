@@ -32,7 +32,7 @@ const GAP_NS: u64 = 100_000_000;
 const HOST_RAN: f64 = 0.9;
 const HOST_PAUSED: f64 = 0.5;
 /// Maximum spans listed in a message.
-const LISTED: usize = 4;
+const MAX_LISTED: usize = 4;
 
 /// Warns of spans in which the sampler of `host` did not run.
 pub(super) fn sampler(document: &RunDocument, host: &HostView, found: &mut Vec<Warning>) {
@@ -59,12 +59,12 @@ pub(super) fn stalls(flow: &Flow, found: &mut Vec<Warning>) {
         return;
     }
     let way = super::way(flow.direction);
-    let least_ns = least_stall_ns(flow);
+    let least_ns = min_stall_ns(flow);
     let silent: Vec<Vec<TimeSpan>> = flow.streams.iter().map(|stream| silent_spans(flow, stream)).collect();
     let mut whole = silent.iter().skip(1).fold(silent[0].clone(), |common, others| overlap(&common, others));
     whole.retain(|span| length(span) >= least_ns);
     if let Some(longest) = whole.iter().max_by_key(|span| length(span)) {
-        let message = format!("The {way} delivered no bytes {}{}.", listed(&whole), meanwhile(flow, longest));
+        let message = format!("The {way} delivered no bytes {}{}.", listed(&whole), concurrent_events(flow, longest));
         push(found, "stall", message);
     }
     if flow.streams.len() == 1 {
@@ -88,8 +88,8 @@ pub(super) fn stalls(flow: &Flow, found: &mut Vec<Warning>) {
     }
     stalled.sort_by_key(|(_, spans)| std::cmp::Reverse(total(spans)));
     let shown: Vec<String> =
-        stalled.iter().take(LISTED).map(|(id, spans)| format!("stream {id} {}", listed(spans))).collect();
-    let more = stalled.len().saturating_sub(LISTED);
+        stalled.iter().take(MAX_LISTED).map(|(id, spans)| format!("stream {id} {}", listed(spans))).collect();
+    let more = stalled.len().saturating_sub(MAX_LISTED);
     let message = format!(
         "{} of the {} streams of the {way} delivered no bytes while others did: {}{}.",
         stalled.len(),
@@ -101,7 +101,7 @@ pub(super) fn stalls(flow: &Flow, found: &mut Vec<Warning>) {
 }
 
 /// Minimum time without data that counts as a stall, nanoseconds.
-fn least_stall_ns(flow: &Flow) -> u64 {
+fn min_stall_ns(flow: &Flow) -> u64 {
     let p = flow.parameters;
     let control_ns = flow.document.path.as_ref().map_or(0, |path| path.control_rtt_ns) as f64;
     let rtt_ns = flow.srtt_us().map_or(control_ns, |us| us * 1e3);
@@ -158,7 +158,7 @@ fn unacknowledged(sent: &[&Sample], whole: TimeSpan) -> Vec<TimeSpan> {
 }
 
 /// Describes what was observed during a stall, such as `; the client's sampler did not run then`.
-fn meanwhile(flow: &Flow, stall: &TimeSpan) -> String {
+fn concurrent_events(flow: &Flow, stall: &TimeSpan) -> String {
     let mut words = String::new();
     let mut frozen = false;
     for host in [&flow.sender, &flow.receiver] {
@@ -272,13 +272,13 @@ fn overlap(a: &[TimeSpan], b: &[TimeSpan]) -> Vec<TimeSpan> {
 fn listed(spans: &[TimeSpan]) -> String {
     let mut shown: Vec<&TimeSpan> = spans.iter().collect();
     shown.sort_by_key(|span| std::cmp::Reverse(length(span)));
-    shown.truncate(LISTED);
+    shown.truncate(MAX_LISTED);
     shown.sort_by_key(|span| span.start_ns);
     let words: Vec<String> = shown
         .iter()
         .map(|span| format!("from {:.2} to {:.2} s", span.start_ns as f64 / 1e9, span.end_ns as f64 / 1e9))
         .collect();
-    let more = spans.len().saturating_sub(LISTED);
+    let more = spans.len().saturating_sub(MAX_LISTED);
     let mut text = words.join(", ");
     if more > 0 {
         let _ = write!(text, " and {more} more");

@@ -7,7 +7,7 @@ use landspeed_model::{
 };
 
 use crate::common::Scenario;
-use crate::watched::{at_receiver, at_sender, judged_beside};
+use crate::watched::{at_receiver, at_sender, judge_watched};
 
 fn named(verdict: &Verdict) -> (Cause, Confidence) {
     (verdict.cause, verdict.confidence)
@@ -60,57 +60,57 @@ fn each_reading(mut document: RunDocument, change: impl Fn(u32, &mut TcpInfo)) -
 
 #[test]
 fn exhausted_cpu_quota_is_named_with_its_cgroup() {
-    let verdict = judged_beside(&late(), Direction::Upload, &quota(60));
+    let verdict = judge_watched(&late(), Direction::Upload, &quota(60));
     assert_eq!(named(&verdict), (Cause::CpuQuota, Confidence::Medium), "{}", verdict.summary);
     assert!(verdict.summary.contains("/a.slice (0.30 cores) was used up in 60 %"), "{}", verdict.summary);
     assert!(verdict.next_step.contains("cpu.max"), "{}", verdict.next_step);
-    let verdict = judged_beside(&behind(), Direction::Download, &quota(60));
+    let verdict = judge_watched(&behind(), Direction::Download, &quota(60));
     assert_eq!(named(&verdict), (Cause::CpuQuota, Confidence::Medium), "{}", verdict.summary);
 }
 
 #[test]
 fn harmless_cpu_quota_is_not_named() {
-    assert_ne!(judged_beside(&late(), Direction::Upload, &quota(10)).cause, Cause::CpuQuota);
-    assert_ne!(judged_beside(&lossy(), Direction::Upload, &quota(90)).cause, Cause::CpuQuota, "data always waits");
+    assert_ne!(judge_watched(&late(), Direction::Upload, &quota(10)).cause, Cause::CpuQuota);
+    assert_ne!(judge_watched(&lossy(), Direction::Upload, &quota(90)).cause, Cause::CpuQuota, "data always waits");
 }
 
 #[test]
 fn a_thread_blocked_in_file_io_is_named() {
-    let verdict = judged_beside(&late(), Direction::Upload, &blocked(0.8, Some(1e9)));
+    let verdict = judge_watched(&late(), Direction::Upload, &blocked(0.8, Some(1e9)));
     assert_eq!(named(&verdict), (Cause::Storage, Confidence::Medium), "{}", verdict.summary);
     assert!(verdict.summary.contains("rsync (TID 12) was blocked in file I/O 80 %"), "{}", verdict.summary);
-    let verdict = judged_beside(&late(), Direction::Upload, &blocked(0.8, None));
+    let verdict = judge_watched(&late(), Direction::Upload, &blocked(0.8, None));
     assert_eq!(named(&verdict), (Cause::Storage, Confidence::Low), "{}", verdict.summary);
     assert!(verdict.missing.iter().any(|what| what.contains("read from storage")), "{:?}", verdict.missing);
-    let verdict = judged_beside(&behind(), Direction::Download, &blocked(0.5, Some(1e9)));
+    let verdict = judge_watched(&behind(), Direction::Download, &blocked(0.5, Some(1e9)));
     assert_eq!(named(&verdict), (Cause::Storage, Confidence::Medium), "{}", verdict.summary);
 }
 
 #[test]
 fn a_blocked_thread_whose_queue_is_full_is_not_the_limit() {
-    assert_eq!(judged_beside(&late(), Direction::Upload, &blocked(0.1, Some(1e9))).cause, Cause::Application);
-    assert_ne!(judged_beside(&lossy(), Direction::Upload, &blocked(0.9, Some(1e9))).cause, Cause::Storage);
+    assert_eq!(judge_watched(&late(), Direction::Upload, &blocked(0.1, Some(1e9))).cause, Cause::Application);
+    assert_ne!(judge_watched(&lossy(), Direction::Upload, &blocked(0.9, Some(1e9))).cause, Cause::Storage);
 }
 
 #[test]
 fn busy_thread_among_several_has_low_confidence() {
-    let verdict = judged_beside(&late(), Direction::Upload, &busy(0.97, 0.0, 8));
+    let verdict = judge_watched(&late(), Direction::Upload, &busy(0.97, 0.0, 8));
     assert_eq!(named(&verdict), (Cause::SenderCpu, Confidence::Low), "{}", verdict.summary);
     assert!(verdict.summary.contains("busiest thread ssh (TID 34)"), "{}", verdict.summary);
     assert!(verdict.next_step.contains("perf top -t 34"), "{}", verdict.next_step);
-    assert_eq!(judged_beside(&late(), Direction::Upload, &busy(0.3, 0.0, 8)).cause, Cause::Application);
-    assert_ne!(judged_beside(&lossy(), Direction::Upload, &busy(0.97, 0.0, 8)).cause, Cause::SenderCpu);
+    assert_eq!(judge_watched(&late(), Direction::Upload, &busy(0.3, 0.0, 8)).cause, Cause::Application);
+    assert_ne!(judge_watched(&lossy(), Direction::Upload, &busy(0.97, 0.0, 8)).cause, Cause::SenderCpu);
 }
 
 #[test]
 fn advice_separates_thread_and_receive_queue_on_one_core() {
     let mut beside = busy(0.97, 0.0, 1);
     beside.receive_cpu = Some(1);
-    let verdict = judged_beside(&behind(), Direction::Download, &beside);
+    let verdict = judge_watched(&behind(), Direction::Download, &beside);
     assert_eq!(verdict.cause, Cause::ReceiverCpu, "{}", verdict.summary);
     assert!(verdict.next_step.contains("Its core 1 also takes in the flow's segments"), "{}", verdict.next_step);
     beside.receive_cpu = Some(0);
-    let verdict = judged_beside(&behind(), Direction::Download, &beside);
+    let verdict = judge_watched(&behind(), Direction::Download, &beside);
     assert!(!verdict.next_step.contains("takes in"), "one node: {}", verdict.next_step);
 }
 
@@ -123,7 +123,7 @@ fn a_receive_queue_on_another_numa_node_is_evidence() {
     let mut beside = busy(0.97, 0.0, 1);
     for (receive, far) in [(9, true), (2, false), (99, false)] {
         beside.receive_cpu = Some(receive);
-        let verdict = judged_beside(&document, Direction::Download, &beside);
+        let verdict = judge_watched(&document, Direction::Download, &beside);
         assert_eq!(verdict.cause, Cause::ReceiverCpu, "{}", verdict.summary);
         let named = verdict.evidence.iter().any(|reading| {
             reading.met && reading.metric.contains("core (1, node 0) and its receive queue's (9, node 1)")
@@ -132,7 +132,7 @@ fn a_receive_queue_on_another_numa_node_is_evidence() {
         assert_eq!(verdict.next_step.contains("`numactl -N 1`"), far, "core {receive}: {}", verdict.next_step);
     }
     beside.receive_cpu = Some(9);
-    let verdict = judged_beside(&late(), Direction::Upload, &beside);
+    let verdict = judge_watched(&late(), Direction::Upload, &beside);
     assert!(verdict.evidence.iter().all(|reading| !reading.metric.contains("NUMA")), "a host with one node");
 }
 
@@ -143,7 +143,7 @@ fn frequent_requeues_are_evidence_for_local_qdisc() {
         let (drops, bytes, packets) = (20_000, 1_300_000_000, 900_000);
         let qdisc = QdiscDelta { kind: "tbf".into(), drops, bytes, packets, requeues, ..QdiscDelta::default() };
         document.host_series.client.as_mut().expect("a series").qdiscs.push(qdisc);
-        let verdict = judged_beside(&document, Direction::Upload, &WatchHost::default());
+        let verdict = judge_watched(&document, Direction::Upload, &WatchHost::default());
         assert_eq!(verdict.cause, Cause::LocalQdisc, "{}", verdict.summary);
         verdict.evidence.iter().any(|reading| reading.metric.starts_with("requeues over packets"))
     };
@@ -159,14 +159,14 @@ fn request_gaps_differ_from_slow_answers() {
             tcp.bytes_received = Some(u64::from(k) * 100);
         })
     };
-    let verdict = judged_beside(&serves(40, 60), Direction::Upload, &WatchHost::default());
+    let verdict = judge_watched(&serves(40, 60), Direction::Upload, &WatchHost::default());
     assert_eq!(named(&verdict), (Cause::RequestGaps, Confidence::Medium), "{}", verdict.summary);
-    let verdict = judged_beside(&serves(60, 40), Direction::Upload, &WatchHost::default());
+    let verdict = judge_watched(&serves(60, 40), Direction::Upload, &WatchHost::default());
     assert_eq!(verdict.cause, Cause::Application, "the request waits for its answer: {}", verdict.summary);
     let verdict = judged_beside(&serves(2, 90), Direction::Upload, &WatchHost::default());
     assert_eq!(verdict.cause, Cause::Application, "the answer may have a second part: {}", verdict.summary);
     let silent = each_reading(serves(40, 60), |_, tcp| tcp.bytes_received = Some(0));
-    assert_eq!(judged_beside(&silent, Direction::Upload, &WatchHost::default()).cause, Cause::Application);
+    assert_eq!(judge_watched(&silent, Direction::Upload, &WatchHost::default()).cause, Cause::Application);
 }
 
 #[test]
@@ -178,27 +178,27 @@ fn request_gaps_are_named_at_the_requesting_host() {
             tcp.data_segs_out = Some(k);
         })
     };
-    let verdict = judged_beside(&asks(90, 60), Direction::Download, &WatchHost::default());
+    let verdict = judge_watched(&asks(90, 60), Direction::Download, &WatchHost::default());
     assert_eq!(named(&verdict), (Cause::RequestGaps, Confidence::Medium), "{}", verdict.summary);
-    let verdict = judged_beside(&asks(40, 60), Direction::Download, &WatchHost::default());
+    let verdict = judge_watched(&asks(40, 60), Direction::Download, &WatchHost::default());
     assert_eq!(verdict.cause, Cause::Undetermined, "the answer is late: {}", verdict.summary);
 }
 
 #[test]
 fn packet_filter_drops_are_named_only_with_lost_segments() {
     let drops = |nft_drops: u64| WatchHost { nft_drops: Some(nft_drops), ..WatchHost::default() };
-    let verdict = judged_beside(&lossy(), Direction::Upload, &drops(100_000));
+    let verdict = judge_watched(&lossy(), Direction::Upload, &drops(100_000));
     assert_eq!(verdict.cause, Cause::Firewall, "{}", verdict.summary);
     assert!(verdict.next_step.contains("nft list ruleset"), "{}", verdict.next_step);
-    assert_ne!(judged_beside(&lossy(), Direction::Upload, &drops(5)).cause, Cause::Firewall, "too few");
-    assert_ne!(judged_beside(&late(), Direction::Upload, &drops(100_000)).cause, Cause::Firewall, "nothing is lost");
+    assert_ne!(judge_watched(&lossy(), Direction::Upload, &drops(5)).cause, Cause::Firewall, "too few");
+    assert_ne!(judge_watched(&late(), Direction::Upload, &drops(100_000)).cause, Cause::Firewall, "nothing is lost");
     let disordered = |per_reading: u32| {
         let receiver = at_receiver(&Scenario { receiver_thread: 0.0, ..Scenario::default() });
         each_reading(receiver, move |k, tcp| tcp.rcv_ooopack = Some(k * per_reading))
     };
-    let verdict = judged_beside(&disordered(100), Direction::Download, &drops(50));
+    let verdict = judge_watched(&disordered(100), Direction::Download, &drops(50));
     assert_eq!(named(&verdict), (Cause::Firewall, Confidence::Low), "{}", verdict.summary);
-    let verdict = judged_beside(&disordered(1), Direction::Download, &drops(50_000));
+    let verdict = judge_watched(&disordered(1), Direction::Download, &drops(50_000));
     assert_ne!(verdict.cause, Cause::Firewall, "others' packets");
 }
 
@@ -210,10 +210,10 @@ fn backlog_drops_are_named_only_with_out_of_order_segments() {
         document.host_series.client.as_mut().expect("a series").softnet.dropped = dropped;
         document
     };
-    let verdict = judged_beside(&receiver(60, 50), Direction::Download, &WatchHost::default());
+    let verdict = judge_watched(&receiver(60, 50), Direction::Download, &WatchHost::default());
     assert_eq!(named(&verdict), (Cause::ReceiverHostDrops, Confidence::Low), "{}", verdict.summary);
     for (dropped, per_reading) in [(60, 0), (0, 50), (60_000, 1)] {
-        let verdict = judged_beside(&receiver(dropped, per_reading), Direction::Download, &WatchHost::default());
+        let verdict = judge_watched(&receiver(dropped, per_reading), Direction::Download, &WatchHost::default());
         assert_ne!(verdict.cause, Cause::ReceiverHostDrops, "{dropped} {per_reading}: {}", verdict.summary);
     }
 }
@@ -224,7 +224,7 @@ fn shared_qdisc_drops_have_low_confidence() {
         let mut document = lossy();
         let qdisc = QdiscDelta { kind: "tbf".into(), drops, bytes, ..QdiscDelta::default() };
         document.host_series.client.as_mut().expect("a series").qdiscs.push(qdisc);
-        judged_beside(&document, Direction::Upload, &WatchHost::default())
+        judge_watched(&document, Direction::Upload, &WatchHost::default())
     };
     // 1 Gb/s for 10 s.
     let verdict = with(20_000, 1_300_000_000);

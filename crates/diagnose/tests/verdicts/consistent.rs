@@ -4,7 +4,7 @@ use landspeed_diagnose::{WITHDRAWN, contradictions, diagnose, diagnose_lab};
 use landspeed_model::{Direction, LabDocument, Verdict};
 use proptest::prelude::*;
 
-use super::lab::{KNOWN, as_the_sender, as_two_hosts, fixture};
+use super::lab::{KNOWN, as_sender_view, as_two_hosts, fixture};
 
 /// A change that leaves a document well-formed but inconsistent.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ fn apply(lab: &mut LabDocument, change: &Change) {
 }
 
 /// Objections to a verdict: statements its document contradicts, or that it was withdrawn.
-fn objections(verdict: &Verdict, mut found: Vec<String>) -> Vec<String> {
+fn contradictions_found(verdict: &Verdict, mut found: Vec<String>) -> Vec<String> {
     if verdict.summary.contains(WITHDRAWN) {
         found.push(verdict.summary.clone());
     }
@@ -99,7 +99,7 @@ fn no_recorded_lab_run_has_its_verdict_withdrawn() {
             for &direction in run.requested.direction.parts() {
                 let verdict = diagnose_lab(&lab, flow, direction).expect("a run");
                 assert_eq!(
-                    objections(&verdict, contradictions(run, Some(&lab), &verdict)),
+                    contradictions_found(&verdict, contradictions(run, Some(&lab), &verdict)),
                     Vec::<String>::new(),
                     "{name}"
                 );
@@ -139,9 +139,9 @@ proptest! {
         // The totals of a changed lab document need not agree with its series: only the run is checked.
         let run = lab.flows[0].run.as_ref().expect("a run");
         prop_assert_eq!(contradictions(run, None, &verdict), Vec::<String>::new(), "{:#?}", verdict);
-        for run in [as_two_hosts(&lab), as_the_sender(&lab)] {
+        for run in [as_two_hosts(&lab), as_sender_view(&lab)] {
             let verdict = diagnose(&run, Direction::Upload);
-            prop_assert_eq!(objections(&verdict, contradictions(&run, None, &verdict)), Vec::<String>::new(), "{:#?}", verdict);
+            prop_assert_eq!(contradictions_found(&verdict, contradictions(&run, None, &verdict)), Vec::<String>::new(), "{:#?}", verdict);
         }
     }
 }

@@ -8,47 +8,47 @@ use landspeed_model::{RunDocument, Stream, StreamEnd, TimeSpan};
 
 const MS: u64 = 1_000_000;
 /// The span that most tests remove: 0.6 to 1.7 s.
-const HOLE: Range<u64> = 600 * MS..1700 * MS;
+const GAP: Range<u64> = 600 * MS..1700 * MS;
 
 fn messages(document: &RunDocument, code: &str) -> Vec<String> {
     warnings(document).into_iter().filter(|warning| warning.code == code).map(|warning| warning.message).collect()
 }
 
-/// No bytes reach the receiver in `hole`, and none are acknowledged.
-fn stall(stream: &mut Stream, hole: &Range<u64>) {
+/// No bytes reach the receiver in `gap`, and none are acknowledged.
+fn stall(stream: &mut Stream, gap: &Range<u64>) {
     for interval in &mut stream.intervals {
-        if hole.contains(&interval.start_ns) {
+        if gap.contains(&interval.start_ns) {
             interval.bytes = 0;
         }
     }
     let sender = stream.sender.as_mut().unwrap();
     let mut held = None;
-    for sample in sender.samples.iter_mut().filter(|sample| hole.contains(&sample.t_ns)) {
+    for sample in sender.samples.iter_mut().filter(|sample| gap.contains(&sample.t_ns)) {
         let tcp = sample.tcp.as_mut().unwrap();
         tcp.bytes_acked = *held.get_or_insert(tcp.bytes_acked);
     }
 }
 
-/// Removes the samples of `end` in `hole`.
-fn freeze(end: &mut StreamEnd, hole: &Range<u64>) {
-    end.samples.retain(|sample| !(hole.start < sample.t_ns && sample.t_ns < hole.end));
+/// Removes the samples of `end` in `gap`.
+fn freeze(end: &mut StreamEnd, gap: &Range<u64>) {
+    end.samples.retain(|sample| !(gap.start < sample.t_ns && sample.t_ns < gap.end));
 }
 
-/// Merges the intervals in `hole`, as if the receiver's sampler had not run.
-fn merge(stream: &mut Stream, hole: &Range<u64>) {
-    let first = stream.intervals.iter().position(|interval| hole.contains(&interval.start_ns)).unwrap();
+/// Merges the intervals in `gap`, as if the receiver's sampler had not run.
+fn merge(stream: &mut Stream, gap: &Range<u64>) {
+    let first = stream.intervals.iter().position(|interval| gap.contains(&interval.start_ns)).unwrap();
     let bytes = stream.intervals[first].bytes;
-    stream.intervals.retain(|interval| !hole.contains(&interval.start_ns) || interval.start_ns == hole.start);
-    stream.intervals[first].end_ns = hole.end;
+    stream.intervals.retain(|interval| !gap.contains(&interval.start_ns) || interval.start_ns == gap.start);
+    stream.intervals[first].end_ns = gap.end;
     stream.intervals[first].bytes = bytes;
 }
 
-/// Merges the host's samples in `hole` into one, with this share of idle core time accounted for.
-fn host_reading(document: &mut RunDocument, hole: &Range<u64>, idle: f32) {
+/// Merges the host's samples in `gap` into one, with this share of idle core time accounted for.
+fn host_reading(document: &mut RunDocument, gap: &Range<u64>, idle: f32) {
     let samples = &mut document.host_series.server.as_mut().unwrap().samples;
-    let first = samples.iter().position(|sample| sample.start_ns == hole.start as i64).unwrap();
-    samples.retain(|s| s.start_ns == hole.start as i64 || !hole.contains(&(s.start_ns as u64)));
-    samples[first].end_ns = hole.end as i64;
+    let first = samples.iter().position(|sample| sample.start_ns == gap.start as i64).unwrap();
+    samples.retain(|s| s.start_ns == gap.start as i64 || !gap.contains(&(s.start_ns as u64)));
+    samples[first].end_ns = gap.end as i64;
     for core in samples[first].cores.iter_mut().flatten() {
         core.idle = idle;
     }
@@ -66,7 +66,7 @@ fn a_steady_flow_has_no_gap() {
 #[test]
 fn a_stall_is_named_with_its_span() {
     let mut document = Scenario::default().document();
-    stall(&mut document.streams[0], &HOLE);
+    stall(&mut document.streams[0], &GAP);
     assert_eq!(messages(&document, "stall"), ["The upload delivered no bytes from 0.60 to 1.70 s."]);
     assert_eq!(messages(&document, "sampler-gap"), [""; 0]);
 }
@@ -81,7 +81,7 @@ fn a_short_pause_is_not_a_stall() {
     coarse.parameters.interval_ns = 600 * MS;
     for scenario in [long, slow, coarse] {
         let mut document = scenario.document();
-        stall(&mut document.streams[0], &HOLE);
+        stall(&mut document.streams[0], &GAP);
         assert_eq!(messages(&document, "stall"), [""; 0], "{scenario:?}");
     }
     let mut document = Scenario::default().document();
@@ -92,14 +92,14 @@ fn a_short_pause_is_not_a_stall() {
 #[test]
 fn one_stalled_stream_of_several_is_named() {
     let mut document = Scenario { streams: 4, ..Scenario::default() }.document();
-    stall(&mut document.streams[2], &HOLE);
+    stall(&mut document.streams[2], &GAP);
     let said = messages(&document, "stall");
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].starts_with("1 of the 4 streams of the upload"), "{said:?}");
     assert!(said[0].contains("stream 2 from 0.60 to 1.70 s"), "{said:?}");
     // When all streams stall together, the direction stalls and no stream is named.
     for stream in &mut document.streams {
-        stall(stream, &HOLE);
+        stall(stream, &GAP);
     }
     assert_eq!(messages(&document, "stall"), ["The upload delivered no bytes from 0.60 to 1.70 s."]);
 }
@@ -116,9 +116,9 @@ fn a_stream_that_sent_all_its_bytes_is_not_stalled() {
 #[test]
 fn stall_reason_comes_from_tcp_info() {
     let mut document = Scenario::default().document();
-    stall(&mut document.streams[0], &HOLE);
+    stall(&mut document.streams[0], &GAP);
     for sample in &mut document.streams[0].sender.as_mut().unwrap().samples {
-        if HOLE.contains(&sample.t_ns) {
+        if GAP.contains(&sample.t_ns) {
             sample.tcp.as_mut().unwrap().snd_wnd_bytes = Some(0);
         }
     }
@@ -129,8 +129,8 @@ fn stall_reason_comes_from_tcp_info() {
 #[test]
 fn a_frozen_sender_is_a_stall_and_a_sampler_gap() {
     let mut document = Scenario::default().document();
-    stall(&mut document.streams[0], &HOLE);
-    freeze(document.streams[0].sender.as_mut().unwrap(), &HOLE);
+    stall(&mut document.streams[0], &GAP);
+    freeze(document.streams[0].sender.as_mut().unwrap(), &GAP);
     document.host_series.client.as_mut().unwrap().samples.clear();
     let gaps = messages(&document, "sampler-gap");
     assert_eq!(gaps.len(), 1, "{gaps:?}");
@@ -142,18 +142,18 @@ fn a_frozen_sender_is_a_stall_and_a_sampler_gap() {
 #[test]
 fn a_frozen_receiver_is_a_stall_where_nothing_was_acknowledged() {
     let mut document = Scenario::default().document();
-    stall(&mut document.streams[0], &HOLE);
+    stall(&mut document.streams[0], &GAP);
     let stream = &mut document.streams[0];
     for interval in &mut stream.intervals {
         interval.bytes = 1000;
     }
-    merge(stream, &HOLE);
-    freeze(stream.receiver.as_mut().unwrap(), &HOLE);
+    merge(stream, &GAP);
+    freeze(stream.receiver.as_mut().unwrap(), &GAP);
     for (idle, words) in
         [(1.0, "the host itself kept running"), (0.1, "the host was paused"), (0.7, "or the host was paused")]
     {
         let mut document = document.clone();
-        host_reading(&mut document, &HOLE, idle);
+        host_reading(&mut document, &GAP, idle);
         let gaps = messages(&document, "sampler-gap");
         assert!(gaps[0].starts_with("The server's sampler did not run from 0.60 to 1.70 s: "), "{gaps:?}");
         assert!(gaps[0].contains(words), "{gaps:?}");

@@ -13,7 +13,7 @@ fn both_ends_seen(document: &RunDocument, direction: Direction) -> bool {
     document.status == Status::Complete && streams.all(|stream| stream.sender.is_some() && stream.receiver.is_some())
 }
 
-fn holds_for(document: &RunDocument) -> Result<(), TestCaseError> {
+fn check_properties(document: &RunDocument) -> Result<(), TestCaseError> {
     for direction in [Direction::Upload, Direction::Download, Direction::Both] {
         let verdict = diagnose(document, direction);
         for line in verdict.evidence.iter().chain(&verdict.ruled_out) {
@@ -73,11 +73,11 @@ prop_compose! {
 }
 
 /// Replaces some numbers of a document with extreme values, and reverses some arrays.
-fn mangle(value: &mut Value, rolls: &mut impl Iterator<Item = u8>) {
+fn set_extreme_values(value: &mut Value, rolls: &mut impl Iterator<Item = u8>) {
     match value {
         Value::Object(fields) => {
             for field in fields.values_mut() {
-                mangle(field, rolls);
+                set_extreme_values(field, rolls);
             }
         }
         Value::Array(items) => {
@@ -85,7 +85,7 @@ fn mangle(value: &mut Value, rolls: &mut impl Iterator<Item = u8>) {
                 items.reverse();
             }
             for item in items {
-                mangle(item, rolls);
+                set_extreme_values(item, rolls);
             }
         }
         Value::Number(number) => match rolls.next().unwrap_or(0) {
@@ -105,7 +105,7 @@ proptest! {
 
     #[test]
     fn an_arbitrary_flow_gets_a_valid_verdict(scenario in scenarios()) {
-        holds_for(&scenario.document())?;
+        check_properties(&scenario.document())?;
     }
 
     #[test]
@@ -113,15 +113,15 @@ proptest! {
         scenario in scenarios(), rate in proptest::option::of(any::<u64>()),
         sent in any::<u64>(), delivered in any::<u64>(), dropped in any::<u64>(),
     ) {
-        holds_for(&scenario.udp(rate, sent, delivered, dropped))?;
+        check_properties(&scenario.udp(rate, sent, delivered, dropped))?;
     }
 
     #[test]
     fn corrupt_documents_get_a_valid_verdict(scenario in scenarios(), rolls in vec(0..40_u8, 64..512)) {
         let mut value = serde_json::to_value(scenario.document()).expect("a document serialises");
-        mangle(&mut value, &mut rolls.iter().copied().cycle());
+        set_extreme_values(&mut value, &mut rolls.iter().copied().cycle());
         if let Ok(document) = serde_json::from_value::<RunDocument>(value) {
-            holds_for(&document)?;
+            check_properties(&document)?;
         }
     }
 }

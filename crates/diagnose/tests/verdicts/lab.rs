@@ -42,7 +42,7 @@ pub fn as_two_hosts(lab: &LabDocument) -> RunDocument {
 }
 
 /// As [`as_two_hosts`], without the receiver's report.
-pub fn as_the_sender(lab: &LabDocument) -> RunDocument {
+pub fn as_sender_view(lab: &LabDocument) -> RunDocument {
     let mut run = as_two_hosts(lab);
     run.streams.iter_mut().for_each(|stream| stream.receiver = None);
     run.hosts.server = None;
@@ -94,7 +94,7 @@ fn two_hosts_never_name_wrong_causes_with_high_confidence() {
 #[test]
 fn one_host_never_names_wrong_causes_with_high_confidence() {
     for &(name, cause) in KNOWN {
-        let run = as_the_sender(&fixture(name));
+        let run = as_sender_view(&fixture(name));
         let verdict = diagnose(&run, Direction::Upload);
         let right = verdict.cause == cause || looks_like(cause).contains(&verdict.cause);
         assert!(right || verdict.confidence == Confidence::Low, "{name}: {verdict:#?}");

@@ -10,7 +10,7 @@ use landspeed_diagnose::{contradictions, diagnose};
 use landspeed_model::{Cause, Confidence, Direction, RunDocument};
 
 /// Each fixture with its verdict and the expected beginning of its place.
-const KEPT: &[(&str, Direction, Cause, Confidence, &str)] = &[
+const EXPECTED: &[(&str, Direction, Cause, Confidence, &str)] = &[
     ("receive-buffer-cubic", Direction::Upload, Cause::ReceiverWindow, Confidence::High, "server, receive buffer"),
     // The reader waited 12 % of the time for a core, without effect: its queue was empty.
     (
@@ -48,7 +48,7 @@ const KEPT: &[(&str, Direction, Cause, Confidence, &str)] = &[
 #[test]
 fn documents_of_real_runs_keep_their_verdicts() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/real");
-    for &(name, direction, cause, confidence, place) in KEPT {
+    for &(name, direction, cause, confidence, place) in EXPECTED {
         let text = std::fs::read_to_string(directory.join(format!("{name}.json"))).expect(name);
         let document: RunDocument = serde_json::from_str(&text).expect(name);
         let verdict = diagnose(&document, direction);
@@ -57,7 +57,7 @@ fn documents_of_real_runs_keep_their_verdicts() {
         assert_eq!(contradictions(&document, None, &verdict), Vec::<String>::new(), "{name}");
     }
     let files = std::fs::read_dir(&directory).expect("fixtures").count();
-    let mut names: Vec<_> = KEPT.iter().map(|kept| kept.0).collect();
+    let mut names: Vec<_> = EXPECTED.iter().map(|kept| kept.0).collect();
     names.dedup();
     assert_eq!(files, names.len(), "a fixture has no verdict to keep");
 }

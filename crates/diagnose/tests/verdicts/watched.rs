@@ -29,10 +29,10 @@ pub fn at_receiver(scenario: &Scenario) -> RunDocument {
 }
 
 fn judged(document: &RunDocument, direction: Direction) -> Verdict {
-    judged_beside(document, direction, &WatchHost::default())
+    judge_watched(document, direction, &WatchHost::default())
 }
 
-pub fn judged_beside(document: &RunDocument, direction: Direction, beside: &WatchHost) -> Verdict {
+pub fn judge_watched(document: &RunDocument, direction: Direction, beside: &WatchHost) -> Verdict {
     let verdict = diagnose_watched(document, direction, beside);
     let words = serde_json::to_string(&verdict).expect("a verdict");
     for foreign in ["--rate", "(-P", "client", "server)", "run again", "Run again", "app_wait_ns", "streams["] {

@@ -1,6 +1,6 @@
 //! Conversion of queueing discipline counters to those of the certificate.
 
-use landspeed_emulation::{DirectionPlan, HopCounters, LineCounters};
+use landspeed_emulation::{DirectionCounters, DirectionPlan, HopCounters};
 use landspeed_model::EmulateSecondDirection;
 use landspeed_netlink::QdiscReading;
 use landspeed_stats::LatencyHistogram;
@@ -11,19 +11,19 @@ use crate::direction::DirectionOutcome;
 use crate::seconds::SECOND_NS;
 
 /// Minimum busy time (frames queued throughout) for judging a link's rate, nanoseconds.
-const BUSY_NS: u64 = 100_000_000;
+const MIN_BUSY_NS: u64 = 100_000_000;
 /// Indices among a link's counters.
 const RX_PACKETS: usize = 0;
 const RX_BYTES: usize = 2;
 
 /// A 32-bit kernel counter extended to 64 bits; must be read before it wraps twice.
 #[derive(Debug, Clone, Copy, Default)]
-struct Total {
+struct ExtendedCounter {
     last: u32,
     total: u64,
 }
 
-impl Total {
+impl ExtendedCounter {
     fn take(&mut self, now: u32) -> u64 {
         self.total += u64::from(now.wrapping_sub(self.last));
         self.last = now;
@@ -40,7 +40,7 @@ struct Hop {
     duplicates: bool,
     counters: HopCounters,
     /// Drops of the token bucket (including those of its queue), of the queue, and of netem.
-    drops: [Total; 3],
+    drops: [ExtendedCounter; 3],
     /// Drops that the path file does not ask for.
     unplanned: u64,
     reading: HopReading,
@@ -171,7 +171,7 @@ impl Counters {
         for hop in &mut self.hops {
             let (busy_ns, sent) = std::mem::take(&mut hop.busy);
             let could = u128::from(hop.rate_bytes_per_s) * u128::from(busy_ns) / u128::from(SECOND_NS);
-            if busy_ns >= BUSY_NS {
+            if busy_ns >= MIN_BUSY_NS {
                 busy.push((sent, could as u64));
             }
         }
@@ -250,7 +250,7 @@ impl Counters {
         let (offered, dropped, in_flight) = (self.offered(), self.dropped(), self.inside());
         let duplicated = self.duplicated();
         let (arrived, arrived_bytes) = self.arrived;
-        let counters = LineCounters {
+        let counters = DirectionCounters {
             offered,
             // Frames that arrived after the last reading are assumed to have the same mean length.
             offered_bytes: (u128::from(arrived_bytes) * u128::from(offered) / u128::from(arrived.max(1))) as u64,

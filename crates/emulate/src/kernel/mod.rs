@@ -14,7 +14,7 @@ use landspeed_stats::LatencyHistogram;
 use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until};
 
 use crate::between::IFF_UP;
-use crate::carry::{Broke, Carried, Ends, LOOK_UP_NS, TX_DROPPED, dropped};
+use crate::carry::{EarlyEnd, EmulationOutcome, Ends, STOP_CHECK_NS, TX_DROPPED, dropped};
 use crate::error::EmulateError;
 use crate::live::Live;
 use crate::seconds::Seconds;
@@ -24,9 +24,9 @@ use taps::Taps;
 use tree::{HopTree, may_reorder, trees};
 
 /// Interval at which taps and disciplines are read, nanoseconds.
-const READ_NS: u64 = 5_000_000;
+const READ_INTERVAL_NS: u64 = 5_000_000;
 /// Maximum time for frames in transit between two veth links, nanoseconds.
-const SETTLE_NS: u64 = 100_000_000;
+const MAX_TRANSIT_NS: u64 = 100_000_000;
 
 /// Refuses a path that the kernel's queueing disciplines cannot express.
 pub fn check_kernel(path: &LoadedPath) -> Result<(), EmulateError> {
@@ -41,7 +41,7 @@ pub fn carry_by_kernel(
     stop: &AtomicBool,
     live: &Live,
     ready: impl FnOnce(),
-) -> Result<Carried, EmulateError> {
+) -> Result<EmulationOutcome, EmulateError> {
     let trees = trees(path)?;
     let Ends { names, mut watched, .. } = ends;
     let network = Network::build(&names, &trees)?;
@@ -49,7 +49,7 @@ pub fn carry_by_kernel(
     let resolution_ns = trees.iter().map(|hops| hops.iter().map(HopTree::resolution_ns).sum()).max().unwrap_or(0);
     let delay_ns = path.forward.delay_ns().max(path.reverse.delay_ns());
     let (start_ns, start_unix_ns) = (monotonic_ns(), realtime_ns());
-    let mut watch = Watch {
+    let mut watch = KernelEmulation {
         counters: [&trees[0], &trees[1]].map(|hops| Counters::new(hops)),
         errors: taps.predicts().then(LatencyHistogram::new),
         network,
@@ -63,10 +63,10 @@ pub fn carry_by_kernel(
     };
     live.begin(start_unix_ns);
     // Baseline of the link counters.
-    watch.gather_links();
+    watch.read_link_counters();
     ready();
-    let broke = watch.run(stop);
-    watch.settle();
+    let early_end = watch.run(stop);
+    watch.drain_path();
     let duration_ns = monotonic_ns() - start_ns;
     watch.conclude(duration_ns);
     let delays = watch.taps.finish();
@@ -74,7 +74,7 @@ pub fn carry_by_kernel(
     let outcomes = watch.counters.into_iter().zip(delays).zip(plans);
     let outcomes: Vec<_> =
         outcomes.map(|((counters, delays), plan)| counters.finish(delays, plan, !may_reorder(plan))).collect();
-    Ok(Carried {
+    Ok(EmulationOutcome {
         datapath: EmulateDatapath::Kernel,
         start_unix_ns,
         duration_ns,
@@ -84,12 +84,12 @@ pub fn carry_by_kernel(
         seconds: live.take_seconds(),
         work_share: 0.0,
         work_share_max: 0.0,
-        broke,
+        early_end,
     })
 }
 
 /// State of a running emulation.
-struct Watch<'a> {
+struct KernelEmulation<'a> {
     network: Network,
     counters: [Counters; 2],
     taps: Taps,
@@ -103,25 +103,25 @@ struct Watch<'a> {
     live: &'a Live,
 }
 
-impl Watch<'_> {
+impl KernelEmulation<'_> {
     /// Reads until `stop` is set; returns the reason if it ends earlier.
-    fn run(&mut self, stop: &AtomicBool) -> Option<Broke> {
+    fn run(&mut self, stop: &AtomicBool) -> Option<EarlyEnd> {
         for look in 1_u64.. {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            self.gather();
+            self.read_taps_and_qdiscs();
             let elapsed_ns = monotonic_ns() - self.start_ns;
             if self.seconds.is_over(elapsed_ns) {
                 self.conclude(elapsed_ns);
             }
-            if let Some(question) = self.live.question() {
-                self.live.answer(question, self.seconds.present(), elapsed_ns);
+            if let Some(pending_request) = self.live.pending_request() {
+                self.live.answer(pending_request, self.seconds.current_invalid(), elapsed_ns);
             }
-            if look.is_multiple_of(LOOK_UP_NS / READ_NS) && !self.is_up() {
-                return Some(Broke::Gone);
+            if look.is_multiple_of(STOP_CHECK_NS / READ_INTERVAL_NS) && !self.is_up() {
+                return Some(EarlyEnd::InterfaceLost);
             }
-            sleep_until(monotonic_ns() + READ_NS);
+            sleep_until(monotonic_ns() + READ_INTERVAL_NS);
         }
         None
     }
@@ -132,9 +132,9 @@ impl Watch<'_> {
     }
 }
 
-impl Watch<'_> {
+impl KernelEmulation<'_> {
     /// Reads taps and disciplines.
-    fn gather(&mut self) {
+    fn read_taps_and_qdiscs(&mut self) {
         // A placeholder: nothing is recorded without a model.
         let mut unused = LatencyHistogram::new();
         self.taps.read(&mut self.seconds, self.errors.as_mut().unwrap_or(&mut unused));
@@ -148,7 +148,7 @@ impl Watch<'_> {
     }
 
     /// Reads the counters of the interfaces.
-    fn gather_links(&mut self) {
+    fn read_link_counters(&mut self) {
         let drops = dropped(&mut self.watched).saturating_sub(self.drops_before);
         self.drops_before += drops;
         self.seconds.now().interface_drops += drops;
@@ -164,7 +164,7 @@ impl Watch<'_> {
 
     /// Ends the current second.
     fn conclude(&mut self, elapsed_ns: u64) {
-        self.gather_links();
+        self.read_link_counters();
         let length_ns = self.seconds.length_ns(elapsed_ns);
         let slowest = self.counters.iter_mut().filter_map(Counters::slowest);
         self.seconds.now().slowest = slowest.min_by(|a, b| share(*a).total_cmp(&share(*b)));
@@ -173,12 +173,12 @@ impl Watch<'_> {
     }
 
     /// Stops admitting frames, and reads until every frame is accounted for.
-    fn settle(&mut self) {
+    fn drain_path(&mut self) {
         self.network.close();
-        let until_ns = monotonic_ns() + SETTLE_NS;
+        let until_ns = monotonic_ns() + MAX_TRANSIT_NS;
         loop {
-            self.gather();
-            self.gather_links();
+            self.read_taps_and_qdiscs();
+            self.read_link_counters();
             if self.counters.iter().all(Counters::is_balanced) || monotonic_ns() >= until_ns {
                 break;
             }

@@ -96,7 +96,7 @@ impl Network {
 
     /// Reads the counters of every hop; `dump` is a reusable buffer.
     pub(crate) fn read(&mut self, dump: &mut Vec<QdiscReading>) -> Result<[Vec<HopReading>; 2], NetlinkError> {
-        self.netlink.qdiscs_all(dump)?;
+        self.netlink.read_all_qdiscs(dump)?;
         let of = |link: u32, handle: u32| {
             dump.iter()
                 .find(|reading| reading.ifindex == link && reading.handle == handle)
@@ -139,7 +139,7 @@ fn add(
 ) -> Result<(), EmulateError> {
     let kind = discipline.kind();
     netlink.replace_qdisc(link, parent, handle, discipline).map_err(|cause| match cause.os_error() {
-        Some(ENOENT) => EmulateError::KernelLacks {
+        Some(ENOENT) => EmulateError::MissingKernelFeature {
             part: format!("queueing discipline {kind}"),
             module: format!("`modprobe sch_{kind}`, CONFIG_NET_SCH_{}", kind.to_uppercase()),
             cause,
@@ -157,7 +157,7 @@ fn redirect(
 ) -> Result<(), EmulateError> {
     add(netlink, from, Qdisc::INGRESS, 0, &Discipline::Ingress)?;
     how(netlink, from, to).map_err(|cause| match cause.os_error() {
-        Some(ENOENT) => EmulateError::KernelLacks {
+        Some(ENOENT) => EmulateError::MissingKernelFeature {
             part: "filter u32 or action mirred".to_owned(),
             module: "`modprobe -a cls_u32 act_mirred`, CONFIG_NET_CLS_U32 and CONFIG_NET_ACT_MIRRED".to_owned(),
             cause,

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use landspeed_emulation::{DirectionPlan, Event, Frame, Line, LoadedPath, frame, predict_store};
+use landspeed_emulation::{DirectionModel, DirectionPlan, Event, Frame, LoadedPath, frame, predict_store};
 use landspeed_stats::LatencyHistogram;
 use landspeed_sys::clock::monotonic_ns;
 use landspeed_sys::frames::{FrameRing, ReceivedFrame};
@@ -21,21 +21,21 @@ const RING_BYTES: usize = 8 << 20;
 /// Time after delay and queues in which any frame has left a path that keeps up, nanoseconds.
 const GRACE_NS: u64 = 1_000_000_000;
 /// Maximum time from a frame's timestamp until a tap can read it, nanoseconds.
-const SEEN_WITHIN_NS: u64 = 2_000_000;
+const MAX_READ_DELAY_NS: u64 = 2_000_000;
 
 /// The taps at both interfaces, and the state of both directions.
 pub(crate) struct Taps {
     rings: [FrameRing; 2],
     converter: Converter,
-    directions: [Followed; 2],
+    directions: [TrackedDirection; 2],
     /// Frames that left by the first interface and were read before those that entered by the second.
-    early: Vec<Seen>,
+    early: Vec<TapFrame>,
     start_ns: u64,
 }
 
 /// A frame captured at a tap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct TapFrame {
     at_ns: u64,
     key: u64,
     bytes: u32,
@@ -54,7 +54,7 @@ impl Taps {
         Ok(Self {
             rings: [open(0)?, open(1)?],
             converter: Converter::new(),
-            directions: [Followed::new(&path.forward), Followed::new(&path.reverse)],
+            directions: [TrackedDirection::new(&path.forward), TrackedDirection::new(&path.reverse)],
             early: Vec::new(),
             start_ns: monotonic_ns(),
         })
@@ -71,12 +71,12 @@ impl Taps {
         // The order of reading ensures that the entry of a frame is read before its departure.
         let mut first = std::mem::take(&mut self.early);
         first.extend(self.drain(0, seconds));
-        let horizon_ns = monotonic_ns().saturating_sub(self.start_ns + SEEN_WITHIN_NS);
+        let horizon_ns = monotonic_ns().saturating_sub(self.start_ns + MAX_READ_DELAY_NS);
         let second = self.drain(1, seconds);
         self.early = self.drain(0, seconds);
         let [forward, reverse] = &mut self.directions;
         // Frames that entered by the first interface precede those that left by the second.
-        let is_entering = |seen: &&Seen| !seen.outgoing;
+        let is_entering = |seen: &&TapFrame| !seen.outgoing;
         for seen in first.iter().chain(&self.early).filter(is_entering) {
             forward.enter(seen, seconds, errors);
         }
@@ -94,23 +94,23 @@ impl Taps {
             reverse.leave(seen, seconds, errors);
         }
         for direction in [forward, reverse] {
-            direction.forget(horizon_ns);
-            seconds.now().late_unknown |= direction.is_blind(horizon_ns);
+            direction.remove_finished(horizon_ns);
+            seconds.now().late_unknown |= direction.is_incomplete(horizon_ns);
         }
     }
 
-    fn drain(&mut self, side: usize, seconds: &mut Seconds) -> Vec<Seen> {
+    fn drain(&mut self, side: usize, seconds: &mut Seconds) -> Vec<TapFrame> {
         let ring = &mut self.rings[side];
         let now_ns = monotonic_ns();
         let mut seen = Vec::new();
         while let Some(frame) = ring.peek() {
             let at_ns = self.converter.monotonic(frame.timestamp_ns, now_ns).saturating_sub(self.start_ns);
-            seen.push(look(&frame, at_ns));
+            seen.push(parse_frame(&frame, at_ns));
             ring.release();
         }
         if ring.drops().unwrap_or(1) > 0 {
             for direction in &mut self.directions {
-                direction.blind_until_ns = now_ns.saturating_sub(self.start_ns) + direction.longest_ns;
+                direction.incomplete_until_ns = now_ns.saturating_sub(self.start_ns) + direction.longest_ns;
             }
             seconds.now().late_unknown = true;
         }
@@ -124,7 +124,7 @@ impl Taps {
 }
 
 /// Extracts the matching key and the header fields of a frame.
-fn look(frame: &ReceivedFrame<'_>, at_ns: u64) -> Seen {
+fn parse_frame(frame: &ReceivedFrame<'_>, at_ns: u64) -> TapFrame {
     let mut hasher = DefaultHasher::new();
     let mut head = [0; SNAP_BYTES];
     let length = frame.data.len().min(SNAP_BYTES);
@@ -138,7 +138,7 @@ fn look(frame: &ReceivedFrame<'_>, at_ns: u64) -> Seen {
         head[14..16].fill(0);
     }
     (head, frame.original_bytes, frame.vlan).hash(&mut hasher);
-    Seen {
+    TapFrame {
         at_ns,
         key: hasher.finish(),
         bytes: frame.original_bytes + if frame.vlan.is_some() { 4 } else { 0 },
@@ -157,9 +157,9 @@ struct Pending {
 }
 
 /// State of one direction.
-struct Followed {
+struct TrackedDirection {
     /// The model, if it predicts each departure.
-    line: Option<Line<u64>>,
+    line: Option<DirectionModel<u64>>,
     events: Vec<Event<u64>>,
     /// Number of the first pending frame.
     first: u64,
@@ -170,11 +170,11 @@ struct Followed {
     /// Maximum time a frame can spend in the path, nanoseconds.
     longest_ns: u64,
     /// Until this time the model lacks frames that the taps missed.
-    blind_until_ns: u64,
+    incomplete_until_ns: u64,
     frame_bytes: u32,
 }
 
-impl Followed {
+impl TrackedDirection {
     fn new(plan: &DirectionPlan) -> Self {
         let jitter_ns: u64 =
             plan.hops().iter().filter_map(|hop| hop.wire.jitter).map(|(spread_ns, _)| spread_ns * 4).sum();
@@ -182,23 +182,23 @@ impl Followed {
             u128::from(predict_store(plan).queue_bytes) * 8_000_000_000 / u128::from(plan.rate_bps().max(1));
         let queued_ns = u64::try_from(queued_ns).unwrap_or(u64::MAX);
         Self {
-            line: is_deterministic(plan).then(|| Line::new(plan, 0)),
+            line: is_deterministic(plan).then(|| DirectionModel::new(plan, 0)),
             events: Vec::new(),
             first: 0,
             pending: VecDeque::new(),
             by_key: HashMap::new(),
             delays: LatencyHistogram::new(),
             longest_ns: plan.delay_ns().saturating_add(jitter_ns).saturating_add(queued_ns).saturating_add(GRACE_NS),
-            blind_until_ns: 0,
+            incomplete_until_ns: 0,
             frame_bytes: plan.frame_bytes(),
         }
     }
 
-    fn is_blind(&self, now_ns: u64) -> bool {
-        self.line.is_none() || now_ns < self.blind_until_ns
+    fn is_incomplete(&self, now_ns: u64) -> bool {
+        self.line.is_none() || now_ns < self.incomplete_until_ns
     }
 
-    fn enter(&mut self, seen: &Seen, seconds: &mut Seconds, errors: &mut LatencyHistogram) {
+    fn enter(&mut self, seen: &TapFrame, seconds: &mut Seconds, errors: &mut LatencyHistogram) {
         // A VLAN tag may add 4 bytes to a frame of the full MTU.
         seconds.now().super_packets += u64::from(seen.bytes > self.frame_bytes + 4);
         let number = self.first + self.pending.len() as u64;
@@ -212,7 +212,7 @@ impl Followed {
                 ..Frame::new(number, seen.bytes)
             };
             line.offer(seen.at_ns, frame, &mut self.events);
-            self.digest(seconds, errors);
+            self.process_events(seconds, errors);
         }
     }
 
@@ -220,11 +220,11 @@ impl Followed {
     fn advance(&mut self, now_ns: u64, seconds: &mut Seconds, errors: &mut LatencyHistogram) {
         if let Some(line) = &mut self.line {
             line.take(now_ns, &mut self.events);
-            self.digest(seconds, errors);
+            self.process_events(seconds, errors);
         }
     }
 
-    fn digest(&mut self, seconds: &mut Seconds, errors: &mut LatencyHistogram) {
+    fn process_events(&mut self, seconds: &mut Seconds, errors: &mut LatencyHistogram) {
         let events = std::mem::take(&mut self.events);
         for event in &events {
             if let Event::Deliver { frame, due_ns } = event
@@ -242,7 +242,7 @@ impl Followed {
         self.pending.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
-    fn leave(&mut self, seen: &Seen, seconds: &mut Seconds, errors: &mut LatencyHistogram) {
+    fn leave(&mut self, seen: &TapFrame, seconds: &mut Seconds, errors: &mut LatencyHistogram) {
         let Some(numbers) = self.by_key.get_mut(&seen.key) else { return };
         let number = numbers.pop_front();
         if numbers.is_empty() {
@@ -258,9 +258,9 @@ impl Followed {
 
     /// Compares a frame's departure with the model's as soon as both are known.
     fn compare(&mut self, number: u64, seconds: &mut Seconds, errors: &mut LatencyHistogram) {
-        let blind_until_ns = self.blind_until_ns;
+        let incomplete_until_ns = self.incomplete_until_ns;
         if let Some(Pending { left_ns: Some(left_ns), due_ns: Some(due_ns), entered_ns, .. }) = self.at(number)
-            && *entered_ns >= blind_until_ns
+            && *entered_ns >= incomplete_until_ns
         {
             let error_ns = left_ns.abs_diff(*due_ns);
             errors.record(error_ns);
@@ -269,7 +269,7 @@ impl Followed {
     }
 
     /// Removes frames that have left or that the path has dropped.
-    fn forget(&mut self, now_ns: u64) {
+    fn remove_finished(&mut self, now_ns: u64) {
         while let Some(pending) = self.pending.front() {
             let is_complete = pending.left_ns.is_some() && (pending.due_ns.is_some() || self.line.is_none());
             if !is_complete && pending.entered_ns.saturating_add(self.longest_ns) > now_ns {
@@ -293,14 +293,14 @@ impl Followed {
 mod tests {
     use super::*;
 
-    fn followed(link: &str) -> Followed {
+    fn followed(link: &str) -> TrackedDirection {
         let text = format!("name = \"a path\"\n[[link]]\n{link}\n");
         let path = landspeed_emulation::load(&text, &mut |_| Err(String::new())).unwrap_or_else(|e| panic!("{e}"));
-        Followed::new(&path.forward)
+        TrackedDirection::new(&path.forward)
     }
 
-    fn seen(at_ns: u64, key: u64) -> Seen {
-        Seen { at_ns, key, bytes: 1000, info: frame::FrameInfo::default(), outgoing: false }
+    fn seen(at_ns: u64, key: u64) -> TapFrame {
+        TapFrame { at_ns, key, bytes: 1000, info: frame::FrameInfo::default(), outgoing: false }
     }
 
     #[test]
@@ -319,9 +319,9 @@ mod tests {
         assert_eq!(errors.count(), 2);
         assert_eq!(errors.max_ns().map(|ns| ns / 1000), Some(100));
         assert_eq!((followed.delays.count(), followed.delays.min_ns()), (2, Some(1_008_192)));
-        followed.forget(1_300_000);
+        followed.remove_finished(1_300_000);
         assert_eq!((followed.first, followed.pending.len()), (1, 2), "the dropped one may still come");
-        followed.forget(10_000_000_000);
+        followed.remove_finished(10_000_000_000);
         assert!(followed.pending.is_empty() && followed.by_key.is_empty());
     }
 
@@ -343,16 +343,16 @@ mod tests {
     fn departure_errors_are_unknown_while_taps_drop_frames() {
         let mut followed = followed("rate = \"1G\"\ndelay = \"1ms\"");
         let (mut seconds, mut errors) = (Seconds::new(0, 0), LatencyHistogram::new());
-        followed.blind_until_ns = 1000;
+        followed.incomplete_until_ns = 1000;
         followed.enter(&seen(999, 1), &mut seconds, &mut errors);
         followed.leave(&seen(1_000_000, 1), &mut seconds, &mut errors);
         followed.advance(2_000_000, &mut seconds, &mut errors);
         assert_eq!((errors.count(), followed.delays.count()), (0, 1));
-        assert!(followed.is_blind(999) && !followed.is_blind(1000));
-        assert!(followed_without_model().is_blind(1000));
+        assert!(followed.is_incomplete(999) && !followed.is_incomplete(1000));
+        assert!(followed_without_model().is_incomplete(1000));
     }
 
-    fn followed_without_model() -> Followed {
+    fn followed_without_model() -> TrackedDirection {
         followed("rate = \"1G\"\nloss = \"1%\"")
     }
 }

@@ -16,9 +16,9 @@ const BURST_NS: u64 = 500_000;
 /// Queue limit of a token bucket, bytes: its child queue enforces the real one.
 const NO_LIMIT: u32 = u32::MAX / 2;
 /// Minimum frame size, bytes.
-const LEAST_FRAME: u64 = 42;
+const MIN_FRAME_BYTES: u64 = 42;
 /// Margin for frames in flight beyond rate × delay.
-const SLACK_FRAMES: u64 = 10_000;
+const MARGIN_FRAMES: u64 = 10_000;
 
 /// Queueing disciplines of one link.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +63,7 @@ pub(crate) fn trees(path: &LoadedPath) -> Result<[Vec<HopTree>; 2], EmulateError
     let mut seeds = SplitMix64::new(path.path.seed);
     let mut direction = |plan: &DirectionPlan, name: &'static str| {
         let hop = |(number, hop): (usize, &HopPlan)| {
-            tree(hop, plan.frame_bytes(), seeds.bits()).map_err(|(key, why, advice)| EmulateError::Inexpressible {
+            tree(hop, plan.frame_bytes(), seeds.bits()).map_err(|(key, why, advice)| EmulateError::NotExpressible {
                 key: format!("link.{number}.{key}"),
                 direction: name,
                 why: why.to_owned(),
@@ -160,21 +160,23 @@ fn flight_packets(hop: &HopPlan, rate_bytes_per_s: u64, burst_bytes: u32) -> u32
         hop.wire.delay_ns.saturating_add(hop.wire.jitter.map_or(0, |(spread_ns, _)| spread_ns.saturating_mul(4)));
     let bytes = u128::from(rate_bytes_per_s) * u128::from(ns) / 1_000_000_000 + u128::from(burst_bytes);
     // Twice, because every frame may be duplicated.
-    let frames = 2 * bytes / u128::from(LEAST_FRAME + hop.framing.bytes()) + u128::from(SLACK_FRAMES);
+    let frames = 2 * bytes / u128::from(MIN_FRAME_BYTES + hop.framing.bytes()) + u128::from(MARGIN_FRAMES);
     i32::try_from(frames).unwrap_or(i32::MAX) as u32
 }
 
 fn loss(loss: Option<&Loss>) -> Result<NetemLoss, Refusal> {
-    const AT_RANDOM: &str = "netem loses frames at random only";
+    const RANDOM_LOSS_ONLY: &str = "netem loses frames at random only";
     const ADVICE: &str = "Write a share, such as loss = \"0.01%\"";
     Ok(match loss {
         Some(Loss::Random(share) | Loss::Pattern(LossPattern::Random(share))) if share.0.get() > 0.0 => {
             NetemLoss::Random(Probability::new(share.0.get()))
         }
         None | Some(Loss::Random(_) | Loss::Pattern(LossPattern::Random(_))) => NetemLoss::None,
-        Some(Loss::Pattern(LossPattern::Every(_))) => return Err(("loss.every", AT_RANDOM, ADVICE)),
-        Some(Loss::Pattern(LossPattern::Packets(_))) => return Err(("loss.packets", AT_RANDOM, ADVICE)),
-        Some(Loss::Pattern(LossPattern::LongerThan(_))) => return Err(("loss.longer-than", AT_RANDOM, ADVICE)),
+        Some(Loss::Pattern(LossPattern::Every(_))) => return Err(("loss.every", RANDOM_LOSS_ONLY, ADVICE)),
+        Some(Loss::Pattern(LossPattern::Packets(_))) => return Err(("loss.packets", RANDOM_LOSS_ONLY, ADVICE)),
+        Some(Loss::Pattern(LossPattern::LongerThan(_))) => {
+            return Err(("loss.longer-than", RANDOM_LOSS_ONLY, ADVICE));
+        }
         Some(Loss::Pattern(LossPattern::GilbertElliott(GilbertElliott { p, r, bad, good }))) => {
             NetemLoss::GilbertElliott {
                 failure: Probability::new(p.0.get()),

@@ -156,7 +156,7 @@ impl Loss {
 read_by_notations!(Loss);
 
 impl Notations for Loss {
-    const WHAT: &'static str = "a share of the frames such as \"0.0046%\" or \"1/22000\", or a table with one of \
+    const EXPECTED: &'static str = "a share of the frames such as \"0.0046%\" or \"1/22000\", or a table with one of \
                                 `random`, `every`, `packets`, `longer-than`, `gilbert-elliott`";
 
     fn text<E: Error>(text: &str) -> Result<Self, E> {
@@ -169,7 +169,7 @@ impl Notations for Loss {
 
     fn table<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let Some(key) = map.next_key::<LossKey>()? else {
-            return Err(A::Error::custom(format!("{EMPTY}: expected {}", Self::WHAT)));
+            return Err(A::Error::custom(format!("{EMPTY}: expected {}", Self::EXPECTED)));
         };
         let pattern = match key {
             LossKey::Random => LossPattern::Random(map.next_value::<Share>()?),

@@ -10,7 +10,7 @@ use super::{Queue, QueueKind, QueueSettings, RateChange, RateSource};
 read_by_notations!(Queue, RateSource);
 
 impl Notations for Queue {
-    const WHAT: &'static str =
+    const EXPECTED: &'static str =
         "a queue: its kind, such as \"codel\", or a table such as { kind = \"bfifo\", limit = \"1MB\" }";
 
     fn text<E: Error>(text: &str) -> Result<Self, E> {
@@ -23,7 +23,7 @@ impl Notations for Queue {
 }
 
 impl Notations for RateSource {
-    const WHAT: &'static str =
+    const EXPECTED: &'static str =
         "a rate in bit/s such as \"10G\", or a table with one of `mahimahi`, `rattan` (files), `steps`";
 
     fn text<E: Error>(text: &str) -> Result<Self, E> {
@@ -36,7 +36,7 @@ impl Notations for RateSource {
 
     fn table<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
         let Some(key) = map.next_key::<RateKey>()? else {
-            return Err(A::Error::custom(format!("{EMPTY}: expected {}", Self::WHAT)));
+            return Err(A::Error::custom(format!("{EMPTY}: expected {}", Self::EXPECTED)));
         };
         let source = match key {
             RateKey::Mahimahi => Self::Mahimahi(map.next_value()?),

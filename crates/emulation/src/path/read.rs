@@ -1,6 +1,6 @@
 //! Parsing of path files.
 
-use landspeed_problems::{self as source, Problem, Problems, Words};
+use landspeed_problems::{self as source, FormatTerms, Problem, Problems};
 
 use super::plan::{DirectionPlan, plan};
 use super::{Path, judge};
@@ -11,7 +11,7 @@ pub const MAX_TEXT: usize = 256 << 10;
 const FILE: &str = "path";
 
 /// Vocabulary of the format, for hints on mistakes.
-const WORDS: Words = Words { arrays: &["link"], named: &[], example: key_example };
+const KEYWORDS: FormatTerms = FormatTerms { arrays: &["link"], named: &[], example: key_example };
 
 fn key_example(key: &str) -> Option<&'static str> {
     Some(match key {
@@ -49,7 +49,7 @@ pub fn load(text: &str, files: &mut dyn FnMut(&str) -> Result<String, String>) -
         return Err(many(vec![Problem::new("", message)]));
     }
     let document = source::parse(text).map_err(|problem| many(vec![problem]))?;
-    let path: Path = source::typed(text, &document, &WORDS).map_err(many)?;
+    let path: Path = source::typed(text, &document, &KEYWORDS).map_err(many)?;
     let judge::Judgement { mut problems, warnings } = judge::judge(&path);
     let [forward, reverse] = plan(&path, files, &mut problems);
     if problems.is_empty() {

@@ -33,7 +33,7 @@ impl CodelState {
     }
 
     /// Removes a frame from the queue; also returns whether the delay has been above the target for an interval.
-    fn look<T: Copy>(
+    fn do_dequeue<T: Copy>(
         &mut self,
         settings: &CodelSettings,
         now_ns: u64,
@@ -65,7 +65,7 @@ impl CodelState {
         queue: &mut Fifo<T>,
         drops: &mut Drops<T>,
     ) -> Option<Frame<T>> {
-        let (mut frame, mut ok_to_drop) = self.look(settings, now_ns, queue);
+        let (mut frame, mut ok_to_drop) = self.do_dequeue(settings, now_ns, queue);
         if self.dropping {
             if !ok_to_drop {
                 self.dropping = false;
@@ -78,7 +78,7 @@ impl CodelState {
                     return Some(Frame { marked: true, ..found });
                 }
                 drops.push((found, DropCause::Aqm));
-                (frame, ok_to_drop) = self.look(settings, now_ns, queue);
+                (frame, ok_to_drop) = self.do_dequeue(settings, now_ns, queue);
                 if ok_to_drop {
                     self.drop_next_ns = Self::control_law(settings, self.drop_next_ns, self.count);
                 } else {
@@ -92,7 +92,7 @@ impl CodelState {
                 frame = Some(Frame { marked: true, ..found });
             } else {
                 drops.push((found, DropCause::Aqm));
-                (frame, _) = self.look(settings, now_ns, queue);
+                (frame, _) = self.do_dequeue(settings, now_ns, queue);
             }
             self.dropping = true;
             // If the previous dropping state ended recently, resume with its drop rate.

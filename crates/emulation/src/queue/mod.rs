@@ -21,13 +21,13 @@ pub(crate) type Drops<T> = Vec<(Frame<T>, DropCause)>;
 
 /// Decision on an arriving frame by a discipline that drops on arrival (red, pie).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub(crate) enum EnqueueDecision {
     /// The frame is queued.
-    Enter,
+    Accept,
     /// The frame is dropped early, or marked if ECN is enabled and the frame is capable.
     Congested,
     /// The frame is dropped even if it is ECN-capable.
-    Refuse,
+    Reject,
 }
 
 /// A queueing discipline of any kind.

@@ -104,7 +104,7 @@ impl<T: Copy> Pie<T> {
         if self.fifo.bytes() <= 2 * self.frame_bytes {
             return false;
         }
-        self.random.happens(self.probability)
+        self.random.random_bool(self.probability)
     }
 
     pub(super) fn enqueue(&mut self, now_ns: u64, mut frame: Frame<T>, drops: &mut Drops<T>) {

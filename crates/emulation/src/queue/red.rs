@@ -2,7 +2,7 @@
 
 use landspeed_stats::SplitMix64;
 
-use super::{Drops, Entry, Fifo};
+use super::{Drops, EnqueueDecision, Fifo};
 use crate::event::{DropCause, Frame};
 
 /// Weight of one arrival in the average queue length (Floyd and Jacobson, section 6).
@@ -52,33 +52,33 @@ impl<T: Copy> Red<T> {
         self.average += WEIGHT * (self.fifo.bytes() as f64 - self.average);
     }
 
-    fn decide(&mut self) -> Entry {
+    fn decide(&mut self) -> EnqueueDecision {
         let (min, max) = (self.settings.min_bytes as f64, self.settings.max_bytes as f64);
         if self.average < min {
             self.count = -1;
-            return Entry::Enter;
+            return EnqueueDecision::Accept;
         }
         if self.average >= max {
             self.count = 0;
-            return Entry::Refuse;
+            return EnqueueDecision::Reject;
         }
         self.count += 1;
         let base = self.settings.probability * (self.average - min) / (max - min);
         // p_a = p_b / (1 - count p_b) makes the gaps between drops uniform.
         let spread = 1.0 - self.count as f64 * base;
-        if spread <= 0.0 || self.random.happens(base / spread) {
+        if spread <= 0.0 || self.random.random_bool(base / spread) {
             self.count = 0;
-            return Entry::Congested;
+            return EnqueueDecision::Congested;
         }
-        Entry::Enter
+        EnqueueDecision::Accept
     }
 
     pub(super) fn enqueue(&mut self, now_ns: u64, mut frame: Frame<T>, drops: &mut Drops<T>) {
         self.update(now_ns);
         match self.decide() {
-            Entry::Enter => {}
-            Entry::Congested if self.settings.ecn && frame.ecn_capable => frame.marked = true,
-            Entry::Congested | Entry::Refuse => {
+            EnqueueDecision::Accept => {}
+            EnqueueDecision::Congested if self.settings.ecn && frame.ecn_capable => frame.marked = true,
+            EnqueueDecision::Congested | EnqueueDecision::Reject => {
                 drops.push((frame, DropCause::Aqm));
                 // Without this, an average above max would never fall: dropped frames must not end the idle time.
                 if self.fifo.packets() == 0 {

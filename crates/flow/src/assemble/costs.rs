@@ -1,6 +1,6 @@
 //! CPU cost of the test on each host.
 
-use landspeed_host::{TICK_NS, use_between};
+use landspeed_host::{TICK_NS, cpu_use_between};
 use landspeed_model::{Cost, EndCost, Phase, PhaseName};
 
 use super::sums::ratio;
@@ -14,7 +14,7 @@ pub fn end_costs(client: Option<&EndReport>, server: Option<&EndReport>, phases:
 fn end(report: &EndReport, phases: &[Phase]) -> EndCost {
     let steady = phases.iter().find(|p| p.name == PhaseName::Steady);
     let (from_ns, to_ns) = steady.map_or((0, 0), |p| (p.start_ns, p.end_ns));
-    let host = use_between(&report.host, from_ns as i64, to_ns as i64).unwrap_or_default();
+    let host = cpu_use_between(&report.host, from_ns as i64, to_ns as i64).unwrap_or_default();
     let thread_ns: u64 = report
         .streams
         .iter()

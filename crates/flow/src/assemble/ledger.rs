@@ -96,7 +96,7 @@ fn udp_accounting(
     server: Option<&EndReport>,
 ) -> Conservation {
     let lost = totals.lost_packets.max(0) as u64;
-    let losses = place_losses(lost, streams, parameters, client, server);
+    let losses = attribute_losses(lost, streams, parameters, client, server);
     let unaccounted = totals.sent_packets as i64 - totals.delivered_packets as i64 - lost as i64;
     let beyond: u64 =
         streams.iter().filter_map(|s| s.receiver.as_ref()?.udp.as_ref()).map(|u| u.beyond_window_packets).sum();
@@ -169,7 +169,7 @@ fn batch_packets(parameters: &Parameters) -> u64 {
 
 /// Attributes `lost` packets to places along the path by their drop counters, never more than remain
 /// unexplained.
-fn place_losses(
+fn attribute_losses(
     lost: u64,
     streams: &[Stream],
     parameters: &Parameters,

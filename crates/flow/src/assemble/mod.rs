@@ -16,7 +16,7 @@ use crate::end::EndReport;
 
 /// State of a test as the client has collected it so far; the input of [`document`].
 #[derive(Debug, Clone)]
-pub struct Ingredients {
+pub struct CollectedRun {
     /// Requested parameters.
     pub requested: Parameters,
     /// Command line of the client, one argument per element.
@@ -45,7 +45,7 @@ pub struct Ingredients {
     pub errors: Vec<ErrorEntry>,
 }
 
-impl Ingredients {
+impl CollectedRun {
     /// Starts with the request only.
     pub fn new(request: &Request) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl Ingredients {
 }
 
 /// Builds the run document. The verdict stays undetermined: another crate diagnoses the cause.
-pub fn document(found: Ingredients) -> RunDocument {
+pub fn document(found: CollectedRun) -> RunDocument {
     let parameters = found.parameters().clone();
     let mut streams = streams::join(found.client.as_ref(), found.server.as_ref());
     let phases = sums::phases(&parameters, &streams, found.client.as_ref(), found.server.as_ref());
@@ -148,7 +148,10 @@ pub fn document(found: Ingredients) -> RunDocument {
         latency_under_load: under_load,
         conservation,
         cost,
-        host_series: Ends { client: found.client.map(|r| r.host), server: observed(found.server).map(|r| r.host) },
+        host_series: Ends {
+            client: found.client.map(|r| r.host),
+            server: with_timeline(found.server).map(|r| r.host),
+        },
         iperf3: None,
         third_party: None,
         emulation: None,
@@ -158,7 +161,7 @@ pub fn document(found: Ingredients) -> RunDocument {
 }
 
 /// Keeps a report only if it has readings over time, not just totals.
-fn observed(report: Option<EndReport>) -> Option<EndReport> {
+fn with_timeline(report: Option<EndReport>) -> Option<EndReport> {
     report.filter(EndReport::has_timeline)
 }
 

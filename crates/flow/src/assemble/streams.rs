@@ -3,7 +3,7 @@
 
 use landspeed_model::{Direction, Interval, Sample, Stream, StreamEnd};
 
-use crate::end::{Cuts, EndReport, RrReport, StreamReport};
+use crate::end::{EndReport, PhaseEnds, RrReport, StreamReport};
 
 /// Returns all streams that either side reported, by number.
 pub fn join(client: Option<&EndReport>, server: Option<&EndReport>) -> Vec<Stream> {
@@ -61,12 +61,12 @@ fn assemble_stream(id: u32, client: Option<&EndReport>, server: Option<&EndRepor
         (None, None) => return None,
     };
     let pick = |sends: bool| {
-        let matching = |end: &&(StreamReport, Cuts)| end.0.sends == sends;
+        let matching = |end: &&(StreamReport, PhaseEnds)| end.0.sends == sends;
         near.as_ref().filter(matching).or(far.as_ref().filter(matching))
     };
     let (sender, receiver) = (pick(true), pick(false));
     // An iperf3 server reports only totals.
-    let over_time = |end: &&(StreamReport, Cuts)| !end.0.end.samples.is_empty();
+    let over_time = |end: &&(StreamReport, PhaseEnds)| !end.0.end.samples.is_empty();
     let (intervals, intervals_from) = match (receiver.filter(over_time), sender.filter(over_time)) {
         (Some((receiver, cuts)), _) => (intervals(&receiver.end.samples, cuts, |s| s.bytes), "receiver"),
         (None, Some((sender, cuts))) => {
@@ -94,7 +94,7 @@ fn acked(sample: &Sample) -> Option<u64> {
 
 /// Returns the differences between consecutive samples. The first sample is at the start, the last after the
 /// stream's end, so the intervals add up to the total.
-fn intervals(samples: &[Sample], cuts: &Cuts, bytes: impl Fn(&Sample) -> u64) -> Vec<Interval> {
+fn intervals(samples: &[Sample], cuts: &PhaseEnds, bytes: impl Fn(&Sample) -> u64) -> Vec<Interval> {
     let mut result = Vec::with_capacity(samples.len());
     let (mut start_ns, mut bytes_before, mut packets_before) = (0, 0, 0);
     for sample in samples {
@@ -123,8 +123,12 @@ mod tests {
 
     #[test]
     fn intervals_add_up_and_lie_within_one_phase() {
-        let cuts =
-            Cuts { startup_end_ns: Some(10), omit_end_ns: Some(100), steady_end_ns: Some(300), end_ns: Some(320) };
+        let cuts = PhaseEnds {
+            startup_end_ns: Some(10),
+            omit_end_ns: Some(100),
+            steady_end_ns: Some(300),
+            end_ns: Some(320),
+        };
         let at = |t_ns, bytes| Sample { t_ns, bytes, ..Sample::default() };
         let samples = [at(0, 0), at(10, 7), at(100, 50), at(200, 150), at(300, 260), at(320, 275)];
         let found = intervals(&samples, &cuts, |s| s.bytes);

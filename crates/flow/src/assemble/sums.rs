@@ -8,7 +8,7 @@ use landspeed_model::{
 };
 
 use super::spread;
-use crate::end::{Cuts, EndReport};
+use crate::end::{EndReport, PhaseEnds};
 
 /// Returns the phases of each direction, as the receiver divided them; as the sender did if the receiver has no
 /// samples.
@@ -37,7 +37,7 @@ pub fn phases(
     found
 }
 
-fn spans(cuts: &Cuts) -> Vec<(PhaseName, u64, u64)> {
+fn spans(cuts: &PhaseEnds) -> Vec<(PhaseName, u64, u64)> {
     let end = cuts.end_ns.unwrap_or(0);
     let startup = cuts.startup_end_ns.unwrap_or(end);
     let omitted = cuts.omit_end_ns.filter(|&t| t > startup);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use landspeed_model::{Change, Family};
 
 use super::target::Target;
-use super::{connect, make_printable, read_again, refused, unexpected};
+use super::{connect, deserialize_value, make_printable, refused, unexpected};
 use crate::control::changes::{AppliedChange, ChangeAnswer, ChangeRequest, PlannedChange};
 use crate::control::channel::{Key, Receiver, Sender};
 use crate::control::deadline::Deadline;
@@ -17,16 +17,16 @@ use crate::control::message::{ToClient, ToServer};
 use crate::error::FlowError;
 
 /// Timeout for sending a request.
-const SEND: Duration = Duration::from_secs(10);
+const SEND_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for the server's answer: it may wait for other commands (10 s), its watchdog (10 s) and links (20 s
 /// each).
-const ANSWER: Duration = Duration::from_secs(90);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 /// Interval of heartbeats; the server times out after 15 s without one.
-const HEARTBEAT: Duration = Duration::from_secs(2);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 /// Operation, as error messages name it.
-const DURING: &str = "while changing the server's host";
+const OPERATION: &str = "while changing the server's host";
 /// Stop flag that is never set, for requests that an interrupt must not end.
-static NEVER: AtomicBool = AtomicBool::new(false);
+static NEVER_STOP: AtomicBool = AtomicBool::new(false);
 
 /// Session that changes the server's host. When it is dropped, or its process ends, the server rolls everything
 /// back.
@@ -61,9 +61,9 @@ impl RemoteChanges {
         let limit_s = limit.as_secs();
         match session.ask(ChangeRequest::Begin { version, limit_s }, stop).map_err(older)? {
             ChangeAnswer::Begun { place } => session.place = place,
-            other => return Err(wrong(&other)),
+            other => return Err(protocol_error(&other)),
         }
-        session.heartbeat = Some(beat(Arc::clone(&session.tx))?);
+        session.heartbeat = Some(start_heartbeat(Arc::clone(&session.tx))?);
         Ok(session)
     }
 
@@ -84,7 +84,7 @@ impl RemoteChanges {
     pub fn plan(&mut self, changes: &[Change]) -> Result<Vec<PlannedChange>, FlowError> {
         match self.ask(ChangeRequest::Plan { changes: changes.to_vec() }, self.stop)? {
             ChangeAnswer::Planned { changes } => Ok(changes),
-            other => Err(self.confused(&other)),
+            other => Err(self.unexpected_answer(&other)),
         }
     }
 
@@ -95,7 +95,7 @@ impl RemoteChanges {
     pub fn apply(&mut self, changes: &[Change]) -> Result<Vec<AppliedChange>, FlowError> {
         match self.ask(ChangeRequest::Apply { changes: changes.to_vec() }, self.stop)? {
             ChangeAnswer::Applied { changes } => Ok(changes),
-            other => Err(self.confused(&other)),
+            other => Err(self.unexpected_answer(&other)),
         }
     }
 
@@ -104,9 +104,9 @@ impl RemoteChanges {
     /// # Errors
     /// Same as [`Self::plan`].
     pub fn roll_back(&mut self) -> Result<(), FlowError> {
-        match self.ask(ChangeRequest::RollBack, &NEVER)? {
+        match self.ask(ChangeRequest::RollBack, &NEVER_STOP)? {
             ChangeAnswer::RolledBack => Ok(()),
-            other => Err(self.confused(&other)),
+            other => Err(self.unexpected_answer(&other)),
         }
     }
 
@@ -115,32 +115,33 @@ impl RemoteChanges {
     /// # Errors
     /// Same as [`Self::plan`].
     pub fn keep(&mut self) -> Result<(), FlowError> {
-        match self.ask(ChangeRequest::Keep, &NEVER)? {
+        match self.ask(ChangeRequest::Keep, &NEVER_STOP)? {
             ChangeAnswer::Kept => Ok(()),
-            other => Err(self.confused(&other)),
+            other => Err(self.unexpected_answer(&other)),
         }
     }
 
-    fn confused(&mut self, answer: &ChangeAnswer) -> FlowError {
+    fn unexpected_answer(&mut self, answer: &ChangeAnswer) -> FlowError {
         self.is_lost = true;
-        wrong(answer)
+        protocol_error(answer)
     }
 
     /// Sends a request and waits for its answer.
     fn ask(&mut self, request: ChangeRequest, stop: &AtomicBool) -> Result<ChangeAnswer, FlowError> {
         if self.is_lost {
             let source = io::ErrorKind::NotConnected.into();
-            return Err(FlowError::PeerLost { during: DURING, source });
+            return Err(FlowError::PeerLost { during: OPERATION, source });
         }
         self.number += 1;
         let n = self.number;
-        let sent = lock(&self.tx).send(&ToServer::Changes { n, request }, &Deadline::after(SEND).or_stop(stop));
+        let sent =
+            lock(&self.tx).send(&ToServer::Changes { n, request }, &Deadline::after(SEND_TIMEOUT).with_stop(stop));
         if let Err(error) = sent {
             self.is_lost = true;
             return Err(FlowError::or_interrupted(stop, error));
         }
         loop {
-            match self.rx.wait::<ToClient>("the change of the server's host", ANSWER, stop) {
+            match self.rx.wait::<ToClient>("the change of the server's host", ANSWER_TIMEOUT, stop) {
                 Ok(ToClient::Changes { n: number, answer }) if number == n => {
                     return match printable(&answer)? {
                         ChangeAnswer::Failed(entry) => Err(refused(entry)),
@@ -152,7 +153,7 @@ impl RemoteChanges {
                 Err(FlowError::Interrupted) => return Err(FlowError::Interrupted),
                 Ok(other) => {
                     self.is_lost = true;
-                    return Err(unexpected(DURING, other));
+                    return Err(unexpected(OPERATION, other));
                 }
                 Err(error) => {
                     self.is_lost = true;
@@ -172,21 +173,21 @@ impl Drop for RemoteChanges {
         }
         let mut tx = lock(&self.tx);
         if !self.is_lost {
-            let _ = tx.send(&ToServer::Bye, &Deadline::after(HEARTBEAT));
+            let _ = tx.send(&ToServer::Bye, &Deadline::after(HEARTBEAT_INTERVAL));
         }
         tx.close();
     }
 }
 
 /// Starts a thread that sends heartbeats to the server.
-fn beat(tx: Arc<Mutex<Sender>>) -> Result<(Arc<AtomicBool>, JoinHandle<()>), FlowError> {
+fn start_heartbeat(tx: Arc<Mutex<Sender>>) -> Result<(Arc<AtomicBool>, JoinHandle<()>), FlowError> {
     let over = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&over);
     let thread = std::thread::Builder::new().name("heartbeat".to_owned()).spawn(move || {
         while !flag.load(Ordering::Relaxed) {
             // The next request reports a broken connection.
             let _ = lock(&tx).queue(&ToServer::Alive);
-            std::thread::park_timeout(HEARTBEAT);
+            std::thread::park_timeout(HEARTBEAT_INTERVAL);
         }
     });
     let setup = |source| FlowError::Setup { what: "start a thread for heartbeats".into(), source };
@@ -211,15 +212,15 @@ fn older(error: FlowError) -> FlowError {
     }
 }
 
-fn wrong(answer: &ChangeAnswer) -> FlowError {
+fn protocol_error(answer: &ChangeAnswer) -> FlowError {
     let message = format!("unexpected answer {}", crate::control::printable(&format!("{answer:?}"), 60));
-    FlowError::Protocol { during: DURING, message }
+    FlowError::Protocol { during: OPERATION, message }
 }
 
 /// Makes the server's strings printable: they reach terminals and documents.
 fn printable(answer: &ChangeAnswer) -> Result<ChangeAnswer, FlowError> {
-    let broken = |error: serde_json::Error| FlowError::Protocol { during: DURING, message: error.to_string() };
+    let broken = |error: serde_json::Error| FlowError::Protocol { during: OPERATION, message: error.to_string() };
     let mut value = serde_json::to_value(answer).map_err(broken)?;
     make_printable(&mut value);
-    read_again(&value).map_err(broken)
+    deserialize_value(&value).map_err(broken)
 }

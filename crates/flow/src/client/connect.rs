@@ -21,7 +21,7 @@ use crate::layout::{self, Link};
 use crate::sockets;
 
 /// Timeout for the server's answer to a preface.
-const ANSWER: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Opens the control connection; also returns its local address.
 pub fn control(
@@ -35,9 +35,9 @@ pub fn control(
     sockets::connect(&socket, server, bind, stop)?;
     let mut stream: TcpStream = socket.into();
     let local = stream.local_addr().map_err(setup)?;
-    let deadline = Deadline::after(ANSWER).or_stop(stop);
-    entry::introduce(&mut stream, server, Purpose::Control { keyed: key.is_some() }, &deadline)?;
-    let (tx, rx) = channel::open(stream, Role::Client, key, MAX_MESSAGE, ANSWER, stop)?;
+    let deadline = Deadline::after(ANSWER_TIMEOUT).with_stop(stop);
+    entry::run_handshake(&mut stream, server, Purpose::Control { keyed: key.is_some() }, &deadline)?;
+    let (tx, rx) = channel::open(stream, Role::Client, key, MAX_MESSAGE, ANSWER_TIMEOUT, stop)?;
     Ok((tx, rx, local))
 }
 
@@ -56,11 +56,17 @@ pub fn data(
             Link::Tcp => {
                 let mut tcp = sockets::connect_tcp(server, bind, parameters, spec.client_job != Job::Receive, stop)?;
                 let nodelay = parameters.nodelay || !spec.client_job.is_bulk();
-                entry::enter(&mut tcp, server, spec.id, &credentials, &Deadline::after(ANSWER).or_stop(stop))?;
+                entry::open_data_connection(
+                    &mut tcp,
+                    server,
+                    spec.id,
+                    &credentials,
+                    &Deadline::after(ANSWER_TIMEOUT).with_stop(stop),
+                )?;
                 let _ = tcp.set_nodelay(nodelay);
                 DataSocket::Tcp(tcp)
             }
-            Link::Udp => DataSocket::Udp(introduced(server, bind, parameters, spec.id, &credentials, stop)?),
+            Link::Udp => DataSocket::Udp(open_udp_flow(server, bind, parameters, spec.id, &credentials, stop)?),
             Link::Connect => DataSocket::Connector(Connector { server, bind, stream: spec.id, credentials }),
         };
         let job = spec.job(Side::Client);
@@ -86,7 +92,7 @@ pub fn data(
 }
 
 /// Opens a UDP flow whose address the server has validated.
-pub fn introduced(
+pub fn open_udp_flow(
     server: SocketAddr,
     bind: Option<SocketAddr>,
     parameters: &Parameters,
@@ -96,9 +102,9 @@ pub fn introduced(
 ) -> Result<UdpSocket, FlowError> {
     let udp = sockets::connect_udp(server, bind, parameters)?;
     if credentials.is_keyed() {
-        keyed_hello::introduce(&udp, stream, credentials, stop)?;
+        keyed_hello::run_handshake(&udp, stream, credentials, stop)?;
     } else {
-        hello::introduce(&udp, stream, credentials.token(), stop)?;
+        hello::run_handshake(&udp, stream, credentials.token(), stop)?;
     }
     Ok(udp)
 }

@@ -27,10 +27,10 @@ pub(super) struct Conversation {
     t0_ns: u64,
     rtt_ns: u64,
     /// Time of the last complete message, monotonic nanoseconds.
-    pub heard_ns: u64,
+    pub last_message_ns: u64,
     /// Time to send the next heartbeat to the server.
-    pub alive_ns: u64,
-    closing_ns: Option<u64>,
+    pub next_heartbeat_ns: u64,
+    stop_requested_ns: Option<u64>,
     /// Deadline for the report, or its next part.
     report_due_ns: u64,
     /// Latest live reading from the server.
@@ -50,9 +50,9 @@ impl Conversation {
         Self {
             t0_ns,
             rtt_ns,
-            heard_ns: now,
-            alive_ns: now,
-            closing_ns: None,
+            last_message_ns: now,
+            next_heartbeat_ns: now,
+            stop_requested_ns: None,
             report_due_ns: u64::MAX,
             remote: LiveReading::default(),
             specs,
@@ -63,23 +63,23 @@ impl Conversation {
     }
 
     /// Whether the user has requested a stop. The first call that sees it notifies the server.
-    pub fn sees_interrupt(&mut self, interrupted: &AtomicBool, tx: &mut Sender) -> bool {
-        if self.closing_ns.is_none() && interrupted.load(Ordering::Relaxed) {
-            self.closing_ns = Some(clock::monotonic_ns());
-            self.say(tx, &ToServer::Stop);
+    pub fn check_interrupt(&mut self, interrupted: &AtomicBool, tx: &mut Sender) -> bool {
+        if self.stop_requested_ns.is_none() && interrupted.load(Ordering::Relaxed) {
+            self.stop_requested_ns = Some(clock::monotonic_ns());
+            self.queue_message(tx, &ToServer::Stop);
         }
-        self.closing_ns.is_some()
+        self.stop_requested_ns.is_some()
     }
 
     /// Whether the user has requested a stop.
     pub fn is_closing(&self) -> bool {
-        self.closing_ns.is_some()
+        self.stop_requested_ns.is_some()
     }
 
     /// Whether the user has requested a stop and the time for further messages from the server is over.
-    pub fn has_waited_enough(&self, now_ns: u64) -> bool {
-        let Some(since_ns) = self.closing_ns else { return false };
-        let next_ns = self.heard_ns.max(since_ns) + CLOSING_STEP_NS + 2 * self.rtt_ns;
+    pub fn has_close_timed_out(&self, now_ns: u64) -> bool {
+        let Some(since_ns) = self.stop_requested_ns else { return false };
+        let next_ns = self.last_message_ns.max(since_ns) + CLOSING_STEP_NS + 2 * self.rtt_ns;
         now_ns > next_ns.min(since_ns + CLOSING_NS)
     }
 
@@ -89,14 +89,14 @@ impl Conversation {
     }
 
     /// Records a timeout if `due_ns` has passed.
-    pub fn give_up_after(&mut self, now_ns: u64, due_ns: u64, what: &'static str, limit_ns: u64) {
+    pub fn check_timeout(&mut self, now_ns: u64, due_ns: u64, what: &'static str, limit_ns: u64) {
         if self.lost.is_none() && now_ns > due_ns {
             self.lost = Some(FlowError::Timeout { what, seconds: limit_ns / 1_000_000_000 });
         }
     }
 
     /// Queues a message without waiting until it is sent.
-    pub fn say(&mut self, tx: &mut Sender, message: &ToServer) {
+    pub fn queue_message(&mut self, tx: &mut Sender, message: &ToServer) {
         if self.lost.is_none() {
             self.lost = tx.queue(message).err();
         }
@@ -111,25 +111,25 @@ impl Conversation {
         match tx.flush().and_then(|()| rx.poll::<ToClient>(patience)) {
             Ok(None) => {}
             Ok(Some(message)) => {
-                self.heard_ns = clock::monotonic_ns();
-                self.take(message, watch);
+                self.last_message_ns = clock::monotonic_ns();
+                self.handle_message(message, watch);
             }
             Err(error) => self.lost = Some(error),
         }
         if self.report_due_ns < u64::MAX && self.server.is_none() {
             let now_ns = clock::monotonic_ns();
-            let due_ns = if self.has_waited_enough(now_ns) { 0 } else { self.report_due_ns };
-            self.give_up_after(now_ns, due_ns, "the server's report", REPORT_PART_NS);
+            let due_ns = if self.has_close_timed_out(now_ns) { 0 } else { self.report_due_ns };
+            self.check_timeout(now_ns, due_ns, "the server's report", REPORT_PART_NS);
         }
     }
 
     /// Handles one message.
-    fn take(&mut self, message: ToClient, watch: &Watch) {
+    fn handle_message(&mut self, message: ToClient, watch: &Watch) {
         match message {
             ToClient::Progress(live) => self.remote = live,
             ToClient::SenderDone(done) => watch.peer_sender_done(&done, self.t0_ns),
             ToClient::Report { text, last } => {
-                self.report_due_ns = self.heard_ns + REPORT_PART_NS;
+                self.report_due_ns = self.last_message_ns + REPORT_PART_NS;
                 if self.report.len() + text.len() > MAX_REPORT {
                     self.lost = Some(FlowError::Protocol {
                         during: "in the server's report",
@@ -139,7 +139,7 @@ impl Conversation {
                 }
                 self.report.push_str(&text);
                 if last {
-                    match EndReport::of_server(&self.report, &self.specs) {
+                    match EndReport::parse_server_report(&self.report, &self.specs) {
                         Ok(report) => self.server = Some(report),
                         Err(message) => {
                             self.lost = Some(FlowError::Protocol { during: "in the server's report", message });

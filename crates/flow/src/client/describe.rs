@@ -16,11 +16,11 @@ use crate::control::printable;
 use crate::error::FlowError;
 
 /// Timeout for each part.
-const STEP: Duration = Duration::from_secs(15);
+const STEP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Timeout for all parts together.
-const ALL: Duration = Duration::from_mins(1);
+const TOTAL_TIMEOUT: Duration = Duration::from_mins(1);
 /// Longest text of one fact in characters: a kernel command line has up to 4096 (x86).
-const MOST_CHARACTERS: usize = 4096;
+const MAX_CHARACTERS: usize = 4096;
 
 /// Requests the facts of the server's host. A server without a key sends them only if configured to.
 ///
@@ -29,27 +29,27 @@ const MOST_CHARACTERS: usize = 4096;
 pub fn facts(target: &Target, family: Family, key: Option<&Key>, stop: &AtomicBool) -> Result<Facts, FlowError> {
     let server = target.resolve(family, stop)?;
     let (mut tx, mut rx, _) = connect::control(server, None, key, stop)?;
-    let deadline = Deadline::after(ALL).or_stop(stop);
+    let deadline = Deadline::after(TOTAL_TIMEOUT).with_stop(stop);
     tx.send(&ToServer::Describe { version: env!("CARGO_PKG_VERSION").to_owned() }, &deadline)?;
     let mut text = String::new();
     loop {
-        let (part, last) = match rx.wait::<ToClient>("the description of the server's host", STEP, stop)? {
+        let (part, last) = match rx.wait::<ToClient>("the description of the server's host", STEP_TIMEOUT, stop)? {
             ToClient::Report { text, last } => (text, last),
             other => return Err(unexpected("in the description of the server's host", other)),
         };
         text.push_str(&part);
-        let wrong =
+        let protocol_error =
             |message: String| FlowError::Protocol { during: "in the description of the server's host", message };
         if text.len() > MAX_FACTS {
-            return Err(wrong(format!("it is longer than {MAX_FACTS} bytes")));
+            return Err(protocol_error(format!("it is longer than {MAX_FACTS} bytes")));
         }
         if deadline.passed() {
             return Err(deadline.missed("the description of the server's host"));
         }
         if last {
-            let mut value: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+            let mut value: Value = serde_json::from_str(&text).map_err(|error| protocol_error(error.to_string()))?;
             make_printable(&mut value);
-            return read_again(&value).map_err(|error| wrong(error.to_string()));
+            return deserialize_value(&value).map_err(|error| protocol_error(error.to_string()));
         }
     }
 }
@@ -59,14 +59,14 @@ pub fn facts(target: &Target, family: Family, key: Option<&Key>, stop: &AtomicBo
 ///
 /// # Errors
 /// The value is no longer a valid `T`.
-pub fn read_again<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
+pub fn deserialize_value<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
     serde_json::from_slice(&serde_json::to_vec(value)?)
 }
 
 /// Makes all strings printable: they come from the server and reach terminals and pages.
 pub fn make_printable(value: &mut Value) {
     match value {
-        Value::String(text) => *text = printable(text, MOST_CHARACTERS),
+        Value::String(text) => *text = printable(text, MAX_CHARACTERS),
         Value::Array(values) => values.iter_mut().for_each(make_printable),
         Value::Object(fields) => fields.values_mut().for_each(make_printable),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -82,6 +82,6 @@ mod tests {
         let mut value = serde_json::json!({ "a": ["\u{1b}[2J"], "b": { "c": "x".repeat(5000) } });
         make_printable(&mut value);
         assert_eq!(value["a"][0], "\\u{1b}[2J");
-        assert_eq!(value["b"]["c"].as_str().map(|text| text.chars().count()), Some(MOST_CHARACTERS + 1));
+        assert_eq!(value["b"]["c"].as_str().map(|text| text.chars().count()), Some(MAX_CHARACTERS + 1));
     }
 }

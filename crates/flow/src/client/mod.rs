@@ -20,13 +20,13 @@ use serde::{Deserialize, Serialize};
 pub use changes::RemoteChanges;
 use conversation::Conversation;
 pub use describe::facts;
-pub use describe::{make_printable, read_again};
+pub use describe::{deserialize_value, make_printable};
 pub use server_tap::ServerTap;
-pub use target::{BadTarget, DEFAULT_PORT, Target, local_address};
+pub use target::{DEFAULT_PORT, Target, TargetError, local_address};
 pub use third_party::third_party;
 
 use crate::address;
-use crate::assemble::{self, Ingredients};
+use crate::assemble::{self, CollectedRun};
 use crate::control::channel::{Key, Receiver, Sender};
 use crate::control::credentials::Credentials;
 use crate::control::deadline::Deadline;
@@ -42,9 +42,9 @@ use crate::server::admission::RateGuard;
 use crate::validate;
 
 /// Timeout without a message from the server during a test, nanoseconds.
-const SILENCE_NS: u64 = 15_000_000_000;
+const SILENCE_TIMEOUT_NS: u64 = 15_000_000_000;
 /// Timeout for each step of the server before the start.
-const STEP: Duration = Duration::from_secs(15);
+const STEP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Number of pings that estimate the clock offset.
 const PINGS: u32 = 10;
 
@@ -104,9 +104,9 @@ pub struct Progress {
     /// Nanoseconds since the start.
     pub t_ns: u64,
     /// Data from client to server.
-    pub upload: Moved,
+    pub upload: DirectionProgress,
     /// Data from server to client.
-    pub download: Moved,
+    pub download: DirectionProgress,
     /// Bytes (UDP: payload) passed to the kernel by the client.
     pub sent: u64,
     /// Request/response: transactions completed.
@@ -120,7 +120,7 @@ pub struct Progress {
 /// Live state of one direction: bytes and loss as counted by the receiver, TCP state as seen by the sender.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Moved {
+pub struct DirectionProgress {
     /// Time of the receiver's reading, nanoseconds since the start.
     pub t_ns: u64,
     /// Payload bytes that reached the receivers.
@@ -134,7 +134,7 @@ pub struct Moved {
 impl Progress {
     /// Combines the latest readings of client and server.
     fn of(t_ns: u64, local: &LiveReading, remote: &LiveReading) -> Self {
-        let moved = |sender: &LiveReading, receiver: &LiveReading| Moved {
+        let moved = |sender: &LiveReading, receiver: &LiveReading| DirectionProgress {
             t_ns: receiver.t_ns,
             bytes: receiver.received,
             tcp: sender.tcp,
@@ -188,8 +188,8 @@ pub(crate) fn measure(
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
     far: Option<&mut ServerTap<'_>>,
-) -> Ingredients {
-    let mut found = Ingredients::new(request);
+) -> CollectedRun {
+    let mut found = CollectedRun::new(request);
     if let Err(invalid) = validate::check(&request.parameters) {
         found.errors.push(bad_parameters(&invalid));
     } else if let Err(error) = attempt(request, bounds, interrupted, observe, &mut found, far) {
@@ -203,8 +203,8 @@ fn bad_parameters(invalid: &validate::Invalid) -> ErrorEntry {
 }
 
 /// Returns the document of a test that did not start, for example because of a bad option or an unreadable key.
-pub fn not_begun(request: &Request, why: ErrorEntry) -> RunDocument {
-    let mut found = Ingredients::new(request);
+pub fn not_started_document(request: &Request, why: ErrorEntry) -> RunDocument {
+    let mut found = CollectedRun::new(request);
     found.errors.push(why);
     assemble::document(found)
 }
@@ -214,7 +214,7 @@ fn attempt(
     bounds: Option<&Bounds>,
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
-    found: &mut Ingredients,
+    found: &mut CollectedRun,
     mut server_tap: Option<&mut ServerTap<'_>>,
 ) -> Result<(), FlowError> {
     let parameters = &request.parameters;
@@ -234,8 +234,8 @@ fn attempt(
     let (mut tx, mut rx, local) = connect::control(server, control_bind, request.key.as_ref(), interrupted)?;
     let hello =
         ToServer::Hello { version: env!("CARGO_PKG_VERSION").to_owned(), parameters: Box::new(parameters.clone()) };
-    tx.send(&hello, &Deadline::after(STEP).or_stop(interrupted))?;
-    let accepted = match rx.wait::<ToClient>("the server's acceptance", STEP, interrupted)? {
+    tx.send(&hello, &Deadline::after(STEP_TIMEOUT).with_stop(interrupted))?;
+    let accepted = match rx.wait::<ToClient>("the server's acceptance", STEP_TIMEOUT, interrupted)? {
         ToClient::Accepted(accepted) => accepted.printable(),
         other => return Err(unexpected("before the acceptance", other)),
     };
@@ -269,7 +269,7 @@ fn attempt(
     let Accepted { id, parameters: effective, notes, host, version, .. } = accepted;
     found.accept(id, effective.clone(), notes, host, version);
     if effective.probe_mtu {
-        let socket = connect::introduced(far, bind, &effective, layout::MTU_STREAM, &credentials, interrupted)?;
+        let socket = connect::open_udp_flow(far, bind, &effective, layout::MTU_STREAM, &credentials, interrupted)?;
         path.mtu = crate::mtu::probe(&socket, credentials.datagram_tag(layout::MTU_STREAM), interrupted);
         path.mtu.iter().for_each(|probe| observe(RunEvent::Mtu(probe)));
     }
@@ -308,7 +308,7 @@ pub fn check_cores(parameters: &Parameters) -> Result<(), FlowError> {
 
 fn wait_ready(rx: &mut Receiver, interrupted: &AtomicBool) -> Result<(), FlowError> {
     loop {
-        match rx.wait::<ToClient>("the server to see all data connections", STEP, interrupted)? {
+        match rx.wait::<ToClient>("the server to see all data connections", STEP_TIMEOUT, interrupted)? {
             ToClient::Ready => return Ok(()),
             ToClient::Pong { .. } => {}
             other => return Err(unexpected("before the start", other)),
@@ -347,7 +347,7 @@ fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) ->
     for n in 0..PINGS {
         let sent = clock::monotonic_ns();
         tx.queue(&ToServer::Ping { n })?;
-        match rx.wait::<ToClient>("an answer to a ping", STEP, interrupted)? {
+        match rx.wait::<ToClient>("an answer to a ping", STEP_TIMEOUT, interrupted)? {
             ToClient::Pong { n: echoed, now_ns } if echoed == n => {
                 let received = clock::monotonic_ns();
                 let rtt = received - sent;
@@ -373,7 +373,7 @@ fn run_end(
     (tx, rx): (&mut Sender, &mut Receiver),
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
-    found: &mut Ingredients,
+    found: &mut CollectedRun,
     server_tap: Option<&mut ServerTap<'_>>,
 ) -> Result<(), FlowError> {
     let watch = Watch::new(&plan);
@@ -387,7 +387,7 @@ fn run_end(
     found.client = Some(report?);
     server.state.await_report();
     while server.state.lost.is_none() && server.state.server.is_none() {
-        server.state.sees_interrupt(interrupted, server.tx);
+        server.state.check_interrupt(interrupted, server.tx);
         server.state.listen(server.tx, server.rx, &watch, Duration::from_millis(50));
     }
     let Server { mut state, tx, rx, .. } = server;
@@ -420,7 +420,7 @@ struct Server<'a> {
 }
 
 /// The connection to the server is lost; the conversation has the error.
-struct Lost;
+struct ConnectionLost;
 
 impl Server<'_> {
     fn show(&mut self, t_ns: u64, watch: &Watch) {
@@ -429,36 +429,36 @@ impl Server<'_> {
 }
 
 impl Peer for Server<'_> {
-    type Error = Lost;
+    type Error = ConnectionLost;
 
-    fn report_done(&mut self, done: SenderDone) -> Result<(), Lost> {
-        self.state.say(self.tx, &ToServer::SenderDone(done));
+    fn report_done(&mut self, done: SenderDone) -> Result<(), ConnectionLost> {
+        self.state.queue_message(self.tx, &ToServer::SenderDone(done));
         Ok(())
     }
 
-    fn attend(&mut self, watch: &Watch) -> Result<(), Lost> {
+    fn serve_peer(&mut self, watch: &Watch) -> Result<(), ConnectionLost> {
         let now = clock::monotonic_ns();
         let Self { state, tx, rx, .. } = self;
         if self.guard.as_ref().is_some_and(|guard| guard.is_exceeded(now, watch)) {
             state.lost.get_or_insert_with(FlowError::rate_exceeded);
         }
-        if state.sees_interrupt(self.interrupted, tx) {
+        if state.check_interrupt(self.interrupted, tx) {
             watch.stop.stop_sending();
         }
-        if state.has_waited_enough(now) {
+        if state.has_close_timed_out(now) {
             watch.stop.stop_receiving();
         }
-        if now > state.alive_ns && !tx.is_blocked() {
-            state.alive_ns = now + 1_000_000_000;
-            state.say(tx, &ToServer::Alive);
+        if now > state.next_heartbeat_ns && !tx.is_blocked() {
+            state.next_heartbeat_ns = now + 1_000_000_000;
+            state.queue_message(tx, &ToServer::Alive);
         }
         state.listen(tx, rx, watch, Duration::from_millis(20));
-        let due_ns = state.heard_ns.max(self.t0_ns) + SILENCE_NS;
-        state.give_up_after(now, due_ns, "a message from the server", SILENCE_NS);
+        let due_ns = state.last_message_ns.max(self.t0_ns) + SILENCE_TIMEOUT_NS;
+        state.check_timeout(now, due_ns, "a message from the server", SILENCE_TIMEOUT_NS);
         let lost = state.lost.is_some();
         if now >= self.t0_ns {
             self.show(now - self.t0_ns, watch);
         }
-        if lost { Err(Lost) } else { Ok(()) }
+        if lost { Err(ConnectionLost) } else { Ok(()) }
     }
 }

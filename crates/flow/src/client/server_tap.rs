@@ -7,7 +7,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-use super::{STEP, unexpected};
+use super::{STEP_TIMEOUT, unexpected};
 use crate::control::channel::{Receiver, Sender};
 use crate::control::deadline::Deadline;
 use crate::control::message::{MAX_CAPTURE, ToClient, ToServer};
@@ -15,7 +15,7 @@ use crate::control::printable;
 use crate::error::FlowError;
 
 /// Timeout for each part of the server's capture.
-const PART: Duration = Duration::from_secs(20);
+const PART_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Destination and result of the server's capture.
 pub struct ServerTap<'a> {
@@ -33,8 +33,8 @@ impl<'a> ServerTap<'a> {
 
     /// Asks the server to capture. A refusal does not fail the test.
     pub(super) fn ask(&mut self, tx: &mut Sender, rx: &mut Receiver, stop: &AtomicBool) -> Result<(), FlowError> {
-        tx.send(&ToServer::Tap, &Deadline::after(STEP).or_stop(stop))?;
-        match rx.wait::<ToClient>("the server to begin its capture", STEP, stop)? {
+        tx.send(&ToServer::Tap, &Deadline::after(STEP_TIMEOUT).with_stop(stop))?;
+        match rx.wait::<ToClient>("the server to begin its capture", STEP_TIMEOUT, stop)? {
             ToClient::Tapping { refused } => {
                 self.outcome = Some(refused.map_or(Ok(0), |why| Err(printable(&why, 400))));
                 Ok(())
@@ -47,14 +47,14 @@ impl<'a> ServerTap<'a> {
     /// complete.
     pub(super) fn fetch(&mut self, rx: &mut Receiver, stop: &AtomicBool) {
         if matches!(self.outcome, Some(Ok(_))) {
-            self.outcome = Some(self.take_all(rx, stop));
+            self.outcome = Some(self.receive_all(rx, stop));
         }
     }
 
-    fn take_all(&mut self, rx: &mut Receiver, stop: &AtomicBool) -> Result<u64, String> {
+    fn receive_all(&mut self, rx: &mut Receiver, stop: &AtomicBool) -> Result<u64, String> {
         let mut total = 0;
         loop {
-            let part = rx.wait::<ToClient>("the next part of the server's capture", PART, stop);
+            let part = rx.wait::<ToClient>("the next part of the server's capture", PART_TIMEOUT, stop);
             let (data, last) = match part.map_err(|error| error.to_string())? {
                 ToClient::Capture { failed: Some(why), .. } => return Err(printable(&why, 400)),
                 ToClient::Capture { data, last, failed: None } => (data, last),

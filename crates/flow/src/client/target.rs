@@ -16,7 +16,7 @@ use crate::error::FlowError;
 pub const DEFAULT_PORT: u16 = 5210;
 
 /// Timeout for name resolution.
-const RESOLVE: Duration = Duration::from_secs(30);
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Name or address of a server, with an optional port.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,16 +30,16 @@ pub struct Target {
 /// Error for a string that is not a valid server address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` names no server: {why}; write HOST, HOST:PORT, 192.0.2.1:5210 or [fe80::1%eth0]:5210")]
-pub struct BadTarget {
+pub struct TargetError {
     text: String,
     why: &'static str,
 }
 
 impl FromStr for Target {
-    type Err = BadTarget;
+    type Err = TargetError;
 
-    fn from_str(text: &str) -> Result<Self, BadTarget> {
-        let bad = |why| BadTarget { text: text.to_owned(), why };
+    fn from_str(text: &str) -> Result<Self, TargetError> {
+        let bad = |why| TargetError { text: text.to_owned(), why };
         let port = |digits: &str| match digits.parse::<u16>() {
             Ok(port) if port > 0 => Ok(Some(port)),
             _ => Err(bad("the port must be 1 to 65535")),
@@ -107,7 +107,7 @@ impl Target {
             let _ = answer.send(target.to_socket_addrs().map(Iterator::collect));
         };
         std::thread::Builder::new().name("resolver".to_owned()).spawn(look_up).map_err(unresolved)?;
-        let deadline = Deadline::after(RESOLVE).or_stop(stop);
+        let deadline = Deadline::after(RESOLVE_TIMEOUT).with_stop(stop);
         while let Ok(slice) = deadline.slice() {
             match answered.recv_timeout(slice) {
                 Ok(found) => return found.map_err(unresolved),

@@ -10,10 +10,11 @@ use serde::de::DeserializeOwned;
 
 use super::target::Target;
 use super::{
-    Request, RunEvent, SILENCE_NS, STEP, bad_parameters, connect, make_printable, read_again, refused, unexpected,
+    Request, RunEvent, SILENCE_TIMEOUT_NS, STEP_TIMEOUT, bad_parameters, connect, deserialize_value, make_printable,
+    refused, unexpected,
 };
 use crate::address;
-use crate::assemble::{self, Ingredients};
+use crate::assemble::{self, CollectedRun};
 use crate::control::channel::{Receiver, Sender};
 use crate::control::deadline::Deadline;
 use crate::control::message::{MAX_FACTS, MAX_REPORT, ToClient, ToServer};
@@ -24,22 +25,22 @@ use crate::layout;
 use crate::validate;
 
 /// Operation, as error messages name it.
-const DURING: &str = "during a third-party test";
+const OPERATION: &str = "during a third-party test";
 /// Timeout until the target server accepts: name resolution, connection and authentication, each with its own
 /// limit.
 const SETUP_NS: u64 = 90_000_000_000;
 /// Time allowed beyond the test's own duration until the result begins: set-up, path MTU probes, drain, the
 /// target's report.
-const BEYOND_NS: u64 = 180_000_000_000;
+const RESULT_MARGIN_NS: u64 = 180_000_000_000;
 /// Timeout for each part of the result.
-const PART_NS: u64 = 15_000_000_000;
+const PART_TIMEOUT_NS: u64 = 15_000_000_000;
 /// Interval of heartbeats to the server.
 const HEARTBEAT_NS: u64 = 1_000_000_000;
 /// After an interrupt: time allowed for the server's next message. `CLOSING_NS` limits the total.
 const CLOSING_STEP_NS: u64 = 1_500_000_000;
 const CLOSING_NS: u64 = 5_000_000_000;
 /// Poll timeout for a message from the server.
-const POLL: Duration = Duration::from_millis(20);
+const POLL_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Runs a test between two servers: `from` runs it, as client, against the target of the request. The document
 /// is the same as that of [`run`](super::run), plus [`RunDocument::third_party`]. Both servers use the key of
@@ -50,7 +51,7 @@ pub fn third_party(
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
 ) -> RunDocument {
-    let mut found = Ingredients::new(request);
+    let mut found = CollectedRun::new(request);
     let mut parties = ThirdParty { from: from.to_string(), ..ThirdParty::default() };
     if let Err(invalid) = validate::check(&request.parameters) {
         found.errors.push(bad_parameters(&invalid));
@@ -68,7 +69,7 @@ fn attempt(
     request: &Request,
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
-    found: &mut Ingredients,
+    found: &mut CollectedRun,
     parties: &mut ThirdParty,
 ) -> Result<(), FlowError> {
     let server = from.resolve(Family::Any, interrupted)?;
@@ -80,24 +81,27 @@ fn attempt(
         target: request.target.to_string(),
         parameters: request.parameters.clone(),
     };
-    tx.send(&ToServer::ThirdParty { request: Box::new(wanted) }, &Deadline::after(STEP).or_stop(interrupted))?;
+    tx.send(
+        &ToServer::ThirdParty { request: Box::new(wanted) },
+        &Deadline::after(STEP_TIMEOUT).with_stop(interrupted),
+    )?;
     let now_ns = clock::monotonic_ns();
-    let mut asked = Asked {
+    let mut asked = RequestState {
         request,
         interrupted,
         observe,
         found,
         parties,
-        heard_ns: now_ns,
-        alive_ns: now_ns,
+        last_message_ns: now_ns,
+        next_heartbeat_ns: now_ns,
         due_ns: now_ns + SETUP_NS,
-        closing_ns: None,
-        heard_any: false,
+        stop_requested_ns: None,
+        received_any: false,
         expected: vec![Part::Result],
         text: String::new(),
     };
-    let outcome = asked.converse(&mut tx, &mut rx);
-    let closing = asked.closing_ns.is_some();
+    let outcome = asked.exchange_messages(&mut tx, &mut rx);
+    let closing = asked.stop_requested_ns.is_some();
     let _ = tx.queue(&ToServer::Bye);
     tx.close();
     // A server that saw the stop reports the interrupt itself.
@@ -114,47 +118,47 @@ enum Part {
     Report(Side),
 }
 
-struct Asked<'a> {
+struct RequestState<'a> {
     request: &'a Request,
     interrupted: &'a AtomicBool,
     observe: &'a mut dyn FnMut(RunEvent<'_>),
-    found: &'a mut Ingredients,
+    found: &'a mut CollectedRun,
     parties: &'a mut ThirdParty,
     /// Time of the last complete message.
-    heard_ns: u64,
+    last_message_ns: u64,
     /// Time to send the next heartbeat.
-    alive_ns: u64,
+    next_heartbeat_ns: u64,
     /// Deadline of the current step.
     due_ns: u64,
-    closing_ns: Option<u64>,
-    heard_any: bool,
+    stop_requested_ns: Option<u64>,
+    received_any: bool,
     /// Parts still expected, in reverse order.
     expected: Vec<Part>,
     text: String,
 }
 
-impl Asked<'_> {
+impl RequestState<'_> {
     /// Exchanges messages until the result is complete.
-    fn converse(&mut self, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
+    fn exchange_messages(&mut self, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
         let rtt_ns = tx.min_rtt_ns();
         while !self.expected.is_empty() {
             let now_ns = clock::monotonic_ns();
-            if self.closing_ns.is_none() && self.interrupted.load(Ordering::Relaxed) {
-                self.closing_ns = Some(now_ns);
+            if self.stop_requested_ns.is_none() && self.interrupted.load(Ordering::Relaxed) {
+                self.stop_requested_ns = Some(now_ns);
                 tx.queue(&ToServer::Stop)?;
             }
-            if let Some(since_ns) = self.closing_ns {
-                let next_ns = self.heard_ns.max(since_ns) + CLOSING_STEP_NS + 2 * rtt_ns;
+            if let Some(since_ns) = self.stop_requested_ns {
+                let next_ns = self.last_message_ns.max(since_ns) + CLOSING_STEP_NS + 2 * rtt_ns;
                 if now_ns > next_ns.min(since_ns + CLOSING_NS) {
                     return Err(FlowError::Interrupted);
                 }
             }
-            if now_ns > self.alive_ns && !tx.is_blocked() {
-                self.alive_ns = now_ns + HEARTBEAT_NS;
+            if now_ns > self.next_heartbeat_ns && !tx.is_blocked() {
+                self.next_heartbeat_ns = now_ns + HEARTBEAT_NS;
                 tx.queue(&ToServer::Alive)?;
             }
-            if now_ns > self.heard_ns + SILENCE_NS {
-                let seconds = SILENCE_NS / 1_000_000_000;
+            if now_ns > self.last_message_ns + SILENCE_TIMEOUT_NS {
+                let seconds = SILENCE_TIMEOUT_NS / 1_000_000_000;
                 return Err(FlowError::Timeout { what: "a message from the server", seconds });
             }
             if now_ns > self.due_ns {
@@ -165,14 +169,14 @@ impl Asked<'_> {
                 });
             }
             tx.flush()?;
-            match rx.poll::<ToClient>(POLL) {
+            match rx.poll::<ToClient>(POLL_TIMEOUT) {
                 Ok(None) => {}
                 Ok(Some(message)) => {
-                    self.heard_ns = clock::monotonic_ns();
-                    self.heard_any = true;
+                    self.last_message_ns = clock::monotonic_ns();
+                    self.received_any = true;
                     self.take(message)?;
                 }
-                Err(error) => return Err(if self.heard_any { error } else { older(error) }),
+                Err(error) => return Err(if self.received_any { error } else { older(error) }),
             }
         }
         Ok(())
@@ -182,11 +186,11 @@ impl Asked<'_> {
         match message {
             ToClient::ThirdParty { event } => self.show(event),
             ToClient::Report { text, last } => {
-                self.due_ns = self.heard_ns + PART_NS;
+                self.due_ns = self.last_message_ns + PART_TIMEOUT_NS;
                 let part = self.expected.last().copied().unwrap_or(Part::Result);
                 let most = if part == Part::Result { MAX_FACTS } else { MAX_REPORT };
                 if self.text.len() + text.len() > most {
-                    return Err(wrong(format!("its result is longer than {most} bytes")));
+                    return Err(protocol_error(format!("its result is longer than {most} bytes")));
                 }
                 self.text.push_str(&text);
                 if last {
@@ -200,7 +204,7 @@ impl Asked<'_> {
                 Ok(())
             }
             ToClient::Refused(entry) | ToClient::Error(entry) => Err(refused(entry)),
-            other => Err(unexpected(DURING, other)),
+            other => Err(unexpected(OPERATION, other)),
         }
     }
 
@@ -211,9 +215,9 @@ impl Asked<'_> {
             ThirdPartyEvent::Mtu { probe } => (self.observe)(RunEvent::Mtu(&printable(&probe)?)),
             ThirdPartyEvent::Accepted { id, parameters, notes, path } => {
                 let (id, notes, path) = printable(&(id, notes, path))?;
-                validate::granted(&self.request.parameters, &parameters).map_err(wrong)?;
+                validate::granted(&self.request.parameters, &parameters).map_err(protocol_error)?;
                 let time_ns = layout::duration_ns(&parameters).unwrap_or(validate::MAX_TIME_NS);
-                self.due_ns = self.heard_ns.saturating_add(time_ns).saturating_add(BEYOND_NS);
+                self.due_ns = self.last_message_ns.saturating_add(time_ns).saturating_add(RESULT_MARGIN_NS);
                 (self.observe)(RunEvent::Accepted { id: &id, parameters: &parameters, notes: &notes, path: &path });
             }
         }
@@ -222,11 +226,11 @@ impl Asked<'_> {
 
     fn read_result(&mut self, text: &str) -> Result<(), FlowError> {
         let result: ThirdPartyResult =
-            serde_json::from_slice(text.as_bytes()).map_err(|error| wrong(error.to_string()))?;
+            serde_json::from_slice(text.as_bytes()).map_err(|error| protocol_error(error.to_string()))?;
         let result = printable(&result)?;
         let found = &mut *self.found;
         if let Some(effective) = &result.effective {
-            validate::granted(&self.request.parameters, effective).map_err(wrong)?;
+            validate::granted(&self.request.parameters, effective).map_err(protocol_error)?;
         }
         let from = &self.parties.from;
         let target = self.request.target.to_string();
@@ -234,7 +238,7 @@ impl Asked<'_> {
         found.started_unix_ns = result.started_unix_ns;
         found.effective = result.effective;
         found.server_version = result.server_version;
-        found.path = result.path.filter(|path| path.control_rtt_ns < MOST_RTT_NS);
+        found.path = result.path.filter(|path| path.control_rtt_ns < MAX_RTT_NS);
         if let Some(path) = &mut found.path {
             path.target.clone_from(&target);
         }
@@ -260,7 +264,7 @@ impl Asked<'_> {
     fn read_report(&mut self, side: Side, text: &str) -> Result<(), FlowError> {
         let parameters = self.found.effective.as_ref().unwrap_or(&self.request.parameters);
         let specs = layout::streams(parameters).unwrap_or_default();
-        let report = Some(EndReport::of_side(side, text, &specs).map_err(wrong)?);
+        let report = Some(EndReport::parse_side_report(side, text, &specs).map_err(protocol_error)?);
         match side {
             Side::Client => self.found.client = report,
             Side::Server => self.found.server = report,
@@ -270,7 +274,7 @@ impl Asked<'_> {
 }
 
 /// Upper limit of a plausible round-trip time, nanoseconds.
-const MOST_RTT_NS: u64 = 3_600_000_000_000;
+const MAX_RTT_NS: u64 = 3_600_000_000_000;
 
 /// Rewrites an error of the test to name both servers.
 fn at(from: &str, target: &str, entry: ErrorEntry) -> ErrorEntry {
@@ -281,8 +285,8 @@ fn at(from: &str, target: &str, entry: ErrorEntry) -> ErrorEntry {
     ErrorEntry { message: format!("{from}: {message}"), advice, ..entry }
 }
 
-fn wrong(message: String) -> FlowError {
-    FlowError::Protocol { during: DURING, message }
+fn protocol_error(message: String) -> FlowError {
+    FlowError::Protocol { during: OPERATION, message }
 }
 
 /// Explains a lost connection: a server that does not know the first message closes the connection without an
@@ -302,8 +306,8 @@ fn older(error: FlowError) -> FlowError {
 
 /// Makes the server's strings printable: they reach terminals and documents.
 fn printable<T: Serialize + DeserializeOwned>(said: &T) -> Result<T, FlowError> {
-    let broken = |error: serde_json::Error| wrong(error.to_string());
+    let broken = |error: serde_json::Error| protocol_error(error.to_string());
     let mut value = serde_json::to_value(said).map_err(broken)?;
     make_printable(&mut value);
-    read_again(&value).map_err(broken)
+    deserialize_value(&value).map_err(broken)
 }

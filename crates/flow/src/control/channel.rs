@@ -23,14 +23,14 @@ use super::preface::PROTOCOL_VERSION;
 use super::{patient, printable};
 use crate::error::FlowError;
 
-const PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
+const NOISE_PATTERN: &str = "Noise_NNpsk0_25519_ChaChaPoly_BLAKE2s";
 /// Plaintext of one Noise message: 65535 less the 16-byte tag.
 const NOISE_CHUNK: usize = 65_519;
 const TAG: usize = 16;
-const WHILE_SENDING: &str = "while sending a control message";
+const SEND_OPERATION: &str = "while sending a control message";
 /// Timeout for sending a queued message, nanoseconds: limits how long a peer that does not read can occupy
 /// resources.
-const UNREAD_NS: u64 = 10_000_000_000;
+const SEND_TIMEOUT_NS: u64 = 10_000_000_000;
 
 /// Empty handshake message: the server has no free slot for the client.
 pub const BUSY_HANDSHAKE: [u8; 2] = [0, 0];
@@ -124,7 +124,7 @@ fn handshake(
     stop: &AtomicBool,
 ) -> Result<snow::StatelessTransportState, FlowError> {
     let during = "in the key handshake";
-    let deadline = Deadline::after(patience).or_stop(stop);
+    let deadline = Deadline::after(patience).with_stop(stop);
     let unread = |error: io::Error| match error.kind() {
         io::ErrorKind::TimedOut => deadline.missed("the key handshake"),
         // A peer that cannot decrypt the first message closes the connection: report a wrong key.
@@ -132,7 +132,7 @@ fn handshake(
     };
     let broken = |e: snow::Error| FlowError::Protocol { during, message: e.to_string() };
     let prologue = [b"landspeed control ".as_slice(), &PROTOCOL_VERSION.to_be_bytes()].concat();
-    let builder = PATTERN
+    let builder = NOISE_PATTERN
         .parse()
         .map(snow::Builder::new)
         .and_then(|b| b.psk(0, &key.0))
@@ -149,7 +149,7 @@ fn handshake(
         let n = state.write_message(&[], buffer).map_err(broken)?;
         let mut frame = (n as u16).to_be_bytes().to_vec();
         frame.extend_from_slice(&buffer[..n]);
-        patient::write_all(stream, &frame, &deadline).map_err(|source| deadline.unwritten(during, source))
+        patient::write_all(stream, &frame, &deadline).map_err(|source| deadline.write_error(during, source))
     };
     let mut hear = |stream: &mut TcpStream, state: &mut snow::HandshakeState| {
         let mut len = [0; 2];
@@ -187,7 +187,7 @@ impl Sender {
         self.encode(message)?;
         let result = patient::write_all(&mut self.stream, &self.outbox, deadline);
         self.outbox.clear();
-        result.map_err(|source| deadline.unwritten(WHILE_SENDING, source))
+        result.map_err(|source| deadline.write_error(SEND_OPERATION, source))
     }
 
     /// Queues one message and passes as much as possible to the kernel; [`Sender::flush`] sends the rest. Never
@@ -205,7 +205,7 @@ impl Sender {
     /// # Errors
     /// [`FlowError::PeerLost`] when the connection is broken, or when the peer has not read for 10 s.
     pub fn flush(&mut self) -> Result<(), FlowError> {
-        let lost = |source| FlowError::PeerLost { during: WHILE_SENDING, source };
+        let lost = |source| FlowError::PeerLost { during: SEND_OPERATION, source };
         while !self.outbox.is_empty() {
             match socket::send_nonblocking(self.stream.as_fd(), &self.outbox) {
                 Ok(n) => {
@@ -215,7 +215,7 @@ impl Sender {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let now_ns = clock::monotonic_ns();
                     let since_ns = *self.blocked_ns.get_or_insert(now_ns);
-                    let unread = now_ns.saturating_sub(since_ns) > UNREAD_NS;
+                    let unread = now_ns.saturating_sub(since_ns) > SEND_TIMEOUT_NS;
                     return if unread { Err(lost(io::ErrorKind::TimedOut.into())) } else { Ok(()) };
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -232,7 +232,7 @@ impl Sender {
 
     /// Encodes a message in wire format and appends it to the outbox.
     fn encode<T: Serialize>(&mut self, message: &T) -> Result<(), FlowError> {
-        let broken = |message| FlowError::Protocol { during: WHILE_SENDING, message };
+        let broken = |message| FlowError::Protocol { during: SEND_OPERATION, message };
         let body = serde_json::to_vec(message).map_err(|e| broken(format!("cannot encode: {e}")))?;
         let length = (body.len() as u32).to_be_bytes();
         let Some(session) = &self.session else {
@@ -319,7 +319,7 @@ impl Receiver {
         limit: Duration,
         stop: &AtomicBool,
     ) -> Result<T, FlowError> {
-        let deadline = Deadline::after(limit).or_stop(stop);
+        let deadline = Deadline::after(limit).with_stop(stop);
         while let Ok(slice) = deadline.slice() {
             if let Some(message) = self.poll(slice)? {
                 return Ok(message);

@@ -35,12 +35,12 @@ impl Deadline<'static> {
 
 impl Deadline<'_> {
     /// Ends the step immediately when `stop` is set.
-    pub fn or_stop(self, stop: &AtomicBool) -> Deadline<'_> {
-        self.or_stop_within(stop, Duration::ZERO)
+    pub fn with_stop(self, stop: &AtomicBool) -> Deadline<'_> {
+        self.with_stop_grace(stop, Duration::ZERO)
     }
 
     /// Ends the step `grace` after `stop` is first seen set, if that is earlier than the deadline.
-    pub fn or_stop_within(self, stop: &AtomicBool, grace: Duration) -> Deadline<'_> {
+    pub fn with_stop_grace(self, stop: &AtomicBool, grace: Duration) -> Deadline<'_> {
         let Self { at_ns, limit, stop_seen, .. } = self;
         Deadline { at_ns, limit, stop: Some(stop), grace_ns: grace.as_nanos() as u64, stop_seen }
     }
@@ -69,7 +69,7 @@ impl Deadline<'_> {
     }
 
     /// Returns the error of a failed write: an interrupt if one ended the wait, otherwise a lost peer.
-    pub fn unwritten(&self, during: &'static str, source: io::Error) -> FlowError {
+    pub fn write_error(&self, during: &'static str, source: io::Error) -> FlowError {
         if self.stop_seen.get() && source.kind() == io::ErrorKind::TimedOut {
             FlowError::Interrupted
         } else {
@@ -94,7 +94,7 @@ mod tests {
     #[test]
     fn a_stop_request_shortens_the_deadline_once() {
         let stop = AtomicBool::new(false);
-        let deadline = Deadline::after(Duration::from_hours(1)).or_stop_within(&stop, Duration::from_millis(20));
+        let deadline = Deadline::after(Duration::from_hours(1)).with_stop_grace(&stop, Duration::from_millis(20));
         assert!(!deadline.passed());
         stop.store(true, Ordering::Relaxed);
         let seen_ns = clock::monotonic_ns();

@@ -13,9 +13,9 @@ use crate::error::FlowError;
 /// Opens a data connection: sends the preface and, with a key, exchanges proofs.
 ///
 /// # Errors
-/// [`FlowError::UnprovedServer`] when the test has a key and the peer does not prove that it is the test's
+/// [`FlowError::UnauthenticatedServer`] when the test has a key and the peer does not prove that it is the test's
 /// server.
-pub fn enter(
+pub fn open_data_connection(
     stream: &mut TcpStream,
     server: SocketAddr,
     number: u32,
@@ -23,30 +23,30 @@ pub fn enter(
     deadline: &Deadline<'_>,
 ) -> Result<(), FlowError> {
     if !credentials.is_keyed() {
-        return introduce(stream, server, Purpose::Data { stream: number, token: credentials.token() }, deadline);
+        return run_handshake(stream, server, Purpose::Data { stream: number, token: credentials.token() }, deadline);
     }
     let during = "while proving a data connection";
     let lost = |source| FlowError::PeerLost { during, source };
     let nonce: Nonce = landspeed_sys::random::bytes()
         .map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?;
-    introduce(stream, server, Purpose::KeyedData { stream: number, test: credentials.id(), nonce }, deadline)?;
+    run_handshake(stream, server, Purpose::KeyedData { stream: number, test: credentials.id(), nonce }, deadline)?;
     let mut challenge = [0; CHALLENGE_LEN];
     patient::read_exact(stream, &mut challenge, deadline).map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => deadline.missed("the server's proof on a data connection"),
-        io::ErrorKind::UnexpectedEof => FlowError::UnprovedServer { addr: server },
+        io::ErrorKind::UnexpectedEof => FlowError::UnauthenticatedServer { addr: server },
         _ => lost(error),
     })?;
     let secret = credentials.stream(number);
     let (servers, proof) = decode_challenge(&challenge);
     if !secret.verifies(Step::TcpServer, &nonce, &servers, &proof) {
-        return Err(FlowError::UnprovedServer { addr: server });
+        return Err(FlowError::UnauthenticatedServer { addr: server });
     }
     let proof = secret.prove(Step::TcpClient, &nonce, &servers);
-    patient::write_all(stream, &proof, deadline).map_err(|source| deadline.unwritten(during, source))
+    patient::write_all(stream, &proof, deadline).map_err(|source| deadline.write_error(during, source))
 }
 
 /// Sends a preface and reads the server's answer.
-pub fn introduce(
+pub fn run_handshake(
     stream: &mut TcpStream,
     server: SocketAddr,
     purpose: Purpose,
@@ -56,7 +56,7 @@ pub fn introduce(
     let lost = |source| FlowError::PeerLost { during, source };
     stream.set_nodelay(true).map_err(lost)?;
     patient::write_all(stream, &preface::encode(purpose), deadline)
-        .map_err(|source| deadline.unwritten(during, source))?;
+        .map_err(|source| deadline.write_error(during, source))?;
     let mut answer = [0; ANSWER_LEN];
     patient::read_exact(stream, &mut answer, deadline).map_err(|error| match error.kind() {
         io::ErrorKind::TimedOut => deadline.missed("the server's first answer"),
@@ -64,11 +64,11 @@ pub fn introduce(
         _ => FlowError::NotLandspeed { addr: server },
     })?;
     let (theirs, status) = preface::decode_answer(&answer).ok_or(FlowError::NotLandspeed { addr: server })?;
-    accepted(status, theirs, stream)
+    check_status(status, theirs, stream)
 }
 
 /// Maps the server's status to a result.
-fn accepted(status: Status, theirs: u16, stream: &TcpStream) -> Result<(), FlowError> {
+fn check_status(status: Status, theirs: u16, stream: &TcpStream) -> Result<(), FlowError> {
     let refused = |code: &str, message: &str, advice: Option<&str>| FlowError::Refused {
         code: code.to_owned(),
         message: message.to_owned(),

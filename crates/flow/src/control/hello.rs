@@ -34,9 +34,9 @@ pub const HELLO_LEN: usize = 64;
 const MAX_LEN: usize = super::keyed_hello::KEYED_HELLO_LEN;
 const MAGIC: &[u8; 8] = b"LNDSUDP1";
 /// Retransmission interval.
-const RETRY: Duration = Duration::from_millis(200);
+const RETRANSMIT_INTERVAL: Duration = Duration::from_millis(200);
 /// Timeout of the client for the whole exchange.
-const PATIENCE: Duration = Duration::from_secs(5);
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A step of the exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,39 +92,39 @@ pub fn decode(datagram: &[u8]) -> Option<(u32, Step)> {
 }
 
 /// Runs the client's side on a socket connected to the server.
-pub fn introduce(socket: &UdpSocket, stream: u32, token: Token, stop: &AtomicBool) -> Result<(), FlowError> {
+pub fn run_handshake(socket: &UdpSocket, stream: u32, token: Token, stop: &AtomicBool) -> Result<(), FlowError> {
     exchange(socket, &encode(stream, Step::Hello(token)), stop, |datagram| match decode(datagram) {
         Some((s, Step::Challenge(nonce))) if s == stream => {
-            Heard::Say(encode(stream, Step::Proof(token, nonce)).to_vec())
+            HelloAction::Reply(encode(stream, Step::Proof(token, nonce)).to_vec())
         }
-        Some((s, Step::Welcome)) if s == stream => Heard::Welcome,
-        _ => Heard::Nothing,
+        Some((s, Step::Welcome)) if s == stream => HelloAction::Welcome,
+        _ => HelloAction::Nothing,
     })
 }
 
 /// Client's reaction to a datagram.
-pub(super) enum Heard {
+pub(super) enum HelloAction {
     /// Ignore it: it does not belong to this exchange.
     Nothing,
     /// Send this datagram, and retransmit it until answered.
-    Say(Vec<u8>),
+    Reply(Vec<u8>),
     /// The exchange is complete.
     Welcome,
     /// Its proof is invalid: it is not from the test's server.
     Forged,
 }
 
-/// Sends `first` and then the datagrams that `hear` returns, until the exchange is complete; retransmits
+/// Sends `first` and then the datagrams that `on_datagram` returns, until the exchange is complete; retransmits
 /// unanswered datagrams.
 pub(super) fn exchange(
     socket: &UdpSocket,
     first: &[u8],
     stop: &AtomicBool,
-    mut hear: impl FnMut(&[u8]) -> Heard,
+    mut on_datagram: impl FnMut(&[u8]) -> HelloAction,
 ) -> Result<(), FlowError> {
     let setup = |source| FlowError::Setup { what: "open a UDP flow".to_owned(), source };
     let addr = socket.peer_addr().map_err(setup)?;
-    let deadline = Deadline::after(PATIENCE).or_stop(stop);
+    let deadline = Deadline::after(EXCHANGE_TIMEOUT).with_stop(stop);
     let mut say = first.to_vec();
     let mut forged = false;
     let mut buffer = [0; MAX_LEN + 1];
@@ -133,13 +133,13 @@ pub(super) fn exchange(
         let now = clock::monotonic_ns();
         let Ok(slice) = deadline.slice() else {
             return Err(match deadline.missed("opening a UDP flow") {
-                FlowError::Timeout { .. } if forged => FlowError::UnprovedServer { addr },
+                FlowError::Timeout { .. } if forged => FlowError::UnauthenticatedServer { addr },
                 FlowError::Timeout { seconds, .. } => FlowError::UdpUnanswered { addr, seconds },
                 interrupted => interrupted,
             });
         };
         if now >= next_ns {
-            next_ns = now + RETRY.as_nanos() as u64;
+            next_ns = now + RETRANSMIT_INTERVAL.as_nanos() as u64;
             match socket.send(&say) {
                 Ok(_) => {}
                 // ICMP error caused by an earlier datagram; retry.
@@ -150,19 +150,19 @@ pub(super) fn exchange(
         // Wait until the next retransmission is due: a foreign datagram does not trigger one.
         let left = Duration::from_nanos(next_ns.saturating_sub(now).max(1_000_000));
         socket.set_read_timeout(Some(left.min(slice))).map_err(setup)?;
-        match socket.recv(&mut buffer).map(|n| hear(&buffer[..n])) {
-            Ok(Heard::Say(datagram)) => {
+        match socket.recv(&mut buffer).map(|n| on_datagram(&buffer[..n])) {
+            Ok(HelloAction::Reply(datagram)) => {
                 // Respond only once to a duplicate answer.
                 if datagram != say {
                     say = datagram;
                     next_ns = 0;
                 }
             }
-            Ok(Heard::Welcome) => return Ok(()),
-            Ok(Heard::Forged) => forged = true,
-            Ok(Heard::Nothing) => {}
+            Ok(HelloAction::Welcome) => return Ok(()),
+            Ok(HelloAction::Forged) => forged = true,
+            Ok(HelloAction::Nothing) => {}
             Err(e) if e.kind() == io::ErrorKind::ConnectionRefused => {
-                std::thread::park_timeout(RETRY);
+                std::thread::park_timeout(RETRANSMIT_INTERVAL);
             }
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
             Err(source) => return Err(setup(source)),

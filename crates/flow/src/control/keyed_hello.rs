@@ -21,7 +21,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::AtomicBool;
 
 use super::credentials::{Credentials, Nonce, Proof, Step, TestId};
-use super::hello::{Heard, exchange};
+use super::hello::{HelloAction, exchange};
 use crate::error::FlowError;
 
 /// Length of every datagram of the exchange, bytes.
@@ -107,8 +107,8 @@ impl KeyedHello {
 /// Runs the client's side on a socket connected to the server.
 ///
 /// # Errors
-/// [`FlowError::UnprovedServer`] when answers arrive but none proves the stream's secret.
-pub fn introduce(
+/// [`FlowError::UnauthenticatedServer`] when answers arrive but none proves the stream's secret.
+pub fn run_handshake(
     socket: &UdpSocket,
     stream: u32,
     credentials: &Credentials,
@@ -126,24 +126,24 @@ pub fn introduce(
         proof: Proof::default(),
     };
     exchange(socket, &hello.encode(), stop, |datagram| {
-        let Some(heard) = KeyedHello::decode(datagram) else { return Heard::Nothing };
+        let Some(heard) = KeyedHello::decode(datagram) else { return HelloAction::Nothing };
         let step = match heard.kind {
             Kind::Challenge => Step::UdpChallenge,
             Kind::Welcome => Step::UdpWelcome,
-            Kind::Hello | Kind::Proof => return Heard::Nothing,
+            Kind::Hello | Kind::Proof => return HelloAction::Nothing,
         };
         if (heard.stream, heard.test, heard.client_nonce) != (stream, test, client_nonce) {
-            return Heard::Nothing;
+            return HelloAction::Nothing;
         }
         let server_nonce = heard.server_nonce;
         if !secret.verifies(step, &client_nonce, &server_nonce, &heard.proof) {
-            return Heard::Forged;
+            return HelloAction::Forged;
         }
         if step == Step::UdpWelcome {
-            return Heard::Welcome;
+            return HelloAction::Welcome;
         }
         let proof = secret.prove(Step::UdpProof, &client_nonce, &server_nonce);
-        Heard::Say(KeyedHello { kind: Kind::Proof, server_nonce, proof, ..hello }.encode().to_vec())
+        HelloAction::Reply(KeyedHello { kind: Kind::Proof, server_nonce, proof, ..hello }.encode().to_vec())
     })
 }
 

@@ -9,7 +9,7 @@ use super::third_party::{ThirdPartyEvent, ThirdPartyRequest};
 use crate::end::LiveReading;
 
 /// Largest message before a test is accepted, bytes: limits the memory an unauthenticated client can use.
-pub const MAX_GREETING: usize = 64 * 1024;
+pub const MAX_EARLY_MESSAGE: usize = 64 * 1024;
 /// Largest message after the acceptance, bytes. Reports are split into smaller parts.
 pub const MAX_MESSAGE: usize = 1 << 20;
 /// Largest report over all parts, bytes.
@@ -20,9 +20,9 @@ pub const MAX_FACTS: usize = 16 << 20;
 /// Largest capture that a client accepts from a server, bytes.
 pub const MAX_CAPTURE: u64 = 1 << 30;
 /// Bytes of a capture in one part; base64 makes them a third larger.
-pub const CAPTURE_PART: usize = 192 * 1024;
+pub const CAPTURE_PART_BYTES: usize = 192 * 1024;
 /// Bytes of a report in one part.
-pub const REPORT_PART: usize = 256 * 1024;
+pub const REPORT_PART_BYTES: usize = 256 * 1024;
 
 /// Messages from client to server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -183,7 +183,7 @@ pub fn report_parts(report: &impl Serialize) -> serde_json::Result<Vec<ToClient>
     let mut parts = Vec::new();
     let mut rest = text.as_str();
     loop {
-        let mut cut = rest.len().min(REPORT_PART);
+        let mut cut = rest.len().min(REPORT_PART_BYTES);
         while !rest.is_char_boundary(cut) {
             cut -= 1;
         }

@@ -9,7 +9,7 @@ use socket2::Socket;
 
 use super::deadline::Deadline;
 
-fn try_again(error: &io::Error) -> bool {
+fn is_retryable(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
@@ -21,7 +21,7 @@ pub fn read_exact(stream: &mut TcpStream, buffer: &mut [u8], deadline: &Deadline
         match stream.read(&mut buffer[have..]) {
             Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(n) => have += n,
-            Err(error) if try_again(&error) => {}
+            Err(error) if is_retryable(&error) => {}
             Err(error) => return Err(error),
         }
     }
@@ -35,7 +35,7 @@ pub fn write_all(stream: &mut TcpStream, mut bytes: &[u8], deadline: &Deadline<'
         match stream.write(bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(n) => bytes = &bytes[n..],
-            Err(error) if try_again(&error) => {}
+            Err(error) if is_retryable(&error) => {}
             Err(error) => return Err(error),
         }
     }

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// Largest integer: seven weeks in nanoseconds, or 4 PiB; 4096 of them add up to 64 bits.
-const MOST: u64 = 1 << 52;
+const MAX_INTEGER: u64 = 1 << 52;
 /// Driver counters, which may have any value; they are only displayed.
 const UNBOUNDED: &str = "nic";
 
@@ -18,13 +18,13 @@ pub struct Plausible;
 
 impl<'de> Deserialize<'de> for Plausible {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Figures)
+        deserializer.deserialize_any(PlausibleVisitor)
     }
 }
 
-struct Figures;
+struct PlausibleVisitor;
 
-impl<'de> Visitor<'de> for Figures {
+impl<'de> Visitor<'de> for PlausibleVisitor {
     type Value = Plausible;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,7 +32,7 @@ impl<'de> Visitor<'de> for Figures {
     }
 
     fn visit_u64<E: Error>(self, n: u64) -> Result<Plausible, E> {
-        if n <= MOST { Ok(Plausible) } else { Err(E::custom(format_args!("{n} is out of range"))) }
+        if n <= MAX_INTEGER { Ok(Plausible) } else { Err(E::custom(format_args!("{n} is out of range"))) }
     }
 
     fn visit_i64<E: Error>(self, n: i64) -> Result<Plausible, E> {

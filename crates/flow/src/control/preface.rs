@@ -97,7 +97,7 @@ pub enum Purpose {
 
 /// Errors in a preface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BadPreface {
+pub enum PrefaceError {
     /// The magic bytes are wrong.
     NotLandspeed,
     /// Different protocol version.
@@ -133,13 +133,13 @@ pub fn encode(purpose: Purpose) -> [u8; PREFACE_LEN] {
 }
 
 /// Decodes a preface.
-pub fn decode(bytes: &[u8; PREFACE_LEN]) -> Result<Purpose, BadPreface> {
+pub fn decode(bytes: &[u8; PREFACE_LEN]) -> Result<Purpose, PrefaceError> {
     if &bytes[..8] != MAGIC {
-        return Err(BadPreface::NotLandspeed);
+        return Err(PrefaceError::NotLandspeed);
     }
     let version = u16::from_be_bytes([bytes[8], bytes[9]]);
     if version != PROTOCOL_VERSION {
-        return Err(BadPreface::Version(version));
+        return Err(PrefaceError::Version(version));
     }
     match bytes[10] {
         1 => Ok(Purpose::Control { keyed: bytes[11] & 1 == 1 }),
@@ -155,7 +155,7 @@ pub fn decode(bytes: &[u8; PREFACE_LEN]) -> Result<Purpose, BadPreface> {
             token.copy_from_slice(&bytes[16..48]);
             Ok(Purpose::Data { stream, token: Token(token) })
         }
-        kind => Err(BadPreface::Kind(kind)),
+        kind => Err(PrefaceError::Kind(kind)),
     }
 }
 
@@ -230,10 +230,10 @@ mod tests {
 
     #[test]
     fn other_protocols_are_distinguished_from_other_versions() {
-        assert_eq!(decode(&[0x16; PREFACE_LEN]), Err(BadPreface::NotLandspeed));
+        assert_eq!(decode(&[0x16; PREFACE_LEN]), Err(PrefaceError::NotLandspeed));
         let mut newer = encode(Purpose::Control { keyed: false });
         newer[9] = 9;
-        assert_eq!(decode(&newer), Err(BadPreface::Version(9)));
+        assert_eq!(decode(&newer), Err(PrefaceError::Version(9)));
         assert_eq!(decode_answer(b"HTTP/1.1 400 Bad"), None);
     }
 }

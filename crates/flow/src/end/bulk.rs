@@ -62,18 +62,18 @@ pub(super) fn send_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished
 /// Waits until the peer has acknowledged everything, or the drain timeout has passed.
 fn drain(fd: BorrowedFd<'_>, watch: &Watch) {
     let deadline = clock::monotonic_ns() + DRAIN_NS;
-    let mut nap_ns = 50_000;
+    let mut sleep_ns = 50_000;
     while socket::send_queue(fd).is_ok_and(|n| n > 0) {
         let now = clock::monotonic_ns();
-        if now >= deadline || watch.stop.receiving() || connection_is_gone(fd) {
+        if now >= deadline || watch.stop.receiving() || is_connection_closed(fd) {
             return;
         }
-        clock::sleep_until(now + nap_ns);
-        nap_ns = (nap_ns * 2).min(5_000_000);
+        clock::sleep_until(now + sleep_ns);
+        sleep_ns = (sleep_ns * 2).min(5_000_000);
     }
 }
 
-fn connection_is_gone(fd: BorrowedFd<'_>) -> bool {
+fn is_connection_closed(fd: BorrowedFd<'_>) -> bool {
     const TCP_CLOSE: u8 = 7;
     socket::tcp_info(fd).map_or(true, |raw| raw.as_bytes().first() == Some(&TCP_CLOSE))
 }
@@ -155,7 +155,7 @@ pub(super) fn receive_udp(task: &Task<'_>, udp: &UdpSocket, finished: &mut Finis
 }
 
 /// Time without arrivals after the sender's final count until missing datagrams count as lost, nanoseconds.
-const QUIET_NS: u64 = 200_000_000;
+const QUIET_TIMEOUT_NS: u64 = 200_000_000;
 
 fn udp_send_plan(parameters: &Parameters, format: Format, t0_ns: u64) -> udp::SendPlan {
     let wanted = parameters.udp.clone().unwrap_or_default();
@@ -182,7 +182,7 @@ fn udp_receive_plan(parameters: &Parameters, format: Format) -> udp::ReceivePlan
         payload: udp_payload(&wanted, format),
         rate_bps: parameters.rate_bps,
         gro: wanted.gro,
-        quiet_ns: QUIET_NS,
+        quiet_ns: QUIET_TIMEOUT_NS,
         drops_before: None,
     }
 }

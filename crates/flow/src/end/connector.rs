@@ -25,15 +25,15 @@ pub struct Connector {
 impl Connector {
     /// Connects and completes the preface within 2 s, or sooner when `stop` is set.
     pub(super) fn connect(&self, stop: &AtomicBool) -> std::io::Result<TcpStream> {
-        const PATIENCE: Duration = Duration::from_secs(2);
-        let deadline = Deadline::after(PATIENCE).or_stop(stop);
+        const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+        let deadline = Deadline::after(CONNECT_TIMEOUT).with_stop(stop);
         let socket = socket2::Socket::new(socket2::Domain::for_address(self.server), socket2::Type::STREAM, None)?;
         if let Some(local) = self.bind {
             socket.bind(&local.into())?;
         }
         patient::connect(&socket, self.server, &deadline)?;
         let mut stream: TcpStream = socket.into();
-        entry::enter(&mut stream, self.server, self.stream, &self.credentials, &deadline)
+        entry::open_data_connection(&mut stream, self.server, self.stream, &self.credentials, &deadline)
             .map_err(|error| std::io::Error::other(error.to_string()))?;
         // Close with a reset: thousands of connections in TIME_WAIT on the client would exhaust its ports.
         let _ = socket2::SockRef::from(&stream.as_fd()).set_linger(Some(Duration::ZERO));

@@ -17,7 +17,7 @@ use crate::error::FlowError;
 use crate::shared::Budget;
 
 /// Poll interval while stopped streams finish, nanoseconds.
-const ENDING_NS: u64 = 2_000_000;
+const END_POLL_NS: u64 = 2_000_000;
 
 /// Control connection to the peer of a running test.
 pub trait Peer {
@@ -28,7 +28,7 @@ pub trait Peer {
     fn report_done(&mut self, done: SenderDone) -> Result<(), Self::Error>;
 
     /// Exchanges pending messages with the peer; waits briefly, so that the test is checked often enough.
-    fn attend(&mut self, watch: &Watch) -> Result<(), Self::Error>;
+    fn serve_peer(&mut self, watch: &Watch) -> Result<(), Self::Error>;
 
     /// Whether no more messages are due before the report.
     fn is_over(&self) -> bool {
@@ -51,11 +51,11 @@ pub fn drive<P: Peer>(
         let mut conversation = Ok(());
         while !worker.is_finished() || (conversation.is_ok() && !peer.is_over()) {
             if conversation.is_err() {
-                clock::sleep_until(clock::monotonic_ns() + ENDING_NS);
+                clock::sleep_until(clock::monotonic_ns() + END_POLL_NS);
                 continue;
             }
             conversation = done_rx.try_iter().try_for_each(|done| peer.report_done(done));
-            conversation = conversation.and_then(|()| peer.attend(watch));
+            conversation = conversation.and_then(|()| peer.serve_peer(watch));
             if conversation.is_err() {
                 watch.stop_all();
             }

@@ -13,13 +13,13 @@ pub const DRAIN_NS: u64 = 10_000_000_000;
 /// Limit of start-up, nanoseconds: a stream without data does not extend it further.
 const STARTUP_LIMIT_NS: u64 = 1_000_000_000;
 /// Longest time between two checks, nanoseconds.
-pub const LOOK_NS: u64 = 20_000_000;
+pub const CHECK_INTERVAL_NS: u64 = 20_000_000;
 /// The same during start-up and drain, whose ends must be detected quickly, nanoseconds.
-const CLOSE_LOOK_NS: u64 = 500_000;
+const SHORT_CHECK_INTERVAL_NS: u64 = 500_000;
 
 /// Ends of the phases on one side, nanoseconds after the agreed start. Every stream is sampled at each of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cuts {
+pub struct PhaseEnds {
     /// Every stream had moved its first byte, or the limit of start-up was reached.
     pub startup_end_ns: Option<u64>,
     /// End of the omitted phase.
@@ -30,7 +30,7 @@ pub struct Cuts {
     pub end_ns: Option<u64>,
 }
 
-impl Cuts {
+impl PhaseEnds {
     /// Returns the phase of an interval that ends at `t_ns`.
     pub fn phase_ending_at(&self, t_ns: u64) -> PhaseName {
         if self.startup_end_ns.is_none_or(|cut| t_ns <= cut) {
@@ -62,9 +62,9 @@ pub enum Phase {
 
 /// State of the streams at a check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Seen {
+pub struct StreamsState {
     /// Every stream has moved its first byte.
-    pub all_moved: bool,
+    pub all_started: bool,
     /// The local senders were stopped, or all senders of the peer have stopped.
     pub senders_stopped: bool,
     /// Every stream has finished.
@@ -91,8 +91,8 @@ pub struct Phases {
     omit_ns: Option<u64>,
     /// Latest time at which the senders stop, nanoseconds after the start.
     stop_ns: u64,
-    cuts: Cuts,
-    gave_up: bool,
+    cuts: PhaseEnds,
+    drain_timed_out: bool,
 }
 
 impl Phases {
@@ -102,14 +102,14 @@ impl Phases {
         Self {
             omit_ns: Some(omit_ns).filter(|&ns| ns > 0),
             stop_ns: parameters.time_ns.map_or(limit_ns, |time_ns| time_ns + omit_ns),
-            cuts: Cuts::default(),
-            gave_up: false,
+            cuts: PhaseEnds::default(),
+            drain_timed_out: false,
         }
     }
 
     /// Updates the phases at `t_ns` nanoseconds after the start, and returns the actions due. `t_ns` must not
     /// decrease.
-    pub fn look(&mut self, t_ns: u64, seen: Seen) -> Actions {
+    pub fn update(&mut self, t_ns: u64, seen: StreamsState) -> Actions {
         let mut actions = Actions::default();
         let cuts = &mut self.cuts;
         if cuts.end_ns.is_some() {
@@ -121,7 +121,7 @@ impl Phases {
             cuts.end_ns = Some(t_ns);
             return Actions { read_streams: true, read_host: true, ..actions };
         }
-        if cuts.startup_end_ns.is_none() && (seen.all_moved || t_ns > STARTUP_LIMIT_NS) {
+        if cuts.startup_end_ns.is_none() && (seen.all_started || t_ns > STARTUP_LIMIT_NS) {
             cuts.startup_end_ns = Some(t_ns);
             actions.read_streams = true;
         }
@@ -133,16 +133,16 @@ impl Phases {
             cuts.steady_end_ns = Some(t_ns);
             actions = Actions { read_streams: true, read_host: true, stop_senders: true, ..actions };
         }
-        if !self.gave_up && cuts.steady_end_ns.is_some_and(|end_ns| t_ns > end_ns + DRAIN_NS) {
-            (self.gave_up, actions.stop_receivers) = (true, true);
+        if !self.drain_timed_out && cuts.steady_end_ns.is_some_and(|end_ns| t_ns > end_ns + DRAIN_NS) {
+            (self.drain_timed_out, actions.stop_receivers) = (true, true);
         }
         actions
     }
 
     /// Returns the time of the next check, nanoseconds after the start.
-    pub fn next_look(&self, t_ns: u64) -> u64 {
+    pub fn next_check_ns(&self, t_ns: u64) -> u64 {
         let awaits = self.cuts.startup_end_ns.is_none() || self.cuts.steady_end_ns.is_some();
-        let mut next_ns = t_ns + if awaits { CLOSE_LOOK_NS } else { LOOK_NS };
+        let mut next_ns = t_ns + if awaits { SHORT_CHECK_INTERVAL_NS } else { CHECK_INTERVAL_NS };
         if let Some(omit_ns) = self.omit_ns.filter(|_| self.cuts.omit_end_ns.is_none()) {
             next_ns = next_ns.min(omit_ns);
         }
@@ -154,7 +154,7 @@ impl Phases {
 
     /// Returns the phase as of the last check.
     pub fn phase(&self) -> Phase {
-        let Cuts { startup_end_ns, omit_end_ns, steady_end_ns, end_ns } = self.cuts;
+        let PhaseEnds { startup_end_ns, omit_end_ns, steady_end_ns, end_ns } = self.cuts;
         if end_ns.is_some() {
             Phase::Finished
         } else if steady_end_ns.is_some() {
@@ -169,7 +169,7 @@ impl Phases {
     }
 
     /// Returns the phase ends so far.
-    pub fn cuts(&self) -> Cuts {
+    pub fn cuts(&self) -> PhaseEnds {
         self.cuts
     }
 }
@@ -214,8 +214,8 @@ mod tests {
         Phases::new(&parameters, u64::MAX)
     }
 
-    const MOVING: Seen = Seen { all_moved: true, senders_stopped: false, all_finished: false };
-    const FINISHED: Seen = Seen { all_finished: true, ..MOVING };
+    const MOVING: StreamsState = StreamsState { all_started: true, senders_stopped: false, all_finished: false };
+    const FINISHED: StreamsState = StreamsState { all_finished: true, ..MOVING };
 
     #[test]
     fn phases_end_in_order_at_the_planned_times() {
@@ -223,13 +223,13 @@ mod tests {
         let mut seen = Vec::new();
         let (mut t_ns, mut looks) = (0, 0);
         while phases.phase() != Phase::Finished {
-            let moving = Seen { all_moved: t_ns >= 3 * MS, ..Seen::default() };
-            let actions = phases.look(t_ns, if t_ns >= 125 * MS { FINISHED } else { moving });
+            let moving = StreamsState { all_started: t_ns >= 3 * MS, ..StreamsState::default() };
+            let actions = phases.update(t_ns, if t_ns >= 125 * MS { FINISHED } else { moving });
             assert_eq!(actions.stop_senders, t_ns == 120 * MS);
             if seen.last() != Some(&phases.phase()) {
                 seen.push(phases.phase());
             }
-            t_ns = phases.next_look(t_ns);
+            t_ns = phases.next_check_ns(t_ns);
             looks += 1;
         }
         assert_eq!(seen, [Phase::Startup, Phase::Omitted, Phase::Steady, Phase::Drain, Phase::Finished]);
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn a_late_check_ends_phases_at_its_own_time() {
         let mut phases = test(100, 20);
-        let actions = phases.look(500 * MS, MOVING);
+        let actions = phases.update(500 * MS, MOVING);
         assert!(actions.read_streams && actions.stop_senders);
         let cuts = phases.cuts();
         assert_eq!([cuts.startup_end_ns, cuts.omit_end_ns, cuts.steady_end_ns], [Some(500 * MS); 3]);
@@ -251,9 +251,9 @@ mod tests {
     #[test]
     fn stopped_senders_end_the_steady_phase_early() {
         let mut phases = test(100, 0);
-        phases.look(10 * MS, MOVING);
+        phases.update(10 * MS, MOVING);
         assert_eq!(phases.phase(), Phase::Steady);
-        let actions = phases.look(40 * MS, Seen { senders_stopped: true, ..MOVING });
+        let actions = phases.update(40 * MS, StreamsState { senders_stopped: true, ..MOVING });
         assert!(actions.stop_senders && !actions.stop_receivers);
         assert_eq!((phases.phase(), phases.cuts().steady_end_ns), (Phase::Drain, Some(40 * MS)));
     }
@@ -261,27 +261,27 @@ mod tests {
     #[test]
     fn receivers_are_stopped_once_after_the_drain_time() {
         let mut phases = test(100, 0);
-        phases.look(100 * MS, MOVING);
-        assert!(!phases.look(100 * MS + DRAIN_NS, MOVING).stop_receivers);
-        assert!(phases.look(101 * MS + DRAIN_NS, MOVING).stop_receivers);
-        assert!(!phases.look(102 * MS + DRAIN_NS, MOVING).stop_receivers);
+        phases.update(100 * MS, MOVING);
+        assert!(!phases.update(100 * MS + DRAIN_NS, MOVING).stop_receivers);
+        assert!(phases.update(101 * MS + DRAIN_NS, MOVING).stop_receivers);
+        assert!(!phases.update(102 * MS + DRAIN_NS, MOVING).stop_receivers);
     }
 
     #[test]
     fn startup_waits_one_second_for_streams_without_data() {
         let mut phases = test(5_000, 0);
-        phases.look(1_000 * MS, Seen::default());
+        phases.update(1_000 * MS, StreamsState::default());
         assert_eq!(phases.phase(), Phase::Startup);
-        phases.look(1_001 * MS, Seen::default());
+        phases.update(1_001 * MS, StreamsState::default());
         assert_eq!(phases.phase(), Phase::Steady);
     }
 
     #[test]
     fn a_finished_test_ignores_further_checks() {
         let mut phases = test(100, 0);
-        phases.look(50 * MS, FINISHED);
+        phases.update(50 * MS, FINISHED);
         let cuts = phases.cuts();
-        assert_eq!(phases.look(200 * MS, MOVING), Actions::default());
+        assert_eq!(phases.update(200 * MS, MOVING), Actions::default());
         assert_eq!((phases.cuts(), phases.phase()), (cuts, Phase::Finished));
     }
 

@@ -3,7 +3,7 @@
 use landspeed_model::{Direction, HostSeries, LatencyResult, LatencyUnderLoad, Sample, StreamEnd};
 use serde::{Deserialize, Serialize};
 
-use super::phases::Cuts;
+use super::phases::PhaseEnds;
 use super::plan::{EndPlan, Side, StreamPlan};
 use super::sampler::{Sampled, Series};
 use super::task::{Finished, describe_tcp};
@@ -20,7 +20,7 @@ pub struct EndReport {
     /// Request/response and probe streams: CPU time and errors.
     pub rr_streams: Vec<RrReport>,
     /// Ends of the phases.
-    pub cuts: Cuts,
+    pub cuts: PhaseEnds,
     /// Host counters during the test.
     pub host: HostSeries,
     /// Results of the local requesters, one for each message size.
@@ -55,9 +55,9 @@ impl EndReport {
     /// Parses and checks a server's report of a test with these streams.
     ///
     /// # Errors
-    /// Same as [`Self::of_side`].
-    pub fn of_server(text: &str, specs: &[StreamSpec]) -> Result<Self, String> {
-        Self::of_side(Side::Server, text, specs)
+    /// Same as [`Self::parse_side_report`].
+    pub fn parse_server_report(text: &str, specs: &[StreamSpec]) -> Result<Self, String> {
+        Self::parse_side_report(Side::Server, text, specs)
     }
 
     /// Parses and checks the report of one side of a test with these streams.
@@ -65,7 +65,7 @@ impl EndReport {
     /// # Errors
     /// A message: the text is not a report, its numbers are impossible, or it has streams that the test did not
     /// have.
-    pub fn of_side(side: Side, text: &str, specs: &[StreamSpec]) -> Result<Self, String> {
+    pub fn parse_side_report(side: Side, text: &str, specs: &[StreamSpec]) -> Result<Self, String> {
         let unknown = |e: serde_json::Error| format!("not a report we know: {}", printable(&e.to_string(), 200));
         serde_json::from_str::<Plausible>(text).map_err(unknown)?;
         let report: Self = serde_json::from_slice(text.as_bytes()).map_err(unknown)?;

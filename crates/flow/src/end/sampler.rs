@@ -12,7 +12,7 @@ use landspeed_host::HostSampler;
 use landspeed_model::{CongestionDetail, Parameters, Sample, TcpInfo, TimeSpan};
 use landspeed_sys::{clock, socket, thread};
 
-use super::phases::{Cuts, Grid, LOOK_NS, Phase, Phases, Seen};
+use super::phases::{CHECK_INTERVAL_NS, Grid, Phase, PhaseEnds, Phases, StreamsState};
 use super::plan::{EndPlan, StreamPlan};
 use super::watch::Watch;
 
@@ -22,31 +22,31 @@ pub const MAX_SAMPLES: u64 = 100_000;
 const INFO_BYTES: usize = 320;
 /// Minimum interval of readings other than `tcp_info` and queue lengths (memory, scheduler, congestion
 /// control), nanoseconds: more frequent ones would cost more than they are worth.
-const DETAIL_NS: u64 = 10_000_000;
+const DETAIL_INTERVAL_NS: u64 = 10_000_000;
 /// Number of readings that the sampler takes itself after a sender did not answer within an interval: such a
 /// sender is blocked in a call, so the socket lock is free.
-const READ_ITSELF: u8 = 15;
+const DIRECT_READS: u8 = 15;
 /// A check that is later than the longest sleep by more than this is a gap, in which the sampler did not run,
 /// nanoseconds. Ten times the typical scheduling delay of a woken thread on a busy core.
-const GAP_NS: u64 = 100_000_000;
+const MIN_GAP_NS: u64 = 100_000_000;
 /// Maximum number of gaps stored; after that the last gap is extended.
 const MAX_GAPS: usize = 1000;
 
 /// Returns the finest sampling interval, at least `asked_ns`, that stays within [`MAX_SAMPLES`].
-pub fn affordable_interval_ns(asked_ns: u64, duration_ns: u64, streams: u32) -> u64 {
+pub fn finest_interval_ns(asked_ns: u64, duration_ns: u64, streams: u32) -> u64 {
     let per_stream = MAX_SAMPLES / u64::from(streams.max(1));
     asked_ns.max(duration_ns.div_ceil(per_stream.max(1)))
 }
 
 /// Limits the sampling intervals for a test of `length_ns` nanoseconds; returns a note if the stream interval
 /// became coarser.
-pub fn keep_affordable(parameters: &mut Parameters, length_ns: u64) -> Option<String> {
+pub fn limit_sampling(parameters: &mut Parameters, length_ns: u64) -> Option<String> {
     let asked_ns = parameters.interval_ns;
     let streams = parameters.streams * parameters.direction.parts().len() as u32;
-    let affordable_ns = affordable_interval_ns(asked_ns, length_ns, streams);
+    let affordable_ns = finest_interval_ns(asked_ns, length_ns, streams);
     parameters.interval_ns = affordable_ns;
     // Host samples cost time and memory as well: limit their number too.
-    parameters.host_interval_ns = affordable_interval_ns(parameters.host_interval_ns, length_ns, 16);
+    parameters.host_interval_ns = finest_interval_ns(parameters.host_interval_ns, length_ns, 16);
     (affordable_ns != asked_ns).then(|| {
         format!(
             "sampling every {:.1} ms instead of {:.1} ms keeps the report within its size",
@@ -66,7 +66,7 @@ pub struct Series {
     /// Whether `tcp_info` of the last reading was requested from the stream's thread.
     asked: bool,
     /// Number of readings the sampler takes itself before it asks the thread again.
-    read_itself: u8,
+    direct_reads_left: u8,
 }
 
 #[derive(Debug)]
@@ -77,7 +77,7 @@ struct SocketReading {
     send_queue: Option<u32>,
     receive_queue: Option<u32>,
     memory: Option<socket::MemInfo>,
-    scheduled: Option<thread::Scheduled>,
+    scheduled: Option<thread::SchedulerStats>,
     info_len: u16,
     info: [u8; INFO_BYTES],
     detail_len: u8,
@@ -86,7 +86,7 @@ struct SocketReading {
 
 /// Counters of one stream at a boundary.
 #[derive(Debug)]
-struct Counted {
+struct CounterReading {
     at: usize,
     bytes: u64,
     packets: u64,
@@ -101,7 +101,7 @@ pub struct Sampler<'a> {
     phases: Phases,
     next_detail_ns: u64,
     /// Reused between boundaries so that sampling does not allocate.
-    counted: Vec<Counted>,
+    counted: Vec<CounterReading>,
     gaps: Gaps,
 }
 
@@ -114,9 +114,9 @@ struct Gaps {
 
 impl Gaps {
     /// Records that the sampler runs at `t_ns` nanoseconds after the start.
-    fn look(&mut self, t_ns: u64) {
+    fn update(&mut self, t_ns: u64) {
         let start_ns = std::mem::replace(&mut self.last_ns, t_ns);
-        if t_ns.saturating_sub(start_ns) <= LOOK_NS + GAP_NS {
+        if t_ns.saturating_sub(start_ns) <= CHECK_INTERVAL_NS + MIN_GAP_NS {
             return;
         }
         let full = self.found.len() >= MAX_GAPS;
@@ -132,7 +132,7 @@ pub struct Sampled {
     /// Readings per stream.
     pub series: Vec<Series>,
     /// Ends of the phases.
-    pub cuts: Cuts,
+    pub cuts: PhaseEnds,
     /// CPU time of the sampler, nanoseconds.
     pub cpu_ns: u64,
     /// Intervals in which it did not run.
@@ -158,7 +158,7 @@ impl<'a> Sampler<'a> {
                 tcp: stream.socket.is_tcp(),
                 meter: None,
                 asked: false,
-                read_itself: 0,
+                direct_reads_left: 0,
             })
             .collect();
         let counted = Vec::with_capacity(plan.streams.len());
@@ -184,13 +184,13 @@ impl<'a> Sampler<'a> {
             let all_finished = all_finished();
             let now = clock::monotonic_ns();
             let t_ns = now.saturating_sub(t0_ns);
-            self.gaps.look(t_ns);
-            let seen = Seen {
-                all_moved: self.all_moved(),
+            self.gaps.update(t_ns);
+            let seen = StreamsState {
+                all_started: self.all_started(),
                 senders_stopped: self.watch.stop.sending() || self.watch.all_peer_senders_done(),
                 all_finished,
             };
-            let actions = self.phases.look(t_ns, seen);
+            let actions = self.phases.update(t_ns, seen);
             if all_finished {
                 self.next_detail_ns = 0;
             }
@@ -210,12 +210,12 @@ impl<'a> Sampler<'a> {
             if self.phases.phase() == Phase::Finished {
                 return;
             }
-            let next_ns = self.phases.next_look(t_ns).min(streams.next()).min(host.next());
+            let next_ns = self.phases.next_check_ns(t_ns).min(streams.next()).min(host.next());
             clock::sleep_until(t0_ns + next_ns);
         }
     }
 
-    fn all_moved(&self) -> bool {
+    fn all_started(&self) -> bool {
         self.plan.streams.iter().filter(|s| s.job.is_bulk()).all(|s| s.counters.first_ns().is_some())
     }
 
@@ -232,21 +232,17 @@ impl<'a> Sampler<'a> {
         let t_ns = now.saturating_sub(self.plan.t0_ns);
         let detailed = now >= self.next_detail_ns;
         if detailed {
-            self.next_detail_ns = now + DETAIL_NS;
+            self.next_detail_ns = now + DETAIL_INTERVAL_NS;
         }
         let is_read = |stream: &StreamPlan, series: &Series| {
             stream.job.is_bulk() && stream.socket.fd().is_some() && series.raw.len() < MAX_SAMPLES as usize
         };
         let streams = || self.plan.streams.iter().enumerate();
-        let is_fine = self.plan.parameters.interval_ns < DETAIL_NS;
+        let is_fine = self.plan.parameters.interval_ns < DETAIL_INTERVAL_NS;
         self.counted.clear();
-        self.counted.extend(
-            streams().filter(|(at, stream)| is_read(stream, &self.series[*at])).map(|(at, stream)| Counted {
-                at,
-                bytes: stream.counters.bytes(),
-                packets: stream.counters.packets(),
-            }),
-        );
+        self.counted.extend(streams().filter(|(at, stream)| is_read(stream, &self.series[*at])).map(
+            |(at, stream)| CounterReading { at, bytes: stream.counters.bytes(), packets: stream.counters.packets() },
+        ));
         for counted in &self.counted {
             let (stream, series) = (&self.plan.streams[counted.at], &mut self.series[counted.at]);
             let Some(fd) = stream.socket.fd() else { continue };
@@ -254,14 +250,14 @@ impl<'a> Sampler<'a> {
                 series.meter = stream.counters.thread().and_then(|id| thread::ThreadMeter::open(id).ok());
             }
             series.take_answer(stream);
-            let ask = may_ask && series.read_itself == 0 && stream.job.sends() && series.tcp && is_fine;
+            let ask = may_ask && series.direct_reads_left == 0 && stream.job.sends() && series.tcp && is_fine;
             let mut reading = read(stream, fd, (t_ns, counted), series, detailed);
             if ask {
                 stream.counters.ask_info();
                 series.asked = true;
             } else if series.tcp && (detailed || stream.job.sends()) {
                 // Receivers skip `tcp_info` at fine intervals: their thread holds the socket lock too.
-                series.read_itself = series.read_itself.saturating_sub(1);
+                series.direct_reads_left = series.direct_reads_left.saturating_sub(1);
                 if let Ok(info) = socket::tcp_info(fd) {
                     reading.keep_info(&info);
                 }
@@ -293,7 +289,7 @@ impl Sampler<'_> {
 fn read(
     stream: &StreamPlan,
     fd: BorrowedFd<'_>,
-    (t_ns, counted): (u64, &Counted),
+    (t_ns, counted): (u64, &CounterReading),
     series: &Series,
     detailed: bool,
 ) -> SocketReading {
@@ -344,7 +340,7 @@ impl Series {
         }
         match (stream.counters.take_info(), self.raw.last_mut()) {
             (Some(info), Some(last)) => last.keep_info(&info),
-            _ => self.read_itself = READ_ITSELF,
+            _ => self.direct_reads_left = DIRECT_READS,
         }
     }
 
@@ -391,7 +387,7 @@ mod tests {
         let mut gaps = Gaps::default();
         let ms = |n: u64| n * 1_000_000;
         for t in [0, 20, 40, 160, 180, 1310, 1330] {
-            gaps.look(ms(t));
+            gaps.update(ms(t));
         }
         assert_eq!(gaps.found, [TimeSpan { start_ns: ms(180), end_ns: ms(1310) }]);
     }
@@ -400,7 +396,7 @@ mod tests {
     fn the_number_of_gaps_is_limited() {
         let mut gaps = Gaps::default();
         for k in 1..=5000 {
-            gaps.look(k * 1_000_000_000);
+            gaps.update(k * 1_000_000_000);
         }
         assert_eq!(gaps.found.len(), MAX_GAPS);
         assert_eq!(gaps.found.last().map(|gap| gap.end_ns), Some(5_000_000_000_000));

@@ -23,7 +23,7 @@ pub struct Watch {
     /// Counters of each local responder, and the larger of its message sizes, bytes.
     answers: Vec<(Arc<Counters>, u64)>,
     finishes: Vec<(u32, Arc<Finish>)>,
-    awaited: u32,
+    expected_senders: u32,
     peer_done: AtomicU32,
     udp: bool,
     live: Mutex<LiveReading>,
@@ -62,7 +62,7 @@ impl Watch {
                 })
                 .collect(),
             finishes: plan.streams.iter().map(|s| (s.id, Arc::clone(&s.finish))).collect(),
-            awaited: plan.streams.iter().filter(|s| s.job.is_bulk() && !s.job.sends()).count() as u32,
+            expected_senders: plan.streams.iter().filter(|s| s.job.is_bulk() && !s.job.sends()).count() as u32,
             peer_done: AtomicU32::new(0),
             udp: plan.parameters.protocol == Protocol::Udp,
             live: Mutex::default(),
@@ -143,6 +143,6 @@ impl Watch {
 
     /// Whether all senders of the peer are done.
     pub(super) fn all_peer_senders_done(&self) -> bool {
-        self.awaited > 0 && self.peer_done.load(Ordering::Relaxed) >= self.awaited
+        self.expected_senders > 0 && self.peer_done.load(Ordering::Relaxed) >= self.expected_senders
     }
 }

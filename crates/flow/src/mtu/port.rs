@@ -17,7 +17,7 @@ use crate::control::hello::{self, HELLO_LEN, Step};
 const EMSGSIZE: i32 = 90;
 const ENOBUFS: i32 = 105;
 /// Number of pending errors of earlier datagrams tolerated by one send.
-const STALE: usize = 8;
+const MAX_PENDING_ERRORS: usize = 8;
 
 /// A connected UDP socket prepared for probes.
 pub struct Port<'a> {
@@ -30,33 +30,33 @@ pub struct Port<'a> {
     /// Incompressible padding; the header is written over its start.
     outgoing: Box<[u8]>,
     /// Errors read from the error queue while sending.
-    pending: VecDeque<Heard>,
+    pending: VecDeque<PortEvent>,
 }
 
 /// Result of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
+pub enum SendResult {
     /// Accepted by the kernel, or dropped in a queue below (`ENOBUFS`), which counts as loss: a veth pair with
     /// different MTUs drops every packet larger than the peer's MTU in this way.
-    Away,
+    Queued,
     /// Larger than the interface's MTU as reported by the kernel (0: not reported).
     TooBig(u32),
     /// Temporary failure: the send buffer is full, or errors of earlier datagrams are pending.
-    NotNow,
+    Retry,
     /// Refused by the kernel, with the error number.
     Blocked(i32),
 }
 
 /// Message or error received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum PortEvent {
     /// Message with the test's tag: length of its datagram, and the largest fragment if it was fragmented.
     Message { message: Message, len: usize, fragment: Option<u32> },
     /// ICMP "too big" for a datagram of this socket: its header if quoted, and the MTU of the link (0: not
     /// reported).
     TooBig { quoted: Option<Message>, mtu: u32 },
     /// ICMP port unreachable.
-    Gone,
+    PortUnreachable,
     /// Retransmitted address proof of the peer: the welcome was lost.
     Proof(u32),
 }
@@ -101,26 +101,26 @@ impl<'a> Port<'a> {
     }
 
     /// Sends a message, padded to `len` bytes.
-    pub fn send(&mut self, message: &Message, len: usize) -> Sent {
+    pub fn send(&mut self, message: &Message, len: usize) -> SendResult {
         let len = len.clamp(HEADER_LEN, self.outgoing.len());
         self.outgoing[..HEADER_LEN].copy_from_slice(&message.encode());
         let mut unexplained = false;
-        for _ in 0..STALE {
-            let Err(error) = self.socket.send(&self.outgoing[..len]) else { return Sent::Away };
+        for _ in 0..MAX_PENDING_ERRORS {
+            let Err(error) = self.socket.send(&self.outgoing[..len]) else { return SendResult::Queued };
             // The error belongs to this datagram, or to an earlier one (ICMP): the error queue tells which.
             let (local, stale) = self.read_errors();
             match error.raw_os_error() {
-                Some(EMSGSIZE) if local.is_some() || unexplained => return Sent::TooBig(local.unwrap_or(0)),
+                Some(EMSGSIZE) if local.is_some() || unexplained => return SendResult::TooBig(local.unwrap_or(0)),
                 _ if stale => {}
                 // Possibly from an earlier datagram whose error queue entry was dropped. Then the next
                 // attempt has no error.
                 Some(EMSGSIZE) => unexplained = true,
-                Some(ENOBUFS) => return Sent::Away,
-                Some(errno) if !is_passing(&error) => return Sent::Blocked(errno),
-                _ => return Sent::NotNow,
+                Some(ENOBUFS) => return SendResult::Queued,
+                Some(errno) if !is_temporary(&error) => return SendResult::Blocked(errno),
+                _ => return SendResult::Retry,
             }
         }
-        Sent::NotNow
+        SendResult::Retry
     }
 
     /// Retransmits the welcome that confirms a validated address.
@@ -129,7 +129,7 @@ impl<'a> Port<'a> {
     }
 
     /// Returns the next message or error, or `None` if there is none until `until_ns`.
-    pub fn hear(&mut self, until_ns: u64) -> Option<Heard> {
+    pub fn receive_event(&mut self, until_ns: u64) -> Option<PortEvent> {
         loop {
             if let Some(heard) = self.pending.pop_front() {
                 return Some(heard);
@@ -161,15 +161,15 @@ impl<'a> Port<'a> {
         }
     }
 
-    fn parse(&self, received: mtu::Received) -> Option<Heard> {
+    fn parse(&self, received: mtu::Received) -> Option<PortEvent> {
         let datagram = &self.incoming[..received.len];
         if received.len == HELLO_LEN
             && let Some((stream, Step::Proof(..))) = hello::decode(datagram)
         {
-            return Some(Heard::Proof(stream));
+            return Some(PortEvent::Proof(stream));
         }
         let message = decode(datagram).filter(|message| message.tag == self.tag)?;
-        Some(Heard::Message { message, len: received.len, fragment: received.fragment_bytes })
+        Some(PortEvent::Message { message, len: received.len, fragment: received.fragment_bytes })
     }
 
     /// Empties the error queue. Returns the MTU of a local `EMSGSIZE`, if any, and whether there were remote
@@ -188,9 +188,9 @@ impl<'a> Port<'a> {
             others = true;
             let quoted = decode(&quote[..error.quoted]).filter(|message| message.tag == self.tag);
             if error.errno == EMSGSIZE {
-                self.pending.push_back(Heard::TooBig { quoted, mtu: error.mtu_bytes });
+                self.pending.push_back(PortEvent::TooBig { quoted, mtu: error.mtu_bytes });
             } else if io::Error::from_raw_os_error(error.errno).kind() == io::ErrorKind::ConnectionRefused {
-                self.pending.push_back(Heard::Gone);
+                self.pending.push_back(PortEvent::PortUnreachable);
             }
         }
         (local, others)
@@ -198,7 +198,7 @@ impl<'a> Port<'a> {
 }
 
 /// Whether the error is temporary.
-fn is_passing(error: &io::Error) -> bool {
+fn is_temporary(error: &io::Error) -> bool {
     matches!(
         error.kind(),
         io::ErrorKind::WouldBlock

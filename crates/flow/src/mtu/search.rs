@@ -11,16 +11,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Points at which a size counts as failing.
-const SETTLED: u32 = 3;
+const FAIL_POINTS: u32 = 3;
 /// Points at which the edge is accepted.
-const PROVED: u32 = 9;
+const EDGE_POINTS: u32 = 9;
 /// Points of an ICMP message from a router. An on-path observer can forge it, so the edge needs three.
 const ICMP: u32 = 3;
 /// Smallest MTU of an IPv4 link (RFC 791); smaller values in ICMP are ignored.
-const LEAST_MTU: u32 = 68;
+const MIN_MTU: u32 = 68;
 /// Common path MTUs: the minima of IPv4 and IPv6, tunnels over Ethernet (WireGuard 1420, VXLAN 1450, GRE 1476),
 /// PPPoE 1492, Ethernet, FDDI 4352, cloud and jumbo Ethernet. A match is confirmed by probing one byte more.
-const USUAL: &[u32] =
+const COMMON_MTUS: &[u32] =
     &[576, 1_280, 1_400, 1_420, 1_450, 1_476, 1_492, 1_500, 2_048, 4_352, 8_000, 8_500, 8_900, 9_000, 9_216, 16_384];
 
 /// Reason why a probe failed.
@@ -59,7 +59,7 @@ pub struct Search {
     /// Evidence per size above `passed`.
     failed: BTreeMap<u32, Evidence>,
     /// Lost probes of sizes that pass.
-    excused: u32,
+    unrelated_losses: u32,
     hints: BTreeSet<u32>,
     /// Latest explanations of failures, one per kind.
     explanations: Explanations,
@@ -86,7 +86,7 @@ impl Search {
             most,
             passed: least,
             failed: BTreeMap::new(),
-            excused: 0,
+            unrelated_losses: 0,
             hints: BTreeSet::new(),
             explanations: Explanations::default(),
         }
@@ -95,9 +95,9 @@ impl Search {
     /// Returns the next size to probe, and the number of lost probes that would decide it. `None`: the result is
     /// exact.
     pub fn next(&self) -> Option<(u32, u32)> {
-        let unsettled = self.failed.iter().find(|(_, evidence)| evidence.points < SETTLED);
+        let unsettled = self.failed.iter().find(|(_, evidence)| evidence.points < FAIL_POINTS);
         if let Some((&size, evidence)) = unsettled {
-            return Some((size, SETTLED - evidence.points));
+            return Some((size, FAIL_POINTS - evidence.points));
         }
         if self.passed >= self.most {
             return None;
@@ -105,9 +105,9 @@ impl Search {
         let (low, high) = (self.passed, self.edge());
         if high == low + 1 {
             let points = self.failed.get(&high).map_or(0, |evidence| evidence.points);
-            return (points < PROVED).then(|| (high, (PROVED - points).min(PROVED - SETTLED)));
+            return (points < EDGE_POINTS).then(|| (high, (EDGE_POINTS - points).min(EDGE_POINTS - FAIL_POINTS)));
         }
-        Some((self.between(low, high), SETTLED))
+        Some((self.between(low, high), FAIL_POINTS))
     }
 
     /// Records a probe that arrived unfragmented.
@@ -118,28 +118,28 @@ impl Search {
         self.passed = size;
         let above = self.failed.split_off(&(size + 1));
         // Failures of sizes at or below this one were random loss.
-        self.excused += self.failed.values().map(|evidence| evidence.lost).sum::<u32>();
+        self.unrelated_losses += self.failed.values().map(|evidence| evidence.lost).sum::<u32>();
         self.failed = above;
     }
 
     /// Records a probe that was lost, refused or fragmented.
     pub fn fail(&mut self, size: u32, why: Failure) {
         if size <= self.passed {
-            self.excused += u32::from(why == Failure::Lost);
+            self.unrelated_losses += u32::from(why == Failure::Lost);
             return;
         }
         let evidence = self.failed.entry(size).or_default();
         let points = match why {
             Failure::Lost => 1,
-            Failure::Blocked(_) => SETTLED,
+            Failure::Blocked(_) => FAIL_POINTS,
             Failure::Icmp(_) => ICMP,
-            Failure::Interface(_) | Failure::Fragmented(_) => PROVED,
+            Failure::Interface(_) | Failure::Fragmented(_) => EDGE_POINTS,
         };
         evidence.points = evidence.points.saturating_add(points);
         evidence.lost += u32::from(why == Failure::Lost);
         evidence.explained |= why != Failure::Lost;
         evidence.fragmented |= matches!(why, Failure::Fragmented(_));
-        let sensible = |mtu: u32| (LEAST_MTU..size).contains(&mtu);
+        let sensible = |mtu: u32| (MIN_MTU..size).contains(&mtu);
         match why {
             Failure::Blocked(errno) => self.explanations.blocked = Some(errno),
             Failure::Icmp(mtu) if sensible(mtu) => {
@@ -167,11 +167,11 @@ impl Search {
 
     /// Returns the smallest size that counts as failing.
     pub fn smallest_failed(&self) -> Option<u32> {
-        self.failed.iter().find(|(_, evidence)| evidence.points >= SETTLED).map(|(&size, _)| size)
+        self.failed.iter().find(|(_, evidence)| evidence.points >= FAIL_POINTS).map(|(&size, _)| size)
     }
 
     fn limit(&self) -> Option<&Evidence> {
-        self.failed.values().find(|evidence| evidence.points >= SETTLED)
+        self.failed.values().find(|evidence| evidence.points >= FAIL_POINTS)
     }
 
     /// Number of lost probes of failing sizes without an explanation.
@@ -195,8 +195,8 @@ impl Search {
     }
 
     /// Number of lost probes of sizes that pass.
-    pub fn excused(&self) -> u32 {
-        self.excused
+    pub fn unrelated_losses(&self) -> u32 {
+        self.unrelated_losses
     }
 
     /// Returns the latest explanations of failures.
@@ -217,10 +217,10 @@ impl Search {
         if let Some(&hint) = self.hints.range(low + 1..high).next_back() {
             return hint;
         }
-        if self.hints.contains(&low) || USUAL.contains(&low) {
+        if self.hints.contains(&low) || COMMON_MTUS.contains(&low) {
             return low + 1;
         }
-        let usual: Vec<u32> = USUAL.iter().copied().filter(|size| (low + 1..high).contains(size)).collect();
+        let usual: Vec<u32> = COMMON_MTUS.iter().copied().filter(|size| (low + 1..high).contains(size)).collect();
         match usual.get(usual.len() / 2) {
             Some(&size) => size,
             None => low + (high - low) / 2,
@@ -281,7 +281,7 @@ mod tests {
             // Per search of 22 probes the error probability is at most 2 in 10,000; proptest runs 256 cases.
             let mut random = SplitMix64::new(seed);
             let (search, _) = run(9_000, |size| {
-                if random.happens(0.19) { Err(Failure::Lost) } else { fits(size, mtu, Failure::Lost) }
+                if random.random_bool(0.19) { Err(Failure::Lost) } else { fits(size, mtu, Failure::Lost) }
             });
             prop_assert_eq!(search.passed(), mtu);
         }
@@ -310,6 +310,6 @@ mod tests {
     fn random_loss_does_not_count_as_a_black_hole() {
         let mut first = true;
         let (search, _) = run(1_500, |_| if std::mem::take(&mut first) { Err(Failure::Lost) } else { Ok(()) });
-        assert_eq!((search.silent(), search.excused()), (0, 1));
+        assert_eq!((search.silent(), search.unrelated_losses()), (0, 1));
     }
 }

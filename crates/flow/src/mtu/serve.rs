@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use landspeed_sys::clock;
 
-use super::port::{Heard, Port, Sent};
+use super::port::{Port, PortEvent, SendResult};
 use super::wire::{HEADER_LEN, Kind, Message};
 
 /// Idle timeout of a client.
@@ -17,9 +17,9 @@ const TOTAL_NS: u64 = 20_000_000_000;
 /// Maximum number of answers; more than any search needs.
 const MAX_ANSWERS: u32 = 4_000;
 /// `EMSGSIZE`.
-const TOO_BIG: u16 = 90;
+const EMSGSIZE_ERRNO: u16 = 90;
 /// `EAGAIN`.
-const NOT_NOW: u16 = 11;
+const EAGAIN_ERRNO: u16 = 11;
 
 /// Answers the probes of one client whose address is validated: answers may be larger than requests. Returns
 /// when the client is done, after 3 s without a request, after 20 s, or soon after `stop` is set.
@@ -31,15 +31,15 @@ pub fn serve(socket: &UdpSocket, tag: u32, stop: &AtomicBool) {
     let mut answers = 0;
     while answers < MAX_ANSWERS && clock::monotonic_ns() < idle_ns.min(end_ns) && !stop.load(Ordering::Relaxed) {
         let tick_ns = clock::monotonic_ns() + TICK_NS;
-        match port.hear(idle_ns.min(end_ns).min(tick_ns)) {
+        match port.receive_event(idle_ns.min(end_ns).min(tick_ns)) {
             None => {}
-            Some(Heard::Gone) => return,
-            Some(Heard::TooBig { quoted, mtu }) => state.icmp(quoted.as_ref(), mtu),
-            Some(Heard::Proof(stream)) => {
+            Some(PortEvent::PortUnreachable) => return,
+            Some(PortEvent::TooBig { quoted, mtu }) => state.icmp(quoted.as_ref(), mtu),
+            Some(PortEvent::Proof(stream)) => {
                 answers += 1;
                 port.welcome(stream);
             }
-            Some(Heard::Message { message: request, len, fragment }) => {
+            Some(PortEvent::Message { message: request, len, fragment }) => {
                 if state.answer(&mut port, &request, len, fragment) {
                     answers += 1;
                     idle_ns = clock::monotonic_ns() + IDLE_NS;
@@ -96,13 +96,13 @@ impl State {
                     self.last_size = request.size;
                 }
                 let errno = match port.send(&Message { kind: Kind::DownProbe, ..answer }, request.size as usize) {
-                    Sent::Away => return true,
-                    Sent::TooBig(mtu) => {
+                    SendResult::Queued => return true,
+                    SendResult::TooBig(mtu) => {
                         self.interface_mtu = if mtu > 0 { mtu } else { self.interface_mtu };
-                        TOO_BIG
+                        EMSGSIZE_ERRNO
                     }
-                    Sent::NotNow => NOT_NOW,
-                    Sent::Blocked(errno) => errno as u16,
+                    SendResult::Retry => EAGAIN_ERRNO,
+                    SendResult::Blocked(errno) => errno as u16,
                 };
                 let refused = Message { kind: Kind::Refused, errno, interface_mtu: self.interface_mtu, ..answer };
                 port.send(&refused, HEADER_LEN);

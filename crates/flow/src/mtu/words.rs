@@ -8,15 +8,15 @@ use super::search::Search;
 
 /// Outcome of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum SearchEnd {
     /// Exact to the byte.
     Exact,
     /// The deadline passed.
-    Late,
+    DeadlinePassed,
     /// Answers stopped arriving.
-    Quiet,
+    NoAnswers,
     /// The server's port was closed (ICMP).
-    Gone,
+    PortUnreachable,
     /// The user interrupted it.
     Interrupted,
 }
@@ -40,10 +40,10 @@ pub fn result(
     search: &Search,
     interface: Option<u32>,
     probes: u32,
-    ending: Ending,
+    ending: SearchEnd,
 ) -> MtuProbe {
     let interface_mtu_bytes = search.explanations().interface_mtu.or(interface);
-    let proved = ending == Ending::Exact || search.has_passed_any();
+    let proved = ending == SearchEnd::Exact || search.has_passed_any();
     MtuProbe {
         direction,
         path_mtu_bytes: proved.then_some(search.passed()),
@@ -55,18 +55,18 @@ pub fn result(
     }
 }
 
-fn note(search: &Search, interface: Option<u32>, probes: u32, ending: Ending) -> String {
+fn note(search: &Search, interface: Option<u32>, probes: u32, ending: SearchEnd) -> String {
     let mut parts = vec![match ending {
-        Ending::Exact => limit(search, interface),
-        Ending::Late => inexact(search, "time ran out"),
-        Ending::Quiet => inexact(search, "answers stopped coming"),
-        Ending::Gone => inexact(search, "the server left"),
-        Ending::Interrupted => inexact(search, "interrupted"),
+        SearchEnd::Exact => limit(search, interface),
+        SearchEnd::DeadlinePassed => describe_inexact(search, "time ran out"),
+        SearchEnd::NoAnswers => describe_inexact(search, "answers stopped coming"),
+        SearchEnd::PortUnreachable => describe_inexact(search, "the server left"),
+        SearchEnd::Interrupted => describe_inexact(search, "interrupted"),
     }];
-    let excused = search.excused();
-    if excused > 0 {
+    let unrelated_losses = search.unrelated_losses();
+    if unrelated_losses > 0 {
         parts.push(format!(
-            "{excused} of {probes} probes were lost at sizes that pass: random loss, identified by repetition"
+            "{unrelated_losses} of {probes} probes were lost at sizes that pass: random loss, identified by repetition"
         ));
     }
     parts.join("; ")
@@ -100,7 +100,7 @@ fn limit(search: &Search, interface: Option<u32>) -> String {
     }
 }
 
-fn inexact(search: &Search, why: &str) -> String {
+fn describe_inexact(search: &Search, why: &str) -> String {
     match search.smallest_failed() {
         Some(failed) => format!("not exact: {why} between {} and {failed} bytes", search.passed()),
         None => format!("not exact: {why} at {} bytes", search.passed()),

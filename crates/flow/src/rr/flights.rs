@@ -7,7 +7,7 @@ const GIVEN_UP: u64 = 1;
 
 /// Window over the latest requests, which are numbered from 0 in the order sent.
 #[derive(Debug)]
-pub(super) struct Flights {
+pub(super) struct RequestsInFlight {
     /// For each request of the window: time sent, [`ANSWERED`] or [`GIVEN_UP`].
     ring: Box<[u64]>,
     /// Oldest request that may still be in flight.
@@ -30,7 +30,7 @@ pub(super) enum Answer {
     Unknown,
 }
 
-impl Flights {
+impl RequestsInFlight {
     /// Largest window, independent of rate and timeout.
     const MAX_WINDOW: usize = 1 << 20;
 
@@ -43,7 +43,7 @@ impl Flights {
     }
 
     /// Number of requests sent so far, and the number of the next one.
-    pub(super) fn launched(&self) -> u64 {
+    pub(super) fn sent_count(&self) -> u64 {
         self.next
     }
 
@@ -59,7 +59,7 @@ impl Flights {
 
     /// Records that the next request was sent at `now_ns` (greater than 1). The window must not be full.
     #[inline]
-    pub(super) fn launch(&mut self, now_ns: u64) {
+    pub(super) fn record_send(&mut self, now_ns: u64) {
         debug_assert!(!self.full() && now_ns > GIVEN_UP);
         *self.slot(self.next) = now_ns;
         self.next += 1;
@@ -141,14 +141,14 @@ impl SequenceCode {
         message[..self.bytes].copy_from_slice(&number[..self.bytes]);
     }
 
-    /// Returns the newest request below `launched` whose number matches the start of the message.
+    /// Returns the newest request below `sent_count` whose number matches the start of the message.
     #[inline]
-    pub(super) fn read(self, message: &[u8], launched: u64) -> Option<u64> {
+    pub(super) fn read(self, message: &[u8], sent_count: u64) -> Option<u64> {
         let mut number = [0; 8];
         number[..self.bytes].copy_from_slice(&message[..self.bytes]);
-        let behind = self.base.wrapping_add(launched).wrapping_sub(1).wrapping_sub(u64::from_le_bytes(number));
+        let behind = self.base.wrapping_add(sent_count).wrapping_sub(1).wrapping_sub(u64::from_le_bytes(number));
         let behind = if self.bytes == 8 { behind } else { behind & ((1 << (8 * self.bytes)) - 1) };
-        launched.checked_sub(1)?.checked_sub(behind)
+        sent_count.checked_sub(1)?.checked_sub(behind)
     }
 }
 
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn each_response_is_first_duplicate_late_or_unknown() {
-        let mut flights = Flights::new(1.0);
-        (0..3).for_each(|k| flights.launch(100 + k));
+        let mut flights = RequestsInFlight::new(1.0);
+        (0..3).for_each(|k| flights.record_send(100 + k));
         assert_eq!(flights.answer(1), Answer::First);
         assert_eq!(flights.answer(1), Answer::Duplicate);
         let mut lost = Vec::new();
@@ -174,9 +174,9 @@ mod tests {
 
     #[test]
     fn a_full_window_opens_when_its_oldest_request_times_out() {
-        let mut flights = Flights::new(0.0);
+        let mut flights = RequestsInFlight::new(0.0);
         while !flights.full() {
-            flights.launch(50);
+            flights.record_send(50);
         }
         assert_eq!(flights.in_flight(), 4096);
         assert_eq!(flights.answer(9), Answer::First);
@@ -188,19 +188,19 @@ mod tests {
     proptest! {
         #[test]
         fn recent_request_numbers_round_trip(
-            base: u64, launched in 1u64..1 << 40, behind in 0u64..1000, size in 1u32..12,
+            base: u64, sent_count in 1u64..1 << 40, behind in 0u64..1000, size in 1u32..12,
         ) {
-            prop_assume!(behind < launched && (size > 1 || behind < 256));
+            prop_assume!(behind < sent_count && (size > 1 || behind < 256));
             let code = SequenceCode::new(base, size, 64);
             let mut message = [0; 64];
-            code.write(launched - 1 - behind, &mut message);
-            prop_assert_eq!(code.read(&message, launched), Some(launched - 1 - behind));
+            code.write(sent_count - 1 - behind, &mut message);
+            prop_assert_eq!(code.read(&message, sent_count), Some(sent_count - 1 - behind));
         }
 
         #[test]
-        fn decoded_numbers_refer_to_sent_requests_only(base: u64, launched: u64, message: [u8; 8], size in 1u32..12) {
-            let index = SequenceCode::new(base, size, size).read(&message, launched);
-            prop_assert!(index.is_none_or(|index| index < launched));
+        fn decoded_numbers_refer_to_sent_requests_only(base: u64, sent_count: u64, message: [u8; 8], size in 1u32..12) {
+            let index = SequenceCode::new(base, size, size).read(&message, sent_count);
+            prop_assert!(index.is_none_or(|index| index < sent_count));
         }
     }
 }

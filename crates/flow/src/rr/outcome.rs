@@ -26,7 +26,7 @@ impl Tally {
     }
 
     /// Whether the counts balance.
-    pub const fn holds(&self) -> bool {
+    pub const fn is_balanced(&self) -> bool {
         self.scheduled >= self.sent && self.sent == self.completed + self.unanswered
     }
 
@@ -135,7 +135,7 @@ pub enum RrError {
     PeerClosed,
     /// More bytes than all responses together: the stream cannot be parsed further.
     #[error("the peer sent more bytes than the requests asked for: the ends disagree on the response size")]
-    Surplus,
+    ExcessBytes,
     /// Responses were still outstanding when the grace period ended.
     #[error("the peer fell silent: {unanswered} requests were not answered before the deadline")]
     PeerSilent {

@@ -19,18 +19,18 @@ use crate::shared::{Counters, Stop};
 const CHUNK: usize = 256 * 1024;
 
 /// Number of iterations without a wait between two clock reads.
-const CLOCK_EVERY: u64 = 1024;
+const CLOCK_READ_INTERVAL: u64 = 1024;
 
 /// State of a responder. It ends on request, or a grace period after the plan's end; checked on each tick and
-/// every `CLOCK_EVERY` iterations.
+/// every `CLOCK_READ_INTERVAL` iterations.
 struct Responder<'a> {
     deadline_ns: u64,
     max: u64,
-    bytes_each: u64,
+    transaction_bytes: u64,
     stop: &'a Stop,
     counters: &'a Counters,
     /// Counter values before it started: a stream's connections may be served one after the other.
-    earlier: (u64, u64),
+    previous_counters: (u64, u64),
     rounds: u64,
     junk_bytes: u64,
     outcome: ResponderOutcome,
@@ -41,10 +41,10 @@ impl<'a> Responder<'a> {
         Self {
             deadline_ns: plan.deadline_ns(),
             max: plan.max_transactions.unwrap_or(u64::MAX),
-            bytes_each: u64::from(plan.size.request_bytes) + u64::from(plan.size.response_bytes),
+            transaction_bytes: u64::from(plan.size.request_bytes) + u64::from(plan.size.response_bytes),
             stop,
             counters,
-            earlier: (counters.bytes(), counters.packets()),
+            previous_counters: (counters.bytes(), counters.packets()),
             rounds: 0,
             junk_bytes: counters.discarded(),
             outcome: ResponderOutcome::default(),
@@ -53,13 +53,14 @@ impl<'a> Responder<'a> {
 
     /// Cheap check before each blocking call.
     #[inline]
-    fn over(&mut self) -> bool {
+    fn is_over(&mut self) -> bool {
         self.rounds += 1;
-        self.stop.receiving() || (self.rounds.is_multiple_of(CLOCK_EVERY) && monotonic_ns() >= self.deadline_ns)
+        self.stop.receiving()
+            || (self.rounds.is_multiple_of(CLOCK_READ_INTERVAL) && monotonic_ns() >= self.deadline_ns)
     }
 
     /// Check after a call that timed out.
-    fn over_by_now(&self) -> bool {
+    fn has_timed_out(&self) -> bool {
         self.stop.receiving() || monotonic_ns() >= self.deadline_ns
     }
 
@@ -73,8 +74,9 @@ impl<'a> Responder<'a> {
             }
         }
         self.outcome.answered += requests;
-        let (bytes, packets) = self.earlier;
-        self.counters.publish(bytes + self.outcome.answered * self.bytes_each, packets + self.outcome.answered);
+        let (bytes, packets) = self.previous_counters;
+        self.counters
+            .publish(bytes + self.outcome.answered * self.transaction_bytes, packets + self.outcome.answered);
     }
 
     /// Counts a datagram that is not a request.
@@ -120,7 +122,7 @@ fn answer_stream(mut stream: &TcpStream, plan: &RrPlan, responder: &mut Responde
     let mut requests = vec![0; room(request_bytes)];
     let responses = SplitMix64::padding(room(response_bytes));
     let mut got = 0;
-    while !responder.over() && responder.outcome.answered < responder.max {
+    while !responder.is_over() && responder.outcome.answered < responder.max {
         responder.outcome.syscalls += 1;
         match stream.read(&mut requests) {
             Ok(0) => return Ok(()),
@@ -137,7 +139,7 @@ fn answer_stream(mut stream: &TcpStream, plan: &RrPlan, responder: &mut Responde
                 responder.answered(whole);
             }
             Err(error) if would_block(&error) => {
-                if responder.over_by_now() {
+                if responder.has_timed_out() {
                     return Ok(());
                 }
             }
@@ -173,7 +175,7 @@ fn write_all(
             Err(error) if would_block(&error) => {}
             Err(error) => return Err(RrError::io("send a response", &error)),
         }
-        if responder.over_by_now() {
+        if responder.has_timed_out() {
             return Ok(Written::Stopped);
         }
     }
@@ -202,7 +204,7 @@ fn answer_datagrams(socket: &UdpSocket, plan: &RrPlan, responder: &mut Responder
     // Large enough for any datagram: non-requests are counted by their length.
     let mut request = vec![0; MAX_DATAGRAM_BYTES + 1];
     let mut response = SplitMix64::padding(plan.size.response_bytes as usize);
-    while !responder.over() && responder.outcome.answered < responder.max {
+    while !responder.is_over() && responder.outcome.answered < responder.max {
         responder.outcome.syscalls += 1;
         match socket.recv(&mut request) {
             Ok(n) if n == request_bytes => {
@@ -218,7 +220,7 @@ fn answer_datagrams(socket: &UdpSocket, plan: &RrPlan, responder: &mut Responder
             // The requester's port is closed: it may have ended, or not started.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => {}
             Err(error) if would_block(&error) => {
-                if responder.over_by_now() {
+                if responder.has_timed_out() {
                     return Ok(());
                 }
             }

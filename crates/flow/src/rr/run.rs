@@ -176,7 +176,7 @@ impl<'a> Run<'a> {
     }
 
     /// Turns giving up into [`RrError::PeerSilent`], unless a stop was requested.
-    pub(super) fn blame(&self, halt: Halt, unanswered: u64) -> Halt {
+    pub(super) fn explain_halt(&self, halt: Halt, unanswered: u64) -> Halt {
         match halt {
             Halt::GaveUp if !self.watch.aborted() => RrError::PeerSilent { unanswered }.into(),
             halt => halt,
@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
             idle.to_ns = idle.to_ns.min(to_ns).max(idle.from_ns);
         }
         self.outcome.error = error;
-        debug_assert!(self.outcome.total().holds(), "{:?}", self.outcome.total());
+        debug_assert!(self.outcome.total().is_balanced(), "{:?}", self.outcome.total());
         self.outcome
     }
 

@@ -52,7 +52,7 @@ fn ladder(text: &str, transport: Transport) -> Result<Vec<u32>, SizesError> {
     };
     let (low, high) = (size(low, transport)?, size(high, transport)?);
     if low > high {
-        return Err(SizesError::Backwards { item: shown(text), turned: format!("{high}..{low}") });
+        return Err(SizesError::DescendingRange { item: shown(text), turned: format!("{high}..{low}") });
     }
     let mut steps = vec![low];
     let mut power = (low + 1).next_power_of_two();
@@ -85,7 +85,7 @@ fn shown(item: &str) -> String {
 pub enum SizesError {
     /// An item is not a size.
     #[error("{0}; --sizes takes 64, a list 64,1k,16k, a ladder 1..1M, or request/response 64/1024")]
-    NotASize(#[from] ParseError),
+    InvalidSize(#[from] ParseError),
     /// A size is out of the transport's range.
     #[error("a message of {bytes} bytes is out of range: over {transport} messages have 1 to {} bytes", transport.max_message_bytes())]
     OutOfRange {
@@ -96,7 +96,7 @@ pub enum SizesError {
     },
     /// The larger limit of a range comes first.
     #[error("the ladder `{item}` goes down: write {turned}")]
-    Backwards {
+    DescendingRange {
         /// Item as given.
         item: String,
         /// Item with the limits swapped.

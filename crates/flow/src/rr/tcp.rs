@@ -89,12 +89,12 @@ pub(super) fn transact(
     let size = run.plan.size;
     run.scheduled(intended_ns);
     write_message(stream, request, size.request_bytes as usize, &mut run.watch, &mut run.outcome.syscalls)
-        .map_err(|halt| run.blame(halt, 0))?;
+        .map_err(|halt| run.explain_halt(halt, 0))?;
     run.sent(intended_ns);
     read_message(stream, response, size.response_bytes as usize, &mut run.watch, &mut run.outcome.syscalls).map_err(
         |halt| {
             run.unanswered(intended_ns);
-            run.blame(halt, 1)
+            run.explain_halt(halt, 1)
         },
     )?;
     let now_ns = monotonic_ns();
@@ -144,7 +144,7 @@ fn read_message(
                     return Ok(());
                 }
                 if got > len {
-                    return Err(RrError::Surplus.into());
+                    return Err(RrError::ExcessBytes.into());
                 }
             }
             Err(error) if would_block(&error) => std::hint::spin_loop(),
@@ -186,7 +186,7 @@ fn open_loop(stream: &TcpStream, rate_per_s: f64, run: &mut Run<'_>) -> Result<(
     for index in pipeline.completed..pipeline.sent {
         run.unanswered(cadence.at(index));
     }
-    ended.map_err(|halt| run.blame(halt, pipeline.sent - pipeline.completed))
+    ended.map_err(|halt| run.explain_halt(halt, pipeline.sent - pipeline.completed))
 }
 
 fn drive(stream: &TcpStream, cadence: &Cadence, at: &mut Pipeline, run: &mut Run<'_>) -> Result<(), Halt> {
@@ -288,7 +288,7 @@ fn receive(
     }
     // Bytes read after the last answered request must belong to a complete request.
     if at.read > at.sent * response_bytes {
-        return Err(RrError::Surplus.into());
+        return Err(RrError::ExcessBytes.into());
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use landspeed_sys::thread::set_timer_slack_ns;
 use socket2::SockRef;
 
 use super::cadence::Cadence;
-use super::flights::{Answer, Flights, SequenceCode};
+use super::flights::{Answer, RequestsInFlight, SequenceCode};
 use super::outcome::{RrError, RrOutcome};
 use super::plan::{Load, PlanError, RrPlan, Transport};
 use super::run::{Halt, Run, TICK_NS, wait};
@@ -64,8 +64,8 @@ struct Exchange<'a> {
     response: Box<[u8]>,
     response_bytes: usize,
     code: SequenceCode,
-    flights: Flights,
-    refused_in_a_row: u32,
+    flights: RequestsInFlight,
+    consecutive_refusals: u32,
     refused_since_ns: u64,
 }
 
@@ -91,8 +91,8 @@ impl<'a> Exchange<'a> {
             response: vec![0; size.response_bytes as usize + 1].into_boxed_slice(),
             response_bytes: size.response_bytes as usize,
             code: SequenceCode::new(plan.t0_ns, size.request_bytes, size.response_bytes),
-            flights: Flights::new(rate_per_s * plan.response_timeout_ns as f64 / 1e9),
-            refused_in_a_row: 0,
+            flights: RequestsInFlight::new(rate_per_s * plan.response_timeout_ns as f64 / 1e9),
+            consecutive_refusals: 0,
             refused_since_ns: 0,
         }
     }
@@ -100,12 +100,12 @@ impl<'a> Exchange<'a> {
     /// Sends the next request at `now_ns`. Returns false if the send buffer is full.
     #[inline]
     fn send(&mut self, now_ns: u64, run: &mut Run<'_>) -> Result<bool, RrError> {
-        self.code.write(self.flights.launched(), &mut self.request);
+        self.code.write(self.flights.sent_count(), &mut self.request);
         loop {
             run.outcome.syscalls += 1;
             match self.socket.send(&self.request) {
                 Ok(_) => {
-                    self.flights.launch(now_ns);
+                    self.flights.record_send(now_ns);
                     run.stamp_first(now_ns);
                     return Ok(true);
                 }
@@ -123,9 +123,9 @@ impl<'a> Exchange<'a> {
         run.outcome.syscalls += 1;
         match self.socket.recv(&mut self.response) {
             Ok(n) if n == self.response_bytes => {
-                self.refused_in_a_row = 0;
-                let launched = self.flights.launched();
-                let Some(index) = self.code.read(&self.response, launched) else {
+                self.consecutive_refusals = 0;
+                let sent_count = self.flights.sent_count();
+                let Some(index) = self.code.read(&self.response, sent_count) else {
                     run.outcome.junk += 1;
                     return Ok(Received::Other);
                 };
@@ -152,13 +152,13 @@ impl<'a> Exchange<'a> {
 
     fn refused(&mut self, run: &mut Run<'_>) -> Result<(), RrError> {
         let now_ns = monotonic_ns();
-        if self.refused_in_a_row == 0 {
+        if self.consecutive_refusals == 0 {
             self.refused_since_ns = now_ns;
         }
         run.outcome.refused += 1;
-        self.refused_in_a_row += 1;
-        if self.refused_in_a_row >= MAX_REFUSED && now_ns - self.refused_since_ns >= REFUSED_FOR_NS {
-            return Err(RrError::Refused { times: self.refused_in_a_row });
+        self.consecutive_refusals += 1;
+        if self.consecutive_refusals >= MAX_REFUSED && now_ns - self.refused_since_ns >= REFUSED_FOR_NS {
+            return Err(RrError::Refused { times: self.consecutive_refusals });
         }
         Ok(())
     }
@@ -190,7 +190,7 @@ fn closed_loop(socket: &UdpSocket, run: &mut Run<'_>) -> Result<(), Halt> {
     prepare(socket, plan.spin, plan.response_timeout_ns.min(TICK_NS))?;
     let mut exchange = Exchange::new(socket, plan, 0.0);
     let mut now_ns = run.wait_for_start();
-    while run.watch.offering(now_ns) && run.may_start(exchange.flights.launched()) {
+    while run.watch.offering(now_ns) && run.may_start(exchange.flights.sent_count()) {
         let intended_ns = now_ns;
         run.scheduled(intended_ns);
         while !exchange.send(intended_ns, run)? {
@@ -266,7 +266,7 @@ fn drive(cadence: &Cadence, exchange: &mut Exchange<'_>, run: &mut Run<'_>) -> R
         exchange
             .flights
             .give_up(now_ns.saturating_sub(plan.response_timeout_ns), |index| run.unanswered(cadence.at(index)));
-        let idle = exchange.flights.launched() == due && exchange.flights.in_flight() == 0;
+        let idle = exchange.flights.sent_count() == due && exchange.flights.in_flight() == 0;
         let offered_all = now_ns >= cutoff_ns || due == max;
         if offered_all && idle {
             return Ok(());
@@ -287,8 +287,8 @@ fn drive(cadence: &Cadence, exchange: &mut Exchange<'_>, run: &mut Run<'_>) -> R
 
 /// Sends due requests until the window is full. Returns false if the send buffer is full.
 fn send_due(cadence: &Cadence, exchange: &mut Exchange<'_>, due: u64, run: &mut Run<'_>) -> Result<bool, Halt> {
-    while exchange.flights.launched() < due && !exchange.flights.full() {
-        let intended_ns = cadence.at(exchange.flights.launched());
+    while exchange.flights.sent_count() < due && !exchange.flights.full() {
+        let intended_ns = cadence.at(exchange.flights.sent_count());
         let now_ns = monotonic_ns();
         if !exchange.send(now_ns, run)? {
             return Ok(false);

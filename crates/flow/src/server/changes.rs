@@ -18,19 +18,19 @@ use crate::control::printable;
 use crate::error::FlowError;
 
 /// Timeout without a message from the client, which sends heartbeats.
-const SILENCE: Duration = Duration::from_secs(15);
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum duration of a session.
-pub(super) const LONGEST: Duration = Duration::from_hours(1);
+pub(super) const MAX_SESSION: Duration = Duration::from_hours(1);
 /// Interval between checks of the stop flag.
-const POLL: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Timeout for sending an answer.
-const ANSWER: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Makes changes to the server's host.
 pub trait HostChanger: Send + Sync {
     /// Timeout without a message from the client.
-    fn longest_silence(&self) -> Duration {
-        SILENCE
+    fn silence_timeout(&self) -> Duration {
+        SILENCE_TIMEOUT
     }
     /// Starts a session for a client. It rolls its changes back after `limit` at the latest.
     fn begin(&self, limit: Duration) -> Result<Box<dyn HeldChanges>, ErrorEntry>;
@@ -61,9 +61,9 @@ impl std::fmt::Debug for ChangeHook {
 }
 
 /// Exclusive right to change the host, until dropped. A stopping server waits for it, as for a test.
-pub(super) struct Turn<'a>(&'a Shared);
+pub(super) struct ExclusiveAccess<'a>(&'a Shared);
 
-impl<'a> Turn<'a> {
+impl<'a> ExclusiveAccess<'a> {
     /// Takes the right, unless another client holds it.
     pub fn take(shared: &'a Shared) -> Option<Self> {
         let free = shared.changing.compare_exchange(false, true, Ordering::Relaxed, Ordering::Relaxed).is_ok();
@@ -74,7 +74,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for ExclusiveAccess<'_> {
     fn drop(&mut self) {
         self.0.counts.running.fetch_sub(1, Ordering::Relaxed);
         self.0.changing.store(false, Ordering::Relaxed);
@@ -85,7 +85,7 @@ impl Drop for Turn<'_> {
 /// applied changes are rolled back in the end.
 pub(super) fn serve(
     held: Box<dyn HeldChanges>,
-    (limit, longest_silence): (Duration, Duration),
+    (limit, silence_timeout): (Duration, Duration),
     begun: u32,
     (peer, shared): (SocketAddr, &Shared),
     tx: &mut Sender,
@@ -93,7 +93,7 @@ pub(super) fn serve(
 ) {
     rx.set_limit(MAX_MESSAGE);
     let ends_ns = clock::monotonic_ns().saturating_add(limit.as_nanos() as u64);
-    let mut session = Session { held, ends_ns, longest_silence, peer, shared };
+    let mut session = Session { held, ends_ns, silence_timeout, peer, shared };
     let place = session.held.place();
     let begun = answer(tx, shared, begun, ChangeAnswer::Begun { place });
     let outcome = begun.and_then(|()| session.listen(tx, rx));
@@ -108,18 +108,18 @@ pub(super) fn serve(
     }
     // Report the reason: the client cannot see it otherwise.
     if let Err(error) = &outcome {
-        let _ = tx.send(&ToClient::Error(error.entry()), &shared.step(POLL));
+        let _ = tx.send(&ToClient::Error(error.entry()), &shared.step(POLL_INTERVAL));
     }
 }
 
 fn answer(tx: &mut Sender, shared: &Shared, n: u32, answer: ChangeAnswer) -> Result<(), FlowError> {
-    tx.send(&ToClient::Changes { n, answer }, &shared.step(ANSWER))
+    tx.send(&ToClient::Changes { n, answer }, &shared.step(ANSWER_TIMEOUT))
 }
 
 struct Session<'a> {
     held: Box<dyn HeldChanges>,
     ends_ns: u64,
-    longest_silence: Duration,
+    silence_timeout: Duration,
     peer: SocketAddr,
     shared: &'a Shared,
 }
@@ -127,7 +127,7 @@ struct Session<'a> {
 impl Session<'_> {
     /// Answers requests until the session ends, and returns the reason.
     fn listen(&mut self, tx: &mut Sender, rx: &mut Receiver) -> Result<&'static str, FlowError> {
-        let mut heard_ns = clock::monotonic_ns();
+        let mut last_message_ns = clock::monotonic_ns();
         loop {
             if self.shared.stopping() {
                 return Err(ended("server-stopped", "the server stops"));
@@ -135,32 +135,32 @@ impl Session<'_> {
             if clock::monotonic_ns() > self.ends_ns {
                 return Err(ended("timeout", "the time that changes were asked for is over"));
             }
-            match rx.poll::<ToServer>(POLL)? {
+            match rx.poll::<ToServer>(POLL_INTERVAL)? {
                 Some(ToServer::Changes { n, request }) => {
-                    let done = self.carry_out(request).unwrap_or_else(ChangeAnswer::Failed);
+                    let done = self.execute(request).unwrap_or_else(ChangeAnswer::Failed);
                     answer(tx, self.shared, n, done)?;
                 }
                 Some(ToServer::Alive) => {}
                 Some(ToServer::Bye) => return Ok("the client ended its session"),
                 Some(other) => return Err(unexpected("while changes are held", &other)),
-                None if clock::monotonic_ns() > heard_ns + self.longest_silence.as_nanos() as u64 => {
-                    let seconds = self.longest_silence.as_secs();
+                None if clock::monotonic_ns() > last_message_ns + self.silence_timeout.as_nanos() as u64 => {
+                    let seconds = self.silence_timeout.as_secs();
                     return Err(FlowError::Timeout { what: "the client's heartbeat", seconds });
                 }
                 None => continue,
             }
-            heard_ns = clock::monotonic_ns();
+            last_message_ns = clock::monotonic_ns();
         }
     }
 
-    fn carry_out(&mut self, request: ChangeRequest) -> Result<ChangeAnswer, ErrorEntry> {
+    fn execute(&mut self, request: ChangeRequest) -> Result<ChangeAnswer, ErrorEntry> {
         match request {
             ChangeRequest::Begin { .. } => Err(refusal("changes have begun on this connection already")),
             ChangeRequest::Plan { changes } => {
-                Ok(ChangeAnswer::Planned { changes: self.held.plan(bounded(&changes)?)? })
+                Ok(ChangeAnswer::Planned { changes: self.held.plan(check_count(&changes)?)? })
             }
             ChangeRequest::Apply { changes } => {
-                let applied = self.held.apply(bounded(&changes)?);
+                let applied = self.held.apply(check_count(&changes)?);
                 match &applied {
                     Ok(applied) => applied.iter().for_each(|change| self.log(&describe(change))),
                     Err(entry) => self.log(&format!("not changed: {}", entry.message)),
@@ -206,7 +206,7 @@ fn refusal(message: &str) -> ErrorEntry {
     ErrorEntry { code: "not-permitted".to_owned(), message: message.to_owned(), advice: None }
 }
 
-fn bounded(changes: &[Change]) -> Result<&[Change], ErrorEntry> {
+fn check_count(changes: &[Change]) -> Result<&[Change], ErrorEntry> {
     if changes.len() <= MAX_CHANGES {
         return Ok(changes);
     }
@@ -222,7 +222,7 @@ pub(super) fn without_permission() -> ErrorEntry {
 }
 
 /// Returns the refusal while another client changes the host.
-pub(super) fn taken() -> ErrorEntry {
+pub(super) fn busy_refusal() -> ErrorEntry {
     ErrorEntry {
         code: "server-busy".to_owned(),
         message: "another client is changing settings of this server's host".to_owned(),

@@ -15,40 +15,40 @@ use std::time::Duration;
 use landspeed_sys::{clock, socket};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::admission::{oldest_of_busiest_host, turn_away};
-use super::service::{Datagram, Opening, Service, Visitor};
+use super::admission::{oldest_of_busiest_host, refuse_immediately};
+use super::service::{Datagram, OpeningParser, PendingConnection, Service};
 use super::{ServerEvent, Shared};
 use crate::address::{client_host, unmap};
 use crate::error::FlowError;
 
 /// Timeout for the opening bytes of a connection, nanoseconds.
-const OPENING_NS: u64 = 5_000_000_000;
+const OPENING_TIMEOUT_NS: u64 = 5_000_000_000;
 /// Interval between checks of the stop flag.
 const TICK_MS: u32 = 100;
 /// Pause when no descriptor is free for a connection, nanoseconds.
-const EXHAUSTED_NS: u64 = 50_000_000;
+const NO_DESCRIPTOR_PAUSE_NS: u64 = 50_000_000;
 /// Minimum time for the opening bytes of a connection from a host with a running test, before the connection may
 /// be refused as busy: data connections of a test arrive many at a time, nanoseconds.
 const GRACE_NS: u64 = 20_000_000;
 /// Pause while all waiting connections are within this minimum time, nanoseconds.
-const GRACE_NAP_NS: u64 = 1_000_000;
+const GRACE_PAUSE_NS: u64 = 1_000_000;
 /// Maximum number of bytes read from a datagram: more than the longest of any protocol.
 pub const MAX_DATAGRAM: usize = 256;
 
 /// Listening sockets of one address, and their protocol.
-pub(super) struct Door {
+pub(super) struct Listener {
     listener: TcpListener,
     udp: UdpSocket,
     service: Arc<dyn Service>,
 }
 
-struct Waiting {
-    visitor: Visitor,
+struct WaitingConnection {
+    pending: PendingConnection,
     deadline_ns: u64,
-    opening: Box<dyn Opening>,
+    opening: Box<dyn OpeningParser>,
 }
 
-impl Door {
+impl Listener {
     /// Binds TCP and UDP to the same port.
     pub fn bind(addr: SocketAddr, service: Arc<dyn Service>) -> Result<Self, FlowError> {
         let fail = |transport: &str, source| FlowError::Setup { what: service.listening(transport, addr), source };
@@ -79,20 +79,20 @@ impl Door {
 
     /// Accepts connections until the server stops.
     pub fn accept(&self, shared: &Arc<Shared>) {
-        let mut waiting: Vec<Waiting> = Vec::new();
+        let mut waiting: Vec<WaitingConnection> = Vec::new();
         let mut ready = Vec::new();
-        let mut spare = Spare::default();
+        let mut spare = SpareDescriptor::default();
         let mut accepted = 0;
         while !shared.stopping() {
             let fds: Vec<BorrowedFd<'_>> = std::iter::once(self.listener.as_fd())
-                .chain(waiting.iter().map(|w| w.visitor.stream.as_fd()))
+                .chain(waiting.iter().map(|w| w.pending.stream.as_fd()))
                 .collect();
             if socket::wait_any(&fds, &mut ready, TICK_MS).is_err() {
                 continue;
             }
             let now = clock::monotonic_ns();
-            look_at(&mut waiting, |at| ready.get(at + 1).copied().unwrap_or(false), shared, now);
-            shared.admission.refusals.look_after(now);
+            read_waiting(&mut waiting, |at| ready.get(at + 1).copied().unwrap_or(false), shared, now);
+            shared.admission.refusals.close_finished(now);
             if ready.first().copied().unwrap_or(false) {
                 self.accept_ready(&mut waiting, &mut accepted, &mut spare, shared, now);
             }
@@ -101,22 +101,22 @@ impl Door {
 
     fn accept_ready(
         &self,
-        waiting: &mut Vec<Waiting>,
+        waiting: &mut Vec<WaitingConnection>,
         accepted: &mut u64,
-        spare: &mut Spare,
+        spare: &mut SpareDescriptor,
         shared: &Arc<Shared>,
         now: u64,
     ) {
-        let most = shared.admission.waiting_at_a_door();
+        let most = shared.admission.max_waiting_per_address();
         // At most this many at a time, so that a flood of connections cannot starve those already waiting.
-        for visitor in 0..256 {
+        for pending in 0..256 {
             if waiting.len() >= most {
-                if visitor == 0 {
+                if pending == 0 {
                     // Connections with a complete preface no longer count as waiting.
-                    look_at(waiting, |_| true, shared, now);
+                    read_waiting(waiting, |_| true, shared, now);
                 }
-                if waiting.len() >= most && !self.make_room(waiting, shared, now) {
-                    clock::sleep_until(clock::monotonic_ns() + GRACE_NAP_NS);
+                if waiting.len() >= most && !self.refuse_one_waiting(waiting, shared, now) {
+                    clock::sleep_until(clock::monotonic_ns() + GRACE_PAUSE_NS);
                     return;
                 }
             }
@@ -134,9 +134,9 @@ impl Door {
                         continue;
                     }
                     *accepted += 1;
-                    let visitor = Visitor { stream, peer, order: *accepted };
-                    let (deadline_ns, opening) = (now + OPENING_NS, self.service.opening());
-                    waiting.push(Waiting { visitor, deadline_ns, opening });
+                    let pending = PendingConnection { stream, peer, order: *accepted };
+                    let (deadline_ns, opening) = (now + OPENING_TIMEOUT_NS, self.service.opening());
+                    waiting.push(WaitingConnection { pending, deadline_ns, opening });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // The client has closed the connection already.
@@ -145,9 +145,9 @@ impl Door {
                     // Out of descriptors or memory, in spite of the limits: refuse connections that have sent
                     // nothing first. The listener stays readable, so without a pause this would spin.
                     let answered = spare.answer(&self.listener, &self.service.busy());
-                    let roomier = self.make_room(waiting, shared, u64::MAX);
+                    let roomier = self.refuse_one_waiting(waiting, shared, u64::MAX);
                     if !answered && !roomier {
-                        clock::sleep_until(clock::monotonic_ns() + EXHAUSTED_NS);
+                        clock::sleep_until(clock::monotonic_ns() + NO_DESCRIPTOR_PAUSE_NS);
                     }
                     return;
                 }
@@ -157,14 +157,14 @@ impl Door {
 
     /// Refuses one waiting connection as busy: the oldest of the client host with most entries. Returns false if
     /// none waits, or if that host has a running test and the connection is within its minimum time.
-    fn make_room(&self, waiting: &mut Vec<Waiting>, shared: &Shared, now: u64) -> bool {
-        let oldest = oldest_of_busiest_host(waiting.iter().map(|w| (client_host(w.visitor.peer), w.visitor.order)));
-        let Some(at) = waiting.iter().position(|w| Some(w.visitor.order) == oldest) else { return false };
-        let host = client_host(waiting[at].visitor.peer);
-        if now < waiting[at].deadline_ns - OPENING_NS + GRACE_NS && shared.admission.has_test(host) {
+    fn refuse_one_waiting(&self, waiting: &mut Vec<WaitingConnection>, shared: &Shared, now: u64) -> bool {
+        let oldest = oldest_of_busiest_host(waiting.iter().map(|w| (client_host(w.pending.peer), w.pending.order)));
+        let Some(at) = waiting.iter().position(|w| Some(w.pending.order) == oldest) else { return false };
+        let host = client_host(waiting[at].pending.peer);
+        if now < waiting[at].deadline_ns - OPENING_TIMEOUT_NS + GRACE_NS && shared.admission.has_test(host) {
             return false;
         }
-        shared.admission.refusals.send(waiting.swap_remove(at).visitor.stream, &self.service.busy());
+        shared.admission.refusals.send(waiting.swap_remove(at).pending.stream, &self.service.busy());
         shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
         true
     }
@@ -186,16 +186,21 @@ impl Door {
 }
 
 /// Reads connections that have data; admits those with a valid preface, and drops invalid and late ones.
-fn look_at(waiting: &mut Vec<Waiting>, is_ready: impl Fn(usize) -> bool, shared: &Arc<Shared>, now: u64) {
+fn read_waiting(
+    waiting: &mut Vec<WaitingConnection>,
+    is_ready: impl Fn(usize) -> bool,
+    shared: &Arc<Shared>,
+    now: u64,
+) {
     for at in (0..waiting.len()).rev() {
-        let Waiting { visitor, deadline_ns, opening } = &mut waiting[at];
-        let shown = if is_ready(at) { opening.read(&mut visitor.stream) } else { Ok(false) };
+        let WaitingConnection { pending, deadline_ns, opening } = &mut waiting[at];
+        let shown = if is_ready(at) { opening.read(&mut pending.stream) } else { Ok(false) };
         match shown {
             Ok(true) => {
-                let Waiting { visitor, deadline_ns, opening } = waiting.swap_remove(at);
+                let WaitingConnection { pending, deadline_ns, opening } = waiting.swap_remove(at);
                 // The deadline covers all steps: slow clients gain no time by completing one.
-                let more = opening.admit(visitor, shared);
-                waiting.extend(more.map(|(visitor, opening)| Waiting { visitor, deadline_ns, opening }));
+                let more = opening.admit(pending, shared);
+                waiting.extend(more.map(|(pending, opening)| WaitingConnection { pending, deadline_ns, opening }));
             }
             Ok(false) if now < *deadline_ns => {}
             Ok(false) | Err(_) => {
@@ -208,19 +213,19 @@ fn look_at(waiting: &mut Vec<Waiting>, is_ready: impl Fn(usize) -> bool, shared:
 
 /// Reserved descriptor, freed to refuse a connection when no other descriptor is available.
 #[derive(Debug)]
-struct Spare(Option<File>);
+struct SpareDescriptor(Option<File>);
 
-impl Default for Spare {
+impl Default for SpareDescriptor {
     fn default() -> Self {
         Self(File::open("/dev/null").ok())
     }
 }
 
-impl Spare {
+impl SpareDescriptor {
     /// Frees the descriptor, accepts one connection, answers and closes it; false if there was none.
     fn answer(&mut self, listener: &TcpListener, words: &[u8]) -> bool {
         self.0 = None;
-        let answered = listener.accept().map(|(stream, _)| turn_away(stream, words)).is_ok();
+        let answered = listener.accept().map(|(stream, _)| refuse_immediately(stream, words)).is_ok();
         *self = Self::default();
         answered
     }

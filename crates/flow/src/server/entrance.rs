@@ -6,34 +6,34 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::hellos::{self, Cookies};
-use super::proving::Proving;
-use super::service::{Datagram, Opening, Service, Visitor};
+use super::proving::ProofParser;
+use super::service::{Datagram, OpeningParser, PendingConnection, Service};
 use super::{ServerEvent, Shared, session};
 use crate::control::credentials::TestName;
-use crate::control::preface::{self, BadPreface, PREFACE_LEN, Purpose, Status};
+use crate::control::preface::{self, PREFACE_LEN, PrefaceError, Purpose, Status};
 use crate::error::FlowError;
 
 /// Name of the protocol in events.
 pub(super) const NAME: &str = "landspeed";
 
 /// Service of landspeed's own protocol.
-pub(super) struct Entrance {
+pub(super) struct LandspeedService {
     cookies: Cookies,
 }
 
-impl Entrance {
+impl LandspeedService {
     pub fn new() -> Result<Self, FlowError> {
         let cookies = Cookies::new();
         Ok(Self { cookies: cookies.map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })? })
     }
 }
 
-impl Service for Entrance {
+impl Service for LandspeedService {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    fn opening(&self) -> Box<dyn Opening> {
+    fn opening(&self) -> Box<dyn OpeningParser> {
         Box::new(Preface { bytes: [0; PREFACE_LEN], have: 0 })
     }
 
@@ -56,7 +56,7 @@ struct Preface {
     have: usize,
 }
 
-impl Opening for Preface {
+impl OpeningParser for Preface {
     fn read(&mut self, stream: &mut TcpStream) -> io::Result<bool> {
         match stream.read(&mut self.bytes[self.have..]) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -74,8 +74,12 @@ impl Opening for Preface {
         }
     }
 
-    fn admit(self: Box<Self>, visitor: Visitor, shared: &Arc<Shared>) -> Option<(Visitor, Box<dyn Opening>)> {
-        let Visitor { mut stream, peer, order } = visitor;
+    fn admit(
+        self: Box<Self>,
+        pending: PendingConnection,
+        shared: &Arc<Shared>,
+    ) -> Option<(PendingConnection, Box<dyn OpeningParser>)> {
+        let PendingConnection { mut stream, peer, order } = pending;
         match preface::decode(&self.bytes) {
             Ok(Purpose::Data { stream: number, token }) => match shared.registry.find(TestName::Token(token)) {
                 None => refuse(stream, Status::UnknownTest, shared),
@@ -96,8 +100,8 @@ impl Opening for Preface {
                 match shared.registry.find(TestName::Id(test)) {
                     None => refuse(stream, Status::UnknownTest, shared),
                     Some(slot) => {
-                        let proving = Proving::begin(&mut stream, slot, number, nonce).ok()?;
-                        return Some((Visitor { stream, peer, order }, Box::new(proving)));
+                        let proving = ProofParser::begin(&mut stream, slot, number, nonce).ok()?;
+                        return Some((PendingConnection { stream, peer, order }, Box::new(proving)));
                     }
                 }
             }
@@ -118,11 +122,11 @@ impl Opening for Preface {
                     shared.report(ServerEvent::Refused { peer, why });
                 }
             }
-            Err(BadPreface::Version(theirs)) => {
+            Err(PrefaceError::Version(theirs)) => {
                 refuse(stream, Status::Version, shared);
                 shared.report(ServerEvent::Refused { peer, why: format!("it speaks protocol {theirs}") });
             }
-            Err(BadPreface::NotLandspeed | BadPreface::Kind(_)) => {
+            Err(PrefaceError::NotLandspeed | PrefaceError::Kind(_)) => {
                 shared.counts.dropped.fetch_add(1, Ordering::Relaxed);
             }
         }

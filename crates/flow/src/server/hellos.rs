@@ -15,7 +15,7 @@ use crate::control::hello;
 use crate::control::keyed_hello::{KEYED_HELLO_LEN, KeyedHello, Kind};
 
 /// Minimum lifetime of a cookie, seconds; at most twice as long. Longer than a client tries.
-const COOKIE_S: u64 = 8;
+const COOKIE_LIFETIME_S: u64 = 8;
 
 // A datagram longer than a hello must be detectable.
 const _: () = assert!(KEYED_HELLO_LEN < MAX_DATAGRAM);
@@ -24,7 +24,7 @@ const _: () = assert!(KEYED_HELLO_LEN < MAX_DATAGRAM);
 pub fn answer(cookies: &Cookies, datagram: &Datagram<'_>, shared: &Shared) {
     let Datagram { udp, bound, from, bytes } = *datagram;
     // Datagrams that do not identify a test are not answered.
-    let Some(asked) = Asked::decode(bytes) else { return };
+    let Some(asked) = HelloRequest::decode(bytes) else { return };
     let Some(slot) = shared.registry.find(asked.name) else { return };
     if !shared.takes_data_from(from, &slot) || !slot.expects(asked.stream) {
         return;
@@ -32,36 +32,36 @@ pub fn answer(cookies: &Cookies, datagram: &Datagram<'_>, shared: &Shared) {
     // A wildcard socket answers from the address that the client uses, others from their own.
     let here = unmap(bound);
     let local = SocketAddr::new(if here.ip().is_unspecified() { slot.local_ip } else { here.ip() }, here.port());
-    match asked.said {
-        Said::Hello => {
+    match asked.hello_step {
+        HelloStep::Hello => {
             let nonce = cookies.make(from, &asked);
             let _ = udp::send_from(udp.as_fd(), bound.is_ipv6(), &asked.challenge(&slot, nonce), local.ip(), from);
         }
-        Said::Proof { nonce, .. } if cookies.made(from, &asked, &nonce) && asked.proves(&slot) => {
+        HelloStep::Proof { nonce, .. } if cookies.made(from, &asked, &nonce) && asked.proves(&slot) => {
             // Claim the stream only now: a replayed hello cannot lock out a client.
             if slot.claim(asked.stream)
                 && let Ok(socket) = connect_back(local, from)
-                && let Ok(flow) = ProvedFlow::new(socket, asked, &slot)
+                && let Ok(flow) = ValidatedFlow::new(socket, asked, &slot)
             {
                 slot.deliver_udp(flow);
             }
         }
-        Said::Proof { .. } => {}
+        HelloStep::Proof { .. } => {}
     }
 }
 
 /// A client's datagram, with a key or without.
 #[derive(Debug, Clone, Copy)]
-struct Asked {
+struct HelloRequest {
     stream: u32,
     name: TestName,
     /// All zero without a key.
     client_nonce: Nonce,
-    said: Said,
+    hello_step: HelloStep,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Said {
+enum HelloStep {
     Hello,
     Proof {
         /// Nonce of the server.
@@ -71,33 +71,33 @@ enum Said {
     },
 }
 
-impl Asked {
+impl HelloRequest {
     fn decode(datagram: &[u8]) -> Option<Self> {
         if let Some(keyed) = KeyedHello::decode(datagram) {
             let KeyedHello { stream, test, client_nonce, server_nonce, proof, .. } = keyed;
-            let said = match keyed.kind {
-                Kind::Hello => Said::Hello,
-                Kind::Proof => Said::Proof { nonce: server_nonce, proof },
+            let hello_step = match keyed.kind {
+                Kind::Hello => HelloStep::Hello,
+                Kind::Proof => HelloStep::Proof { nonce: server_nonce, proof },
                 Kind::Challenge | Kind::Welcome => return None,
             };
-            return Some(Self { stream, name: TestName::Id(test), client_nonce, said });
+            return Some(Self { stream, name: TestName::Id(test), client_nonce, hello_step });
         }
-        let (stream, token, said) = match hello::decode(datagram)? {
-            (stream, hello::Step::Hello(token)) => (stream, token, Said::Hello),
+        let (stream, token, hello_step) = match hello::decode(datagram)? {
+            (stream, hello::Step::Hello(token)) => (stream, token, HelloStep::Hello),
             (stream, hello::Step::Proof(token, nonce)) => {
-                (stream, token, Said::Proof { nonce, proof: Proof::default() })
+                (stream, token, HelloStep::Proof { nonce, proof: Proof::default() })
             }
             (_, hello::Step::Challenge(_) | hello::Step::Welcome) => return None,
         };
-        Some(Self { stream, name: TestName::Token(token), client_nonce: Nonce::default(), said })
+        Some(Self { stream, name: TestName::Token(token), client_nonce: Nonce::default(), hello_step })
     }
 
     /// Whether the datagram proves the stream's secret; without a key the token suffices.
     fn proves(&self, slot: &Slot) -> bool {
-        match (self.said, self.name) {
-            (Said::Hello, _) => false,
-            (Said::Proof { .. }, TestName::Token(_)) => true,
-            (Said::Proof { nonce, proof }, TestName::Id(_)) => slot.credentials.stream(self.stream).verifies(
+        match (self.hello_step, self.name) {
+            (HelloStep::Hello, _) => false,
+            (HelloStep::Proof { .. }, TestName::Token(_)) => true,
+            (HelloStep::Proof { nonce, proof }, TestName::Id(_)) => slot.credentials.stream(self.stream).verifies(
                 credentials::Step::UdpProof,
                 &self.client_nonce,
                 &nonce,
@@ -115,8 +115,8 @@ impl Asked {
 
     /// Returns the welcome; as long as the proof that it answers.
     fn welcome(&self, slot: &Slot) -> Vec<u8> {
-        match (self.name, self.said) {
-            (TestName::Id(test), Said::Proof { nonce, .. }) => self.keyed(Kind::Welcome, test, nonce, slot),
+        match (self.name, self.hello_step) {
+            (TestName::Id(test), HelloStep::Proof { nonce, .. }) => self.keyed(Kind::Welcome, test, nonce, slot),
             _ => hello::encode(self.stream, hello::Step::Welcome).to_vec(),
         }
     }
@@ -141,19 +141,19 @@ impl Cookies {
         Ok(Self(credentials::with_key(&landspeed_sys::random::bytes()?)))
     }
 
-    fn make(&self, from: SocketAddr, asked: &Asked) -> Nonce {
-        self.at(clock::monotonic_ns() / (COOKIE_S * 1_000_000_000), from, asked)
+    fn make(&self, from: SocketAddr, asked: &HelloRequest) -> Nonce {
+        self.at(clock::monotonic_ns() / (COOKIE_LIFETIME_S * 1_000_000_000), from, asked)
     }
 
     /// Whether a nonce was made for this client address and stream recently.
-    fn made(&self, from: SocketAddr, asked: &Asked, nonce: &Nonce) -> bool {
-        let now = clock::monotonic_ns() / (COOKIE_S * 1_000_000_000);
+    fn made(&self, from: SocketAddr, asked: &HelloRequest, nonce: &Nonce) -> bool {
+        let now = clock::monotonic_ns() / (COOKIE_LIFETIME_S * 1_000_000_000);
         // No constant-time comparison needed: nonces have 128 bits and a guess costs a datagram, so a timing leak is
         // useless.
         [now, now.saturating_sub(1)].into_iter().any(|epoch| self.at(epoch, from, asked) == *nonce)
     }
 
-    fn at(&self, epoch: u64, from: SocketAddr, asked: &Asked) -> Nonce {
+    fn at(&self, epoch: u64, from: SocketAddr, asked: &HelloRequest) -> Nonce {
         let ip = match from.ip() {
             IpAddr::V4(ip) => ip.to_ipv6_mapped(),
             IpAddr::V6(ip) => ip,
@@ -170,18 +170,18 @@ impl Cookies {
 
 /// A UDP flow whose client has proved its address (and with a key the secret), until its test starts.
 #[derive(Debug)]
-pub struct ProvedFlow {
+pub struct ValidatedFlow {
     /// Stream number within the test.
     pub stream: u32,
     socket: UdpSocket,
-    asked: Asked,
+    asked: HelloRequest,
     welcome: Vec<u8>,
     next_ns: u64,
 }
 
-impl ProvedFlow {
+impl ValidatedFlow {
     /// Wraps the socket and sends the welcome.
-    fn new(socket: UdpSocket, asked: Asked, slot: &Slot) -> std::io::Result<Self> {
+    fn new(socket: UdpSocket, asked: HelloRequest, slot: &Slot) -> std::io::Result<Self> {
         socket.set_nonblocking(true)?;
         let welcome = asked.welcome(slot);
         socket.send(&welcome)?;
@@ -197,8 +197,8 @@ impl ProvedFlow {
     pub fn poll(&mut self) {
         let mut buffer = [0; KEYED_HELLO_LEN + 1];
         while let Ok(n) = self.socket.recv(&mut buffer) {
-            let again = Asked::decode(&buffer[..n]).is_some_and(|asked| {
-                matches!(asked.said, Said::Proof { .. })
+            let again = HelloRequest::decode(&buffer[..n]).is_some_and(|asked| {
+                matches!(asked.hello_step, HelloStep::Proof { .. })
                     && (asked.stream, asked.name) == (self.asked.stream, self.asked.name)
                     && asked.client_nonce == self.asked.client_nonce
             });

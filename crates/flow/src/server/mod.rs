@@ -31,8 +31,8 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use self::admission::Admission;
-use self::door::Door;
-use self::entrance::Entrance;
+use self::door::Listener;
+use self::entrance::LandspeedService;
 use crate::control::channel::Key;
 use crate::control::deadline::Deadline;
 use crate::error::FlowError;
@@ -40,7 +40,7 @@ use crate::error::FlowError;
 pub use admission::Limits;
 pub use changes::{ChangeHook, HeldChanges, HostChanger};
 pub use events::{ServerCounts, ServerEvent, describe_outcome, describe_test};
-pub use service::{Datagram, Opening, Service, Visitor};
+pub use service::{Datagram, OpeningParser, PendingConnection, Service};
 pub use tap::{FlowSink, RunningTap, TapHook, Tapper, TestFlow, TestTransport};
 pub use third_party::ThirdPartyTargets;
 
@@ -115,7 +115,7 @@ impl Shared {
 
     /// Returns the deadline of a session's step, which is shortened when the server stops.
     pub fn step(&self, limit: Duration) -> Deadline<'_> {
-        Deadline::after(limit).or_stop_within(&self.stop, STOP_GRACE)
+        Deadline::after(limit).with_stop_grace(&self.stop, STOP_GRACE)
     }
 
     /// Whether an unauthenticated data socket from this address is accepted for a test whose control connection
@@ -133,7 +133,7 @@ impl Shared {
 /// A bound server, ready to run.
 pub struct Server {
     shared: Arc<Shared>,
-    doors: Vec<Door>,
+    listeners: Vec<Listener>,
 }
 
 impl Server {
@@ -146,14 +146,14 @@ impl Server {
         further: &[Port],
         events: impl Fn(ServerEvent) + Send + Sync + 'static,
     ) -> Result<Self, FlowError> {
-        let entrance: Arc<dyn Service> = Arc::new(Entrance::new()?);
-        let own = config.listen.iter().map(|&addr| Door::bind(addr, Arc::clone(&entrance)));
-        let mut doors = own.collect::<Result<Vec<_>, _>>()?;
+        let entrance: Arc<dyn Service> = Arc::new(LandspeedService::new()?);
+        let own = config.listen.iter().map(|&addr| Listener::bind(addr, Arc::clone(&entrance)));
+        let mut listeners = own.collect::<Result<Vec<_>, _>>()?;
         let mut without = Vec::new();
         for Port { listen, optional, service } in further {
             for &addr in listen {
-                match Door::bind(addr, Arc::clone(service)) {
-                    Ok(door) => doors.push(door),
+                match Listener::bind(addr, Arc::clone(service)) {
+                    Ok(door) => listeners.push(door),
                     Err(error) if *optional => {
                         let (protocol, why) = (service.name(), error.to_string());
                         without.push(ServerEvent::NotListening { protocol, addr, why });
@@ -164,7 +164,7 @@ impl Server {
         }
         let counts = Arc::<ServerCounts>::default();
         // Must follow the binding: it counts the open descriptors.
-        let admission = Admission::new(config.limits, config.allow.clone(), doors.len(), Arc::clone(&counts));
+        let admission = Admission::new(config.limits, config.allow.clone(), listeners.len(), Arc::clone(&counts));
         let shared = Arc::new(Shared {
             config,
             registry: registry::Registry::default(),
@@ -178,12 +178,12 @@ impl Server {
         for event in without {
             shared.report(event);
         }
-        Ok(Self { shared, doors })
+        Ok(Self { shared, listeners })
     }
 
     /// Returns the listening addresses for landspeed clients.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        let own = self.doors.iter().filter(|door| door.protocol() == entrance::NAME);
+        let own = self.listeners.iter().filter(|door| door.protocol() == entrance::NAME);
         own.filter_map(|door| door.local_addr().ok()).collect()
     }
 
@@ -202,9 +202,9 @@ impl Server {
     /// # Errors
     /// When the address of a listening socket cannot be read.
     pub fn run(self) -> io::Result<()> {
-        let Self { shared, doors } = self;
+        let Self { shared, listeners } = self;
         std::thread::scope(|scope| {
-            for door in &doors {
+            for door in &listeners {
                 shared.report(ServerEvent::Listening { protocol: door.protocol(), addr: door.local_addr()? });
                 let shared = &shared;
                 scope.spawn(move || door.accept(shared));

@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use super::Shared;
 use super::registry::Slot;
-use super::service::{Opening, Visitor};
+use super::service::{OpeningParser, PendingConnection};
 use crate::control::credentials::{Nonce, PROOF_LEN, Proof, Step, StreamSecret, encode_challenge};
 use crate::control::preface::{self, Status};
 
 /// Challenge sent to the client, and its answer as far as received.
-pub struct Proving {
+pub struct ProofParser {
     slot: Arc<Slot>,
     stream: u32,
     secret: StreamSecret,
@@ -24,7 +24,7 @@ pub struct Proving {
     have: usize,
 }
 
-impl Proving {
+impl ProofParser {
     /// Answers a preface and sends the server's nonce and proof.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ impl Proving {
     }
 }
 
-impl Opening for Proving {
+impl OpeningParser for ProofParser {
     /// Reads the proof and no bytes after it; [`io::ErrorKind::PermissionDenied`] if it is wrong.
     fn read(&mut self, tcp: &mut TcpStream) -> io::Result<bool> {
         match tcp.read(&mut self.proof[self.have..]) {
@@ -59,9 +59,13 @@ impl Opening for Proving {
         }
     }
 
-    fn admit(self: Box<Self>, visitor: Visitor, _: &Arc<Shared>) -> Option<(Visitor, Box<dyn Opening>)> {
+    fn admit(
+        self: Box<Self>,
+        pending: PendingConnection,
+        _: &Arc<Shared>,
+    ) -> Option<(PendingConnection, Box<dyn OpeningParser>)> {
         // A stream that is already connected is closed: the client sees end of file.
-        drop(self.slot.deliver_tcp(self.stream, visitor.stream));
+        drop(self.slot.deliver_tcp(self.stream, pending.stream));
         None
     }
 }

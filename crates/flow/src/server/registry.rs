@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use landspeed_sys::clock;
 
-use super::hellos::ProvedFlow;
+use super::hellos::ValidatedFlow;
 use super::tap::{FlowSink, TestFlow, TestTransport};
 use crate::control::credentials::{Credentials, TestName};
 
@@ -16,7 +16,7 @@ pub enum Arrival {
     /// TCP data connection with its stream number: answered and, with a key, authenticated.
     Tcp(u32, TcpStream),
     /// UDP flow with a validated client address and, with a key, a proved stream secret.
-    Udp(ProvedFlow),
+    Udp(ValidatedFlow),
 }
 
 /// A test that accepts data sockets.
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Flows {
 }
 
 /// Maximum number of arrivals stored until a capture begins.
-const PAST_FLOWS: usize = 1024;
+const MAX_PAST_FLOWS: usize = 1024;
 
 impl Slot {
     /// Creates the entry of a test that expects these streams.
@@ -79,7 +79,7 @@ impl Slot {
         let mut flows = lock(&self.flows);
         match &flows.sink {
             Some(sink) => sink(flow),
-            None if flows.past.len() < PAST_FLOWS => flows.past.push(flow),
+            None if flows.past.len() < MAX_PAST_FLOWS => flows.past.push(flow),
             None => {}
         }
     }
@@ -90,12 +90,12 @@ impl Slot {
             return Err(tcp);
         }
         let client = tcp.peer_addr().ok();
-        self.hand_over(stream, tcp)?;
+        self.queue_connection(stream, tcp)?;
         self.arrived(TestTransport::Tcp, client);
         Ok(())
     }
 
-    fn hand_over(&self, stream: u32, tcp: TcpStream) -> Result<(), TcpStream> {
+    fn queue_connection(&self, stream: u32, tcp: TcpStream) -> Result<(), TcpStream> {
         if let Some(acceptor) = self.acceptors.get(&stream) {
             return acceptor.try_send(tcp).map_err(|error| match error {
                 mpsc::TrySendError::Full(tcp) | mpsc::TrySendError::Disconnected(tcp) => tcp,
@@ -132,7 +132,7 @@ impl Slot {
     }
 
     /// Delivers a UDP flow to the test.
-    pub fn deliver_udp(&self, flow: ProvedFlow) {
+    pub fn deliver_udp(&self, flow: ValidatedFlow) {
         let client = flow.client();
         if self.arrivals.try_send(Arrival::Udp(flow)).is_ok() {
             self.arrived(TestTransport::Udp, client);

@@ -12,7 +12,7 @@ use crate::end::{self, EndPlan, EndReport, Peer, Watch};
 use crate::error::FlowError;
 
 /// Timeout without a message from the client during a test, nanoseconds.
-const SILENCE_NS: u64 = 15_000_000_000;
+const SILENCE_TIMEOUT_NS: u64 = 15_000_000_000;
 /// Interval of live readings, aligned to a grid of this period, nanoseconds.
 const PROGRESS_NS: u64 = 200_000_000;
 
@@ -34,7 +34,8 @@ pub fn run_end(
     let watch = Watch::new(&plan);
     let (t0_ns, now) = (plan.t0_ns, clock::monotonic_ns());
     let guard = rate_limit_bps.map(|rate| RateGuard::new(rate, t0_ns));
-    let mut client = Client { tx, rx, shared, guard, t0_ns, heard_ns: now, progress_ns: now, shown_ns: 0 };
+    let mut client =
+        Client { tx, rx, shared, guard, t0_ns, last_message_ns: now, progress_ns: now, last_progress_ns: 0 };
     let (report, conversation) = end::drive(plan, &watch, &mut client);
     let report = report?;
     conversation?;
@@ -49,11 +50,11 @@ struct Client<'a> {
     guard: Option<RateGuard>,
     t0_ns: u64,
     /// Time of its last message.
-    heard_ns: u64,
+    last_message_ns: u64,
     /// Time of the next live reading.
     progress_ns: u64,
     /// Time of the last live reading sent, nanoseconds after the start.
-    shown_ns: u64,
+    last_progress_ns: u64,
 }
 
 impl Peer for Client<'_> {
@@ -63,29 +64,29 @@ impl Peer for Client<'_> {
         self.tx.queue(&ToClient::SenderDone(done))
     }
 
-    fn attend(&mut self, watch: &Watch) -> Result<(), FlowError> {
+    fn serve_peer(&mut self, watch: &Watch) -> Result<(), FlowError> {
         let now = clock::monotonic_ns();
         self.tx.flush()?;
         if self.guard.as_ref().is_some_and(|guard| guard.is_exceeded(now, watch)) {
             return Err(FlowError::rate_exceeded());
         }
-        if now > self.heard_ns + SILENCE_NS {
+        if now > self.last_message_ns + SILENCE_TIMEOUT_NS {
             return Err(FlowError::Timeout {
                 what: "a message from the client",
-                seconds: SILENCE_NS / 1_000_000_000,
+                seconds: SILENCE_TIMEOUT_NS / 1_000_000_000,
             });
         }
         if self.shared.stopping() {
             watch.stop_all();
         }
         let live = watch.live();
-        let due = now > self.progress_ns || live.t_ns / PROGRESS_NS > self.shown_ns / PROGRESS_NS;
+        let due = now > self.progress_ns || live.t_ns / PROGRESS_NS > self.last_progress_ns / PROGRESS_NS;
         if due && now > self.t0_ns && !self.tx.is_blocked() {
-            (self.progress_ns, self.shown_ns) = (now + PROGRESS_NS, live.t_ns);
+            (self.progress_ns, self.last_progress_ns) = (now + PROGRESS_NS, live.t_ns);
             self.tx.queue(&ToClient::Progress(live))?;
         }
         let Some(message) = self.rx.poll::<ToServer>(Duration::from_millis(20))? else { return Ok(()) };
-        self.heard_ns = clock::monotonic_ns();
+        self.last_message_ns = clock::monotonic_ns();
         match message {
             ToServer::SenderDone(done) => watch.peer_sender_done(&done, self.t0_ns),
             ToServer::Stop => watch.stop.stop_sending(),

@@ -18,7 +18,7 @@ pub trait Service: Send + Sync {
     }
 
     /// Returns the parser of a new connection's opening bytes.
-    fn opening(&self) -> Box<dyn Opening>;
+    fn opening(&self) -> Box<dyn OpeningParser>;
 
     /// Returns the answer to a client without a free slot.
     fn busy(&self) -> Vec<u8>;
@@ -31,7 +31,7 @@ pub trait Service: Send + Sync {
 }
 
 /// Parser of a connection's opening bytes.
-pub trait Opening: Send {
+pub trait OpeningParser: Send {
     /// Reads available bytes without blocking; true when the opening is complete.
     ///
     /// # Errors
@@ -40,12 +40,16 @@ pub trait Opening: Send {
 
     /// Passes the connection on according to its opening, without blocking. Returns it with another parser if more
     /// bytes are needed.
-    fn admit(self: Box<Self>, visitor: Visitor, shared: &Arc<Shared>) -> Option<(Visitor, Box<dyn Opening>)>;
+    fn admit(
+        self: Box<Self>,
+        pending: PendingConnection,
+        shared: &Arc<Shared>,
+    ) -> Option<(PendingConnection, Box<dyn OpeningParser>)>;
 }
 
 /// An accepted, non-blocking connection that is not admitted yet.
 #[derive(Debug)]
-pub struct Visitor {
+pub struct PendingConnection {
     /// Socket in non-blocking mode.
     pub stream: TcpStream,
     /// Address of the client.

@@ -11,10 +11,10 @@ use std::time::Duration;
 use landspeed_model::{ErrorEntry, Parameters};
 use landspeed_sys::clock;
 
-use super::admission::{NotGranted, Visit};
-use super::changes::{self, Turn};
+use super::admission::{AdmittedClient, NotGranted};
+use super::changes::{self, ExclusiveAccess};
 use super::running::run_end;
-use super::setting_up::{Doors, Test, prepare};
+use super::setting_up::{SocketArrivals, Test, prepare};
 use super::tap::Capture;
 use super::third_party::{self, ThirdPartyTest};
 use super::{ServerEvent, Shared, describe_outcome, describe_test};
@@ -24,7 +24,7 @@ use crate::control::changes::ChangeRequest;
 use crate::control::channel::{self, Receiver, Role, Sender};
 use crate::control::credentials::Credentials;
 use crate::control::deadline::Deadline;
-use crate::control::message::{Accepted, MAX_GREETING, MAX_MESSAGE, ToClient, ToServer, report_parts};
+use crate::control::message::{Accepted, MAX_EARLY_MESSAGE, MAX_MESSAGE, ToClient, ToServer, report_parts};
 use crate::control::preface::{self, Status, Token};
 use crate::control::printable;
 use crate::control::third_party::ThirdPartyRequest;
@@ -34,24 +34,24 @@ use crate::error::FlowError;
 use crate::layout;
 
 /// Timeout for the client's first request, and for each step until the start.
-pub const STEP: Duration = Duration::from_secs(10);
+pub const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for the key handshake.
-const HANDSHAKE: Duration = Duration::from_secs(5);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout for sending a report, all parts together: this, plus one second per 64 KiB.
-const REPORT: Duration = Duration::from_secs(20);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(20);
 const REPORT_BYTES_PER_S: u64 = 64 * 1024;
 /// Timeout for sending a description, all parts together.
-const DESCRIPTION: Duration = Duration::from_secs(30);
+const DESCRIPTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeouts for the client to read a refusal, and to send the final message.
-const LAST_WORDS: Duration = Duration::from_secs(2);
-const FAREWELL: Duration = Duration::from_secs(10);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves a control connection on a new thread; returns it, unanswered, if no descriptor or thread is free.
 pub(super) fn spawn(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) -> Result<(), TcpStream> {
     let session = Arc::clone(shared);
-    shared.admission.greet(stream, peer, "session", move |visit, mut stream| {
+    shared.admission.spawn_session(stream, peer, "session", move |admitted, mut stream| {
         if stream.write_all(&preface::encode_answer(Status::Welcome)).is_ok() {
-            Session { shared: session, peer, visit, id: None }.main(stream);
+            Session { shared: session, peer, admitted, id: None }.main(stream);
         }
     })
 }
@@ -59,7 +59,7 @@ pub(super) fn spawn(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) -
 struct Session {
     shared: Arc<Shared>,
     peer: SocketAddr,
-    visit: Visit,
+    admitted: AdmittedClient,
     id: Option<String>,
 }
 
@@ -82,10 +82,11 @@ impl Session {
         let local =
             stream.local_addr().map_err(|source| FlowError::Setup { what: "serve a client".into(), source })?;
         let key = self.shared.config.key.as_ref();
-        let (mut tx, mut rx) = channel::open(stream, Role::Server, key, MAX_GREETING, HANDSHAKE, &self.shared.stop)
-            .map_err(|error| self.crowded_out(None).unwrap_or(error))?;
-        let asked = rx.wait::<ToServer>("the client's greeting", STEP, &self.shared.stop);
-        let asked = match asked.map_err(|error| self.crowded_out(Some(&mut tx)).unwrap_or(error))? {
+        let (mut tx, mut rx) =
+            channel::open(stream, Role::Server, key, MAX_EARLY_MESSAGE, HANDSHAKE_TIMEOUT, &self.shared.stop)
+                .map_err(|error| self.check_slot_lost(None).unwrap_or(error))?;
+        let asked = rx.wait::<ToServer>("the client's greeting", STEP_TIMEOUT, &self.shared.stop);
+        let asked = match asked.map_err(|error| self.check_slot_lost(Some(&mut tx)).unwrap_or(error))? {
             ToServer::Hello { parameters, .. } => *parameters,
             ToServer::Describe { .. } => return self.describe_host(&mut tx, &mut rx),
             ToServer::Changes { n, request: ChangeRequest::Begin { limit_s, .. } } => {
@@ -94,24 +95,24 @@ impl Session {
             ToServer::ThirdParty { request } => return self.run_third_party(&request, &mut tx, &mut rx),
             other => return Err(unexpected("before the greeting", &other)),
         };
-        let (granted, notes) = match self.visit.grant(&asked, Dialect::LANDSPEED) {
+        let (granted, notes) = match self.admitted.grant(&asked, Dialect::LANDSPEED) {
             Ok(granted) => granted,
             Err(why) => return self.not_granted(&why, &mut tx, &mut rx),
         };
         rx.set_limit(MAX_MESSAGE);
         let result = self.run_test(&mut tx, &mut rx, granted, notes, local);
-        self.explain(result, &mut tx)
+        self.send_error(result, &mut tx)
     }
 
     fn not_granted(&self, why: &NotGranted, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
         match why {
-            NotGranted::CrowdedOut => Err(self.crowded_out(Some(tx)).unwrap_or(FlowError::Interrupted)),
+            NotGranted::SlotLost => Err(self.check_slot_lost(Some(tx)).unwrap_or(FlowError::Interrupted)),
             why => self.refuse(why.entry(), tx, rx),
         }
     }
 
     /// Sends the reason of a failed test to the client if it is still connected.
-    fn explain(&self, result: Result<(), FlowError>, tx: &mut Sender) -> Result<(), FlowError> {
+    fn send_error(&self, result: Result<(), FlowError>, tx: &mut Sender) -> Result<(), FlowError> {
         if let Err(error) = &result
             && !matches!(error, FlowError::PeerLost { .. })
         {
@@ -121,7 +122,7 @@ impl Session {
                 }
                 other => other.entry(),
             };
-            let _ = tx.send(&ToClient::Error(entry), &self.shared.step(LAST_WORDS));
+            let _ = tx.send(&ToClient::Error(entry), &self.shared.step(REFUSAL_TIMEOUT));
         }
         result
     }
@@ -143,7 +144,7 @@ impl Session {
         };
         // The limits are those of a server: this host's upload counts as its clients' download.
         let mirrored = third_party::mirrored(&asked.parameters);
-        let (granted, notes) = match self.visit.grant(&mirrored, Dialect::LANDSPEED) {
+        let (granted, notes) = match self.admitted.grant(&mirrored, Dialect::LANDSPEED) {
             Ok((granted, notes)) => (third_party::mirrored(&granted), notes),
             Err(why) => return self.not_granted(&why, tx, rx),
         };
@@ -156,17 +157,17 @@ impl Session {
         let test = ThirdPartyTest {
             targets,
             target,
-            rate_limit_bps: self.visit.rate_limit_bps(),
-            receive_cap_bps: self.visit.receive_cap_bps(&granted),
+            rate_limit_bps: self.admitted.rate_limit_bps(),
+            receive_cap_bps: self.admitted.receive_cap_bps(&granted),
             parameters: granted,
             notes,
         };
         let ended = third_party::serve(&test, (self.peer, &shared), tx, rx);
         let (outcome, complete) = match ended {
             Ok(ended) => ended,
-            Err(error) => return self.explain(Err(error), tx),
+            Err(error) => return self.send_error(Err(error), tx),
         };
-        await_farewell(rx, &shared);
+        await_final_message(rx, &shared);
         if complete {
             shared.report_completed(id, outcome);
         } else {
@@ -176,19 +177,19 @@ impl Session {
     }
 
     /// Informs the client if it lost its slot to other clients.
-    fn crowded_out(&self, tx: Option<&mut Sender>) -> Option<FlowError> {
-        let stream = self.visit.lost()?;
-        let entry = NotGranted::CrowdedOut.entry();
+    fn check_slot_lost(&self, tx: Option<&mut Sender>) -> Option<FlowError> {
+        let stream = self.admitted.lost()?;
+        let entry = NotGranted::SlotLost.entry();
         let error = FlowError::Refused { code: entry.code.clone(), message: entry.message.clone(), advice: None };
         let answer: &[u8] = match tx {
             Some(tx) => {
-                let _ = tx.send(&ToClient::Refused(entry), &self.shared.step(LAST_WORDS));
+                let _ = tx.send(&ToClient::Refused(entry), &self.shared.step(REFUSAL_TIMEOUT));
                 &[]
             }
             // No messages are possible during the key handshake.
             None => &channel::BUSY_HANDSHAKE,
         };
-        self.visit.refuse_lost(stream, answer);
+        self.admitted.refuse_lost(stream, answer);
         Some(error)
     }
 
@@ -214,13 +215,13 @@ impl Session {
         let facts = self.shared.descriptions.facts();
         let parts = report_parts(&*facts)
             .map_err(|e| FlowError::Protocol { during: "writing the host's facts", message: e.to_string() })?;
-        let deadline = self.shared.step(DESCRIPTION);
+        let deadline = self.shared.step(DESCRIPTION_TIMEOUT);
         for part in parts {
             tx.send(&part, &deadline)?;
         }
         self.shared.report(ServerEvent::Described { peer: self.peer });
         // The client closes when it has received everything.
-        let _ = rx.wait::<ToServer>("the client to leave", LAST_WORDS, &self.shared.stop);
+        let _ = rx.wait::<ToServer>("the client to leave", REFUSAL_TIMEOUT, &self.shared.stop);
         Ok(())
     }
 
@@ -228,14 +229,14 @@ impl Session {
     fn change_host(&mut self, n: u32, limit: Duration, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
         let shared = Arc::clone(&self.shared);
         let Some(hook) = &shared.config.changes else { return self.refuse(changes::without_permission(), tx, rx) };
-        let Some(_turn) = Turn::take(&shared) else { return self.refuse(changes::taken(), tx, rx) };
-        if !self.visit.leave_greeting() {
-            return Err(self.crowded_out(Some(tx)).unwrap_or(FlowError::Interrupted));
+        let Some(_turn) = ExclusiveAccess::take(&shared) else { return self.refuse(changes::busy_refusal(), tx, rx) };
+        if !self.admitted.release_handshake_slot() {
+            return Err(self.check_slot_lost(Some(tx)).unwrap_or(FlowError::Interrupted));
         }
-        let limit = limit.min(changes::LONGEST);
+        let limit = limit.min(changes::MAX_SESSION);
         match hook.0.begin(limit) {
             Ok(held) => {
-                changes::serve(held, (limit, hook.0.longest_silence()), n, (self.peer, &shared), tx, rx);
+                changes::serve(held, (limit, hook.0.silence_timeout()), n, (self.peer, &shared), tx, rx);
                 Ok(())
             }
             Err(why) => self.refuse(why, tx, rx),
@@ -245,8 +246,8 @@ impl Session {
     /// Sends a refusal, and lets the client read it before the connection is closed.
     fn refuse(&self, entry: ErrorEntry, tx: &mut Sender, rx: &mut Receiver) -> Result<(), FlowError> {
         let (code, message) = (entry.code.clone(), entry.message.clone());
-        tx.send(&ToClient::Refused(entry), &self.shared.step(STEP))?;
-        let _ = rx.wait::<ToServer>("the client to leave", LAST_WORDS, &self.shared.stop);
+        tx.send(&ToClient::Refused(entry), &self.shared.step(STEP_TIMEOUT))?;
+        let _ = rx.wait::<ToServer>("the client to leave", REFUSAL_TIMEOUT, &self.shared.stop);
         Err(FlowError::Refused { code, message, advice: None })
     }
 
@@ -264,10 +265,10 @@ impl Session {
         self.id = Some(id.clone());
         let specs = layout::streams(&parameters)
             .map_err(|e| FlowError::Protocol { during: "planning the test", message: e.to_string() })?;
-        let mut doors = Doors::new(&specs, parameters.probe_mtu);
+        let mut listeners = SocketArrivals::new(&specs, parameters.probe_mtu);
         let shared = Arc::clone(&self.shared);
         let credentials = Credentials::new(token, shared.config.key.is_some());
-        let entry = shared.registry.enter(doors.slot(local, self.peer, credentials));
+        let entry = shared.registry.enter(listeners.slot(local, self.peer, credentials));
         self.shared.report(ServerEvent::TestStarted {
             id: id.clone(),
             peer: self.peer,
@@ -283,15 +284,15 @@ impl Session {
             notes,
             host,
         };
-        tx.send(&ToClient::Accepted(Box::new(accepted)), &self.shared.step(STEP))?;
+        tx.send(&ToClient::Accepted(Box::new(accepted)), &self.shared.step(STEP_TIMEOUT))?;
         let test = Test { credentials: &credentials, specs: &specs, parameters: &parameters };
         let mut capture = Capture::new(shared.config.tap.as_ref(), (local, self.peer), &entry.slot);
-        let Some((t0_ns, streams)) = prepare(tx, rx, doors, &test, &shared, &mut capture)? else {
+        let Some((t0_ns, streams)) = prepare(tx, rx, listeners, &test, &shared, &mut capture)? else {
             self.shared.report(ServerEvent::TestEnded { id, outcome: "the client left before the start".to_owned() });
             return Ok(());
         };
-        let rate_limit_bps = self.visit.rate_limit_bps();
-        let receive_cap_bps = self.visit.receive_cap_bps(&parameters);
+        let rate_limit_bps = self.admitted.rate_limit_bps();
+        let receive_cap_bps = self.admitted.receive_cap_bps(&parameters);
         let limit_ns = shared.admission.limits.max_duration_ns;
         let (side, dialect) = (Side::Server, Dialect::LANDSPEED);
         let plan = EndPlan { side, dialect, parameters, t0_ns, streams, interface, limit_ns, receive_cap_bps };
@@ -299,20 +300,20 @@ impl Session {
         let parts = report_parts(&report)
             .map_err(|e| FlowError::Protocol { during: "writing the report", message: e.to_string() })?;
         let bytes: usize = parts.iter().map(report_bytes).sum();
-        let deadline = shared.step(REPORT + Duration::from_secs(bytes as u64 / REPORT_BYTES_PER_S));
+        let deadline = shared.step(REPORT_TIMEOUT + Duration::from_secs(bytes as u64 / REPORT_BYTES_PER_S));
         for part in parts {
             tx.send(&part, &deadline)?;
         }
         capture.deliver(tx, &shared)?;
-        await_farewell(rx, &shared);
+        await_final_message(rx, &shared);
         self.shared.report_completed(id, describe_outcome(&report, answered));
         Ok(())
     }
 }
 
 /// Waits for the client's final message; without it nothing is lost.
-fn await_farewell(rx: &mut Receiver, shared: &Shared) {
-    let farewell = Deadline::after(FAREWELL).or_stop(&shared.stop);
+fn await_final_message(rx: &mut Receiver, shared: &Shared) {
+    let farewell = Deadline::after(CLOSE_TIMEOUT).with_stop(&shared.stop);
     while let Ok(slice) = farewell.slice() {
         match rx.poll::<ToServer>(slice) {
             Ok(Some(ToServer::Bye)) | Err(_) => break,

@@ -9,9 +9,9 @@ use landspeed_model::Parameters;
 use landspeed_sys::clock;
 
 use super::Shared;
-use super::hellos::ProvedFlow;
+use super::hellos::ValidatedFlow;
 use super::registry::{Arrival, Slot};
-use super::session::{STEP, unexpected};
+use super::session::{STEP_TIMEOUT, unexpected};
 use super::tap::Capture;
 use crate::control::channel::{Receiver, Sender};
 use crate::control::credentials::Credentials;
@@ -26,20 +26,20 @@ const MAX_LEAD_NS: u64 = 10_000_000_000;
 /// Timeout for the whole set-up, including the path MTU probe, nanoseconds.
 const SETUP_NS: u64 = 60_000_000_000;
 /// Connections of one connect/request/response stream that may be queued.
-const CONNECTIONS_WAITING: usize = 8;
+const MAX_QUEUED_CONNECTIONS: usize = 8;
 
 /// Receiver of a test's data sockets.
-pub struct Doors {
+pub struct SocketArrivals {
     arrivals: mpsc::Receiver<Arrival>,
     deliver: mpsc::SyncSender<Arrival>,
     acceptors: HashMap<u32, mpsc::Receiver<TcpStream>>,
     connects: Vec<u32>,
     expected: Vec<u32>,
     tcp: HashMap<u32, TcpStream>,
-    flows: Vec<ProvedFlow>,
+    flows: Vec<ValidatedFlow>,
 }
 
-impl Doors {
+impl SocketArrivals {
     /// Creates the receiver for the streams of a test.
     pub fn new(specs: &[StreamSpec], probe_mtu: bool) -> Self {
         let ids = |connects: bool| specs.iter().filter(move |s| (s.link == Link::Connect) == connects).map(|s| s.id);
@@ -63,7 +63,7 @@ impl Doors {
     pub fn slot(&mut self, local: SocketAddr, peer: SocketAddr, credentials: Credentials) -> Slot {
         let mut senders = HashMap::new();
         for &id in &self.connects {
-            let (tx, rx) = mpsc::sync_channel(CONNECTIONS_WAITING);
+            let (tx, rx) = mpsc::sync_channel(MAX_QUEUED_CONNECTIONS);
             senders.insert(id, tx);
             self.acceptors.insert(id, rx);
         }
@@ -81,7 +81,7 @@ impl Doors {
                 Arrival::Udp(flow) => self.flows.push(flow),
             }
         }
-        self.flows.iter_mut().for_each(ProvedFlow::poll);
+        self.flows.iter_mut().for_each(ValidatedFlow::poll);
     }
 
     /// Whether every stream of the test has arrived; the MTU probe does not count.
@@ -149,27 +149,27 @@ pub struct Test<'a> {
 pub fn prepare(
     tx: &mut Sender,
     rx: &mut Receiver,
-    mut doors: Doors,
+    mut listeners: SocketArrivals,
     test: &Test<'_>,
     shared: &Shared,
     capture: &mut Capture<'_>,
 ) -> Result<Option<(u64, Vec<StreamPlan>)>, FlowError> {
     let credentials = test.credentials;
     let begun = clock::monotonic_ns();
-    let mut deadline = begun + STEP.as_nanos() as u64;
+    let mut deadline = begun + STEP_TIMEOUT.as_nanos() as u64;
     let mut opened = false;
     let mut streams = None;
     loop {
-        doors.poll();
-        if let Some(socket) = doors.take_mtu() {
+        listeners.poll();
+        if let Some(socket) = listeners.take_mtu() {
             // The client drives the probe and continues when it has its answers; serving it has its own time limit.
             crate::mtu::serve(&socket, credentials.datagram_tag(MTU_STREAM), &shared.stop);
-            deadline = clock::monotonic_ns() + STEP.as_nanos() as u64;
+            deadline = clock::monotonic_ns() + STEP_TIMEOUT.as_nanos() as u64;
         }
         // A slot must not be held by set-up forever, even by an active client.
         let deadline_now = deadline.min(begun + SETUP_NS);
-        if opened && streams.is_none() && doors.complete() {
-            streams = Some(doors.take_streams(test)?);
+        if opened && streams.is_none() && listeners.complete() {
+            streams = Some(listeners.take_streams(test)?);
             capture.all_arrived(test.specs);
             tx.queue(&ToClient::Ready)?;
         }
@@ -198,6 +198,6 @@ pub fn prepare(
             Some(ToServer::Stop | ToServer::Bye) => return Ok(None),
             Some(other) => return Err(unexpected("while setting up the test", &other)),
         }
-        deadline = now + STEP.as_nanos() as u64;
+        deadline = now + STEP_TIMEOUT.as_nanos() as u64;
     }
 }

@@ -12,12 +12,12 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use super::Shared;
 use super::registry::Slot;
 use crate::control::channel::Sender;
-use crate::control::message::{CAPTURE_PART, ToClient};
+use crate::control::message::{CAPTURE_PART_BYTES, ToClient};
 use crate::error::FlowError;
 use crate::layout::{Link, StreamSpec};
 
 /// Timeout for sending a capture.
-const LEAVE: Duration = Duration::from_mins(10);
+const SEND_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The transport of a data socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -122,7 +122,7 @@ impl<'a> Capture<'a> {
 
 /// Ends a capture and sends it.
 fn deliver(tap: Box<dyn RunningTap>, tx: &mut Sender, shared: &Shared) -> Result<(), FlowError> {
-    let deadline = shared.step(LEAVE);
+    let deadline = shared.step(SEND_TIMEOUT);
     let fail = |tx: &mut Sender, why: String| {
         tx.send(&ToClient::Capture { data: String::new(), last: true, failed: Some(why) }, &deadline)
     };
@@ -130,13 +130,13 @@ fn deliver(tap: Box<dyn RunningTap>, tx: &mut Sender, shared: &Shared) -> Result
         Ok(content) => content,
         Err(why) => return fail(tx, why),
     };
-    let mut part = Vec::with_capacity(CAPTURE_PART);
+    let mut part = Vec::with_capacity(CAPTURE_PART_BYTES);
     loop {
         part.clear();
-        if let Err(why) = content.by_ref().take(CAPTURE_PART as u64).read_to_end(&mut part) {
+        if let Err(why) = content.by_ref().take(CAPTURE_PART_BYTES as u64).read_to_end(&mut part) {
             return fail(tx, why.to_string());
         }
-        let last = part.len() < CAPTURE_PART;
+        let last = part.len() < CAPTURE_PART_BYTES;
         tx.send(&ToClient::Capture { data: STANDARD_NO_PAD.encode(&part), last, failed: None }, &deadline)?;
         if last {
             return Ok(());

@@ -15,7 +15,7 @@ use landspeed_sys::clock;
 use super::session::unexpected;
 use super::{Shared, describe_outcome};
 use crate::address;
-use crate::assemble::Ingredients;
+use crate::assemble::CollectedRun;
 use crate::client::{self, Bounds, Request, RunEvent, Target};
 use crate::control::channel::{Receiver, Sender};
 use crate::control::message::{ToClient, ToServer, report_parts};
@@ -23,17 +23,17 @@ use crate::control::third_party::{ThirdPartyEvent, ThirdPartyResult};
 use crate::error::FlowError;
 
 /// Timeout without a message from the client, which sends heartbeats, nanoseconds.
-const SILENCE_NS: u64 = 15_000_000_000;
+const SILENCE_TIMEOUT_NS: u64 = 15_000_000_000;
 /// Interval of heartbeats to the client, nanoseconds.
 const HEARTBEAT_NS: u64 = 1_000_000_000;
 /// Interval of live figures, aligned to a grid of this period, nanoseconds.
 const PROGRESS_NS: u64 = 200_000_000;
 /// Poll timeout for a message from the client.
-const POLL: Duration = Duration::from_millis(20);
+const POLL_TIMEOUT: Duration = Duration::from_millis(20);
 /// Poll interval while a test ends, nanoseconds.
-const ENDING_NS: u64 = 2_000_000;
+const END_POLL_NS: u64 = 2_000_000;
 /// Timeout for sending a result, all parts together: this, plus one second per 64 KiB.
-const RESULT: Duration = Duration::from_secs(20);
+const RESULT_TIMEOUT: Duration = Duration::from_secs(20);
 const RESULT_BYTES_PER_S: u64 = 64 * 1024;
 
 /// Servers against which clients may have this one run tests.
@@ -109,15 +109,22 @@ pub(super) fn serve(
         let worker = std::thread::Builder::new().name("third-party".to_owned()).spawn_scoped(scope, run);
         let worker = worker.map_err(setup)?;
         let now_ns = clock::monotonic_ns();
-        let mut asker = Asker { tx, rx, heard_ns: now_ns, said_ns: now_ns, shown_ns: 0, wants_end: false };
+        let mut asker = RequestingClient {
+            tx,
+            rx,
+            last_message_ns: now_ns,
+            last_sent_ns: now_ns,
+            last_progress_ns: 0,
+            stop_requested: false,
+        };
         let mut conversation = Ok(());
         while !worker.is_finished() {
             if conversation.is_ok() {
-                conversation = asker.attend(&heard);
+                conversation = asker.serve_peer(&heard);
             } else {
-                clock::sleep_until(clock::monotonic_ns() + ENDING_NS);
+                clock::sleep_until(clock::monotonic_ns() + END_POLL_NS);
             }
-            if conversation.is_err() || asker.wants_end || shared.stopping() {
+            if conversation.is_err() || asker.stop_requested || shared.stopping() {
                 over.store(true, Ordering::Relaxed);
             }
         }
@@ -142,7 +149,7 @@ fn measure(
     shared: &Shared,
     over: &AtomicBool,
     events: mpsc::Sender<ThirdPartyEvent>,
-) -> Ingredients {
+) -> CollectedRun {
     let request = Request {
         target: test.target.clone(),
         parameters: test.parameters.clone(),
@@ -152,7 +159,7 @@ fn measure(
         start_ns: None,
     };
     let failed = |entry: ErrorEntry| {
-        let mut found = Ingredients::new(&request);
+        let mut found = CollectedRun::new(&request);
         found.errors.push(entry);
         found
     };
@@ -170,75 +177,75 @@ fn measure(
         longest_ns: shared.admission.limits.max_duration_ns,
     };
     // The thread that polls the client detects a lost connection.
-    let say = |event| drop(events.send(event));
+    let send_event = |event| drop(events.send(event));
     let mut observe = |event: RunEvent<'_>| match event {
-        RunEvent::Accepted { id, parameters, notes, path } => say(ThirdPartyEvent::Accepted {
+        RunEvent::Accepted { id, parameters, notes, path } => send_event(ThirdPartyEvent::Accepted {
             id: id.to_owned(),
             parameters: Box::new(parameters.clone()),
             notes: notes.to_vec(),
             path: Box::new(path.clone()),
         }),
-        RunEvent::Mtu(probe) => say(ThirdPartyEvent::Mtu { probe: probe.clone() }),
-        RunEvent::Progress(progress) => say(ThirdPartyEvent::Progress { progress }),
+        RunEvent::Mtu(probe) => send_event(ThirdPartyEvent::Mtu { probe: probe.clone() }),
+        RunEvent::Progress(progress) => send_event(ThirdPartyEvent::Progress { progress }),
         RunEvent::Opened(_) | RunEvent::Readings { .. } => {}
     };
     client::measure(&request, Some(&bounds), over, &mut observe, None)
 }
 
 /// Control connection to the client that requested the test.
-struct Asker<'a> {
+struct RequestingClient<'a> {
     tx: &'a mut Sender,
     rx: &'a mut Receiver,
     /// Time of its last message.
-    heard_ns: u64,
+    last_message_ns: u64,
     /// Time of the last message sent to it.
-    said_ns: u64,
+    last_sent_ns: u64,
     /// Time of the last live figures, nanoseconds after the start.
-    shown_ns: u64,
-    wants_end: bool,
+    last_progress_ns: u64,
+    stop_requested: bool,
 }
 
-impl Asker<'_> {
+impl RequestingClient<'_> {
     /// Forwards events to the client and handles its messages, without blocking on it.
-    fn attend(&mut self, events: &mpsc::Receiver<ThirdPartyEvent>) -> Result<(), FlowError> {
+    fn serve_peer(&mut self, events: &mpsc::Receiver<ThirdPartyEvent>) -> Result<(), FlowError> {
         self.tx.flush()?;
         let now_ns = clock::monotonic_ns();
         for event in events.try_iter() {
             if let ThirdPartyEvent::Progress { progress } = &event {
-                let due = progress.t_ns / PROGRESS_NS > self.shown_ns / PROGRESS_NS;
+                let due = progress.t_ns / PROGRESS_NS > self.last_progress_ns / PROGRESS_NS;
                 if !due || self.tx.is_blocked() {
                     continue;
                 }
-                self.shown_ns = progress.t_ns;
+                self.last_progress_ns = progress.t_ns;
             }
-            self.say(event, now_ns)?;
+            self.send_event(event, now_ns)?;
         }
-        if now_ns > self.said_ns + HEARTBEAT_NS && !self.tx.is_blocked() {
-            self.say(ThirdPartyEvent::Alive, now_ns)?;
+        if now_ns > self.last_sent_ns + HEARTBEAT_NS && !self.tx.is_blocked() {
+            self.send_event(ThirdPartyEvent::Alive, now_ns)?;
         }
-        match self.rx.poll::<ToServer>(POLL)? {
+        match self.rx.poll::<ToServer>(POLL_TIMEOUT)? {
             Some(ToServer::Alive) => {}
-            Some(ToServer::Stop | ToServer::Bye) => self.wants_end = true,
+            Some(ToServer::Stop | ToServer::Bye) => self.stop_requested = true,
             Some(other) => return Err(unexpected("during a third-party test", &other)),
-            None if now_ns > self.heard_ns + SILENCE_NS => {
-                let seconds = SILENCE_NS / 1_000_000_000;
+            None if now_ns > self.last_message_ns + SILENCE_TIMEOUT_NS => {
+                let seconds = SILENCE_TIMEOUT_NS / 1_000_000_000;
                 return Err(FlowError::Timeout { what: "a message from the client", seconds });
             }
             None => return Ok(()),
         }
-        self.heard_ns = clock::monotonic_ns();
+        self.last_message_ns = clock::monotonic_ns();
         Ok(())
     }
 
-    fn say(&mut self, event: ThirdPartyEvent, now_ns: u64) -> Result<(), FlowError> {
-        self.said_ns = now_ns;
+    fn send_event(&mut self, event: ThirdPartyEvent, now_ns: u64) -> Result<(), FlowError> {
+        self.last_sent_ns = now_ns;
         self.tx.queue(&ToClient::ThirdParty { event })
     }
 }
 
 /// Sends the result, then the reports of both sides.
 fn deliver(
-    found: Ingredients,
+    found: CollectedRun,
     peer: SocketAddr,
     test: &ThirdPartyTest<'_>,
     shared: &Shared,
@@ -266,7 +273,7 @@ fn deliver(
         parts.extend(report_parts(report).map_err(broken)?);
     }
     let bytes: usize = parts.iter().map(super::session::report_bytes).sum();
-    let deadline = shared.step(RESULT + Duration::from_secs(bytes as u64 / RESULT_BYTES_PER_S));
+    let deadline = shared.step(RESULT_TIMEOUT + Duration::from_secs(bytes as u64 / RESULT_BYTES_PER_S));
     parts.iter().try_for_each(|part| tx.send(part, &deadline))
 }
 
@@ -280,7 +287,7 @@ pub(super) fn without_permission() -> ErrorEntry {
 }
 
 /// Returns the refusal of an invalid target.
-pub(super) fn bad_target(why: &client::BadTarget) -> ErrorEntry {
+pub(super) fn bad_target(why: &client::TargetError) -> ErrorEntry {
     ErrorEntry { code: "bad-target".to_owned(), message: why.to_string(), advice: None }
 }
 

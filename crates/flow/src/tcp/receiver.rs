@@ -12,7 +12,7 @@ use super::is_tick;
 use crate::shared::{Counters, Stop};
 
 /// Longest time that one discarding read may wait for more data. Published counters lag by at most this.
-const GATHER: Duration = Duration::from_millis(1);
+const GATHER_TIMEOUT: Duration = Duration::from_millis(1);
 
 /// Plan of a receiver.
 #[derive(Debug, Clone)]
@@ -95,7 +95,7 @@ fn drive(
                 if outcome.bytes == 0 {
                     counters.stamp_first(clock::monotonic_ns());
                     if gathers {
-                        socket::set_receive_timeout(fd, GATHER)?;
+                        socket::set_receive_timeout(fd, GATHER_TIMEOUT)?;
                     }
                 }
                 outcome.bytes += n as u64;

@@ -102,12 +102,12 @@ fn drive(
                 }
                 Err(error) if is_tick(&error) => {}
                 Err(error) => {
-                    budget.give_back(chunk);
+                    budget.release(chunk);
                     return Err(error);
                 }
             }
         }
-        budget.give_back(chunk);
+        budget.release(chunk);
     }
     Ok(())
 }
@@ -185,7 +185,7 @@ struct Pipe {
     read: std::os::fd::OwnedFd,
     write: std::os::fd::OwnedFd,
     capacity: usize,
-    held: usize,
+    buffered: usize,
 }
 
 impl<'a> Writer<'a> {
@@ -207,7 +207,7 @@ impl<'a> Writer<'a> {
             }
             SendMode::Splice => {
                 let (read, write, capacity) = socket::pipe(plan.write_bytes)?;
-                Self::Splice { fd, buffer: buffer()?, pipe: Pipe { read, write, capacity, held: 0 } }
+                Self::Splice { fd, buffer: buffer()?, pipe: Pipe { read, write, capacity, buffered: 0 } }
             }
             SendMode::Zerocopy => {
                 socket::allow_zerocopy(fd)?;
@@ -224,14 +224,14 @@ impl<'a> Writer<'a> {
             Self::Copy { fd, block } => block.send(*fd, want),
             Self::Sendfile { fd, file, len } => socket::send_file(*fd, file.as_fd(), 0, want.min(*len)),
             Self::Splice { fd, buffer, pipe } => {
-                if pipe.held == 0 {
+                if pipe.buffered == 0 {
                     let data = buffer.as_slice();
                     outcome.syscalls += 1;
-                    pipe.held =
+                    pipe.buffered =
                         socket::vmsplice(pipe.write.as_fd(), &data[..want.min(pipe.capacity).min(data.len())])?;
                 }
-                let n = socket::splice_to(pipe.read.as_fd(), *fd, pipe.held.min(want), false)?;
-                pipe.held -= n;
+                let n = socket::splice_to(pipe.read.as_fd(), *fd, pipe.buffered.min(want), false)?;
+                pipe.buffered -= n;
                 Ok(n)
             }
             Self::Zerocopy { fd, buffer, sends, done, enobufs } => {

@@ -42,7 +42,13 @@ impl Arrivals {
     /// Processes a message of datagrams of `segment_bytes` each (the last may be shorter) with the kernel's
     /// timestamp, read at `now_ns` of the receiver's clock. Returns whether any of it belongs to the stream.
     #[inline]
-    pub(super) fn take(&mut self, data: &[u8], segment_bytes: usize, stamp_ns: Option<u64>, now_ns: u64) -> bool {
+    pub(super) fn record_message(
+        &mut self,
+        data: &[u8],
+        segment_bytes: usize,
+        stamp_ns: Option<u64>,
+        now_ns: u64,
+    ) -> bool {
         let delivered_before = self.ledger.delivered();
         let next = self.ledger.highest_seq();
         let (mut run, mut ours) = (None::<Run>, 0u64);
@@ -68,7 +74,7 @@ impl Arrivals {
                         }
                         _ => {
                             let ended = run.replace(Run { first: header.seq, count: 1, bytes });
-                            self.settle(ended, &mut ours);
+                            self.finish_run(ended, &mut ours);
                         }
                     }
                 }
@@ -79,7 +85,7 @@ impl Arrivals {
             }
             rest = after;
         }
-        self.settle(run, &mut ours);
+        self.finish_run(run, &mut ours);
         self.coalesced |= data.len() > segment_bytes;
         let first_copies = self.ledger.delivered() - delivered_before;
         if first_copies > 0 {
@@ -90,7 +96,7 @@ impl Arrivals {
     }
 
     #[inline]
-    fn settle(&mut self, run: Option<Run>, ours: &mut u64) {
+    fn finish_run(&mut self, run: Option<Run>, ours: &mut u64) {
         let Some(run) = run else { return };
         if self.ledger.plausible(run.first) {
             let first_copies = self.ledger.record_run(run.first, run.count);
@@ -215,7 +221,7 @@ mod tests {
     #[test]
     fn each_datagram_of_a_coalesced_batch_is_counted() {
         let mut arrivals = Arrivals::new(FORMAT);
-        assert!(arrivals.take(&message(0..128, 64), 64, Some(1), 1));
+        assert!(arrivals.record_message(&message(0..128, 64), 64, Some(1), 1));
         assert_eq!((arrivals.ledger().delivered(), arrivals.bytes(), arrivals.coalesced()), (128, 8192, true));
     }
 
@@ -223,15 +229,15 @@ mod tests {
     fn a_short_last_segment_counts_its_own_bytes() {
         let mut arrivals = Arrivals::new(FORMAT);
         let data = [message(0..3, 100), datagram(3, 40)].concat();
-        arrivals.take(&data, 100, None, 1);
-        arrivals.take(&datagram(3, 40), 40, None, 1);
+        arrivals.record_message(&data, 100, None, 1);
+        arrivals.record_message(&datagram(3, 40), 40, None, 1);
         assert_eq!((arrivals.ledger().delivered(), arrivals.bytes(), arrivals.ledger().duplicates()), (4, 340, 1));
     }
 
     #[test]
     fn gaps_and_duplicates_within_a_batch_are_counted() {
         let mut arrivals = Arrivals::new(FORMAT);
-        arrivals.take(&message([0, 1, 4, 5, 5, 2, 9], 30), 30, None, 1);
+        arrivals.record_message(&message([0, 1, 4, 5, 5, 2, 9], 30), 30, None, 1);
         let ledger = arrivals.ledger();
         assert_eq!((ledger.delivered(), ledger.duplicates(), ledger.reordered()), (6, 1, 1));
         assert_eq!((arrivals.bytes(), ledger.missing(10)), (180, 4));
@@ -243,7 +249,7 @@ mod tests {
         let mut other = datagram(5, 30);
         Format::Landspeed { tag: 0x5eed_0002 }.write_constant(&mut other);
         for data in [&b""[..], b"junk", &other, &message([u64::MAX], 30), &message([1 << 60], 30)] {
-            assert!(!arrivals.take(data, data.len().max(1), Some(7), 1));
+            assert!(!arrivals.record_message(data, data.len().max(1), Some(7), 1));
         }
         assert_eq!((arrivals.foreign(), arrivals.ledger().highest_seq(), arrivals.bytes()), (5, 0, 0));
     }
@@ -252,7 +258,7 @@ mod tests {
     fn a_foreign_datagram_does_not_hide_others_in_its_batch() {
         let mut arrivals = Arrivals::new(FORMAT);
         let data = [message(0..2, 30), vec![0xff; 30], message(2..4, 30)].concat();
-        assert!(arrivals.take(&data, 30, None, 1));
+        assert!(arrivals.record_message(&data, 30, None, 1));
         assert_eq!((arrivals.ledger().delivered(), arrivals.foreign()), (4, 1));
     }
 
@@ -260,12 +266,12 @@ mod tests {
     fn late_packets_are_counted_retroactively_from_the_stop_time() {
         let mut arrivals = Arrivals::new(FORMAT);
         for seq in 0..100 {
-            arrivals.take(&datagram(seq, 30), 30, None, 5_000 * MS + seq * MS);
+            arrivals.record_message(&datagram(seq, 30), 30, None, 5_000 * MS + seq * MS);
         }
         arrivals.sender_stopped(5_000 * MS + 89 * MS + 5);
         assert_eq!(arrivals.late(), 10, "those of the slots 90 to 99");
-        arrivals.take(&message(100..103, 30), 30, None, 5_200 * MS);
-        arrivals.take(&message(100..103, 30), 30, None, 5_200 * MS);
+        arrivals.record_message(&message(100..103, 30), 30, None, 5_200 * MS);
+        arrivals.record_message(&message(100..103, 30), 30, None, 5_200 * MS);
         assert_eq!(arrivals.late(), 13, "duplicates are not late packets");
     }
 
@@ -284,7 +290,7 @@ mod tests {
         for seq in 0..50u64 {
             let mut data = datagram(seq, 30);
             FORMAT.stamp(&mut data, Stamp { seq, sent_ns: seq / 5 * 10_000 }); // five to a departure, 10 µs apart
-            arrivals.take(&data, 30, Some(90_000 + seq / 5 * 10_000 + seq % 5 * 1_200), 1);
+            arrivals.record_message(&data, 30, Some(90_000 + seq / 5 * 10_000 + seq % 5 * 1_200), 1);
         }
         assert_eq!(arrivals.jitter_ns(), Some(0));
     }

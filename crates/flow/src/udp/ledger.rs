@@ -7,7 +7,7 @@
 #[derive(Debug)]
 pub struct SequenceLedger {
     /// Bit `seq % WINDOW` is set if `seq` has arrived, for numbers in the window.
-    words: Box<[u64]>,
+    arrived_bits: Box<[u64]>,
     /// Highest number received plus one.
     next: u64,
     delivered: u64,
@@ -21,18 +21,18 @@ impl SequenceLedger {
     pub const WINDOW: u64 = 1 << 22;
     /// Largest accepted jump of the sequence number. A larger one (two minutes of loss at 35 Mpps) is not plausible
     /// loss but a corrupt or forged datagram, which would push all real numbers out of the window.
-    pub const LONGEST_JUMP: u64 = 1 << 32;
+    pub const MAX_JUMP: u64 = 1 << 32;
 
     /// Creates a ledger without arrivals.
     pub fn new() -> Self {
-        let words = vec![0; (Self::WINDOW / 64) as usize].into_boxed_slice();
-        Self { words, next: 0, delivered: 0, duplicates: 0, reordered: 0, beyond_window: 0 }
+        let arrived_bits = vec![0; (Self::WINDOW / 64) as usize].into_boxed_slice();
+        Self { arrived_bits, next: 0, delivered: 0, duplicates: 0, reordered: 0, beyond_window: 0 }
     }
 
-    /// Whether `seq` is acceptable; see [`SequenceLedger::LONGEST_JUMP`].
+    /// Whether `seq` is acceptable; see [`SequenceLedger::MAX_JUMP`].
     #[inline]
     pub fn plausible(&self, seq: u64) -> bool {
-        seq < self.next.saturating_add(Self::LONGEST_JUMP).min(u64::MAX - u64::from(u32::MAX))
+        seq < self.next.saturating_add(Self::MAX_JUMP).min(u64::MAX - u64::from(u32::MAX))
     }
 
     /// Records `count` arrivals with consecutive numbers from `first`, in this order. Returns how many are known
@@ -61,16 +61,16 @@ impl SequenceLedger {
             self.beyond_window += 1;
             return false;
         }
-        let (word, bit) = Self::place(seq);
-        let first_copy = self.words[word] & bit == 0;
-        self.words[word] |= bit;
+        let (word, bit) = Self::bit_position(seq);
+        let first_copy = self.arrived_bits[word] & bit == 0;
+        self.arrived_bits[word] |= bit;
         self.delivered += u64::from(first_copy);
         self.reordered += u64::from(first_copy);
         self.duplicates += u64::from(!first_copy);
         first_copy
     }
 
-    fn place(seq: u64) -> (usize, u64) {
+    fn bit_position(seq: u64) -> (usize, u64) {
         (((seq % Self::WINDOW) / 64) as usize, 1 << (seq % 64))
     }
 
@@ -84,7 +84,7 @@ impl SequenceLedger {
     /// Marks the numbers from `next` to before `seq` as not arrived.
     fn skip_to(&mut self, seq: u64) {
         if seq - self.next >= Self::WINDOW {
-            self.words.fill(0);
+            self.arrived_bits.fill(0);
             self.next = seq;
         } else {
             self.fill(seq - self.next, 0);
@@ -96,11 +96,11 @@ impl SequenceLedger {
     fn fill(&mut self, count: u64, pattern: u64) {
         let mut left = count;
         while left > 0 {
-            let (word, _) = Self::place(self.next);
+            let (word, _) = Self::bit_position(self.next);
             let shift = self.next % 64;
             let bits = left.min(64 - shift);
             let mask = (u64::MAX >> (64 - bits)) << shift;
-            self.words[word] = self.words[word] & !mask | pattern & mask;
+            self.arrived_bits[word] = self.arrived_bits[word] & !mask | pattern & mask;
             self.next += bits;
             left -= bits;
         }
@@ -204,8 +204,8 @@ mod tests {
     #[test]
     fn numbers_near_2_to_the_64_are_rejected() {
         let ledger = SequenceLedger::new();
-        assert!(ledger.plausible(0) && ledger.plausible(SequenceLedger::LONGEST_JUMP - 1));
-        assert!(!ledger.plausible(SequenceLedger::LONGEST_JUMP) && !ledger.plausible(u64::MAX));
+        assert!(ledger.plausible(0) && ledger.plausible(SequenceLedger::MAX_JUMP - 1));
+        assert!(!ledger.plausible(SequenceLedger::MAX_JUMP) && !ledger.plausible(u64::MAX));
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until};
 use landspeed_sys::socket;
-use landspeed_sys::udp::{ReceiveBatch, block_at_most, enable_gro, enable_timestamps, socket_drops};
+use landspeed_sys::udp::{ReceiveBatch, enable_gro, enable_timestamps, set_io_timeout, socket_drops};
 
 use super::arrivals::Arrivals;
-use super::wait::LOOK_UP_NS;
+use super::wait::STOP_CHECK_NS;
 use super::{Finish, GRO_FROM_PPS, ReceiveOutcome, ReceivePlan, StreamError};
 use crate::shared::{Counters, Stop};
 
@@ -20,7 +20,7 @@ const MESSAGE_BYTES: usize = 65_535;
 /// Maximum number of bytes per call, so that they are still in the cache when processed.
 const CALL_BYTES: usize = 256 * 1024;
 /// Time to process data already in the socket's buffer after a stop, nanoseconds.
-const LAST_LOOK_NS: u64 = 20_000_000;
+const FINAL_DRAIN_NS: u64 = 20_000_000;
 
 /// Receives a stream from `socket`, which must be connected, until a stop, or until `finish` has the sender's
 /// final count and all datagrams have arrived or none for the plan's quiet time.
@@ -50,8 +50,8 @@ struct Receiver<'a> {
     arrivals: Arrivals,
     drops_before: Option<u32>,
     /// Time of the stream's last arrival, or of the start of waiting.
-    last_heard_ns: u64,
-    nap: Nap,
+    last_arrival_ns: u64,
+    gather_sleep: GatherSleep,
     /// All bytes read, including foreign datagrams.
     arrived_bytes: u64,
     outcome: ReceiveOutcome,
@@ -67,17 +67,17 @@ impl<'a> Receiver<'a> {
             batch: ReceiveBatch::new(CALL_MESSAGES, MESSAGE_BYTES),
             arrivals: Arrivals::new(plan.format),
             drops_before: None,
-            last_heard_ns: 0,
-            nap: Nap::default(),
+            last_arrival_ns: 0,
+            gather_sleep: GatherSleep::default(),
             arrived_bytes: 0,
             outcome: ReceiveOutcome::default(),
         }
     }
 
     fn set_up(&mut self) -> io::Result<()> {
-        block_at_most(self.socket, Duration::from_nanos(LOOK_UP_NS))?;
+        set_io_timeout(self.socket, Duration::from_nanos(STOP_CHECK_NS))?;
         if let Ok(memory) = socket::mem_info(self.socket) {
-            self.nap.gather_bytes = Nap::share_of(u64::from(memory.rcvbuf));
+            self.gather_sleep.gather_bytes = GatherSleep::gather_space(u64::from(memory.rcvbuf));
         }
         self.drops_before = self.plan.drops_before.or_else(|| socket_drops(self.socket).ok());
         for (option, result) in [
@@ -98,21 +98,21 @@ impl<'a> Receiver<'a> {
 
     fn run(&mut self, stop: &Stop) -> Result<(), StreamError> {
         let mut limit = CALL_MESSAGES;
-        self.last_heard_ns = monotonic_ns();
+        self.last_arrival_ns = monotonic_ns();
         loop {
             if stop.receiving() {
-                return self.last_look();
+                return self.drain_buffer();
             }
             self.outcome.syscalls += 1;
             match self.batch.receive(self.socket, limit) {
                 Ok(messages) => {
                     let now_ns = monotonic_ns();
-                    let bytes = self.take(messages, now_ns);
+                    let bytes = self.record_message(messages, now_ns);
                     let drained = messages < limit;
                     limit = (CALL_BYTES * messages / bytes.max(1)).clamp(2, CALL_MESSAGES);
-                    let nap_ns = self.nap.after(now_ns, messages, bytes, drained);
-                    if nap_ns > 0 {
-                        sleep_until(now_ns + nap_ns);
+                    let sleep_ns = self.gather_sleep.after(now_ns, messages, bytes, drained);
+                    if sleep_ns > 0 {
+                        sleep_until(now_ns + sleep_ns);
                     }
                 }
                 Err(error) if transient(&error) => {}
@@ -120,20 +120,20 @@ impl<'a> Receiver<'a> {
             }
             if self.finish.known().is_some() && self.is_over(monotonic_ns()) {
                 // The quiet time may include time this thread waited for a core: process what is in the socket first.
-                return self.last_look();
+                return self.drain_buffer();
             }
         }
     }
 
     /// Processes the data already in the socket's buffer.
-    fn last_look(&mut self) -> Result<(), StreamError> {
-        let until_ns = monotonic_ns() + LAST_LOOK_NS;
+    fn drain_buffer(&mut self) -> Result<(), StreamError> {
+        let until_ns = monotonic_ns() + FINAL_DRAIN_NS;
         loop {
             self.outcome.syscalls += 1;
             let now_ns = match self.batch.receive_now(self.socket, CALL_MESSAGES) {
                 Ok(messages) => {
                     let now_ns = monotonic_ns();
-                    self.take(messages, now_ns);
+                    self.record_message(messages, now_ns);
                     now_ns
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
@@ -147,14 +147,14 @@ impl<'a> Receiver<'a> {
     }
 
     /// Processes the messages of the last call; returns their bytes.
-    fn take(&mut self, messages: usize, now_ns: u64) -> usize {
+    fn record_message(&mut self, messages: usize, now_ns: u64) -> usize {
         let mut bytes = 0;
         let (mut first_stamp_ns, mut last_stamp_ns) = (None, None);
         for i in 0..messages {
             let message = self.batch.message(i);
             bytes += message.data.len();
             let stamp_ns = message.timestamp_ns;
-            if self.arrivals.take(message.data, message.segment_bytes, stamp_ns, now_ns) {
+            if self.arrivals.record_message(message.data, message.segment_bytes, stamp_ns, now_ns) {
                 first_stamp_ns = first_stamp_ns.or(Some(stamp_ns));
                 last_stamp_ns = Some(stamp_ns);
             }
@@ -162,7 +162,7 @@ impl<'a> Receiver<'a> {
         self.arrived_bytes += bytes as u64;
         self.counters.publish_discarded(self.arrived_bytes - self.arrivals.bytes());
         let (Some(first_stamp_ns), Some(last_stamp_ns)) = (first_stamp_ns, last_stamp_ns) else { return bytes };
-        self.last_heard_ns = now_ns;
+        self.last_arrival_ns = now_ns;
         if self.outcome.first_ns.is_none() {
             let first_ns = arrived_ns(now_ns, first_stamp_ns);
             self.outcome.first_ns = Some(first_ns);
@@ -183,7 +183,7 @@ impl<'a> Receiver<'a> {
         self.arrivals.sender_stopped(stopped_ns);
         let all_here = self.arrivals.ledger().missing(sent) <= 0;
         let quiet_ns = if all_here { self.plan.quiet_ns / 4 } else { self.plan.quiet_ns };
-        now_ns.saturating_sub(self.last_heard_ns.max(stopped_ns.min(now_ns))) >= quiet_ns
+        now_ns.saturating_sub(self.last_arrival_ns.max(stopped_ns.min(now_ns))) >= quiet_ns
     }
 
     fn into_outcome(mut self, finished: Result<(), StreamError>) -> ReceiveOutcome {
@@ -240,23 +240,23 @@ fn arrived_ns(now_ns: u64, stamp_ns: Option<u64>) -> u64 {
 /// Sleeps between calls while datagrams arrive fast but one by one, instead of a wake-up for each: they collect
 /// in the socket's buffer, and the kernel's timestamps stay exact.
 #[derive(Debug, Default)]
-struct Nap {
+struct GatherSleep {
     /// Buffer space that may fill during a sleep, bytes; 0 disables sleeping.
     gather_bytes: u64,
     since_ns: u64,
     messages: usize,
     bytes: usize,
-    nap_ns: u64,
+    sleep_ns: u64,
 }
 
-impl Nap {
+impl GatherSleep {
     /// Interval between estimates of the arrival rate.
-    const LOOK_NS: u64 = 5_000_000;
-    const LONGEST_NS: u64 = 500_000;
+    const CHECK_INTERVAL_NS: u64 = 5_000_000;
+    const MAX_SLEEP_NS: u64 = 500_000;
     /// A shorter sleep costs as much as it saves.
-    const SHORTEST_NS: u64 = 100_000;
+    const MIN_SLEEP_NS: u64 = 100_000;
     /// Minimum number of messages in the longest sleep that makes it worthwhile.
-    const WORTH_MESSAGES: u64 = 8;
+    const MIN_MESSAGES: u64 = 8;
     /// Half of the kernel's default buffer of 208 KiB.
     const SMALL_GATHER_BYTES: u64 = 104 * 1024;
     /// Buffer space per message in addition to its bytes (`skb->truesize`: `sk_buff`, shared info, rounding).
@@ -264,7 +264,7 @@ impl Nap {
 
     /// Returns the space that may fill in a buffer of `rcvbuf` bytes: an eighth, which leaves the rest for a
     /// receiver that is not scheduled in time.
-    fn share_of(rcvbuf: u64) -> u64 {
+    fn gather_space(rcvbuf: u64) -> u64 {
         (rcvbuf / 8).max(Self::SMALL_GATHER_BYTES).min(rcvbuf / 2)
     }
 
@@ -273,18 +273,18 @@ impl Nap {
         self.messages += messages;
         self.bytes += bytes;
         let elapsed_ns = now_ns - self.since_ns;
-        if elapsed_ns >= Self::LOOK_NS {
-            self.nap_ns = self.affordable(elapsed_ns, self.messages as u64, self.bytes as u64);
+        if elapsed_ns >= Self::CHECK_INTERVAL_NS {
+            self.sleep_ns = self.compute_sleep_ns(elapsed_ns, self.messages as u64, self.bytes as u64);
             (self.since_ns, self.messages, self.bytes) = (now_ns, 0, 0);
         }
-        if drained { self.nap_ns } else { 0 }
+        if drained { self.sleep_ns } else { 0 }
     }
 
-    fn affordable(&self, elapsed_ns: u64, messages: u64, bytes: u64) -> u64 {
+    fn compute_sleep_ns(&self, elapsed_ns: u64, messages: u64, bytes: u64) -> u64 {
         let space = (bytes + messages * Self::OVERHEAD_BYTES).max(1);
-        let nap_ns = (self.gather_bytes.saturating_mul(elapsed_ns) / space).min(Self::LONGEST_NS);
-        let gathered = messages * nap_ns / elapsed_ns;
-        if nap_ns < Self::SHORTEST_NS || gathered < Self::WORTH_MESSAGES { 0 } else { nap_ns }
+        let sleep_ns = (self.gather_bytes.saturating_mul(elapsed_ns) / space).min(Self::MAX_SLEEP_NS);
+        let gathered = messages * sleep_ns / elapsed_ns;
+        if sleep_ns < Self::MIN_SLEEP_NS || gathered < Self::MIN_MESSAGES { 0 } else { sleep_ns }
     }
 }
 
@@ -296,25 +296,26 @@ mod tests {
     /// Kernel's default buffer, bytes.
     const DEFAULT: u64 = 208 << 10;
 
-    fn nap_ns(rcvbuf: u64, messages: u64, bytes: u64) -> u64 {
-        Nap { gather_bytes: Nap::share_of(rcvbuf), ..Nap::default() }.affordable(SECOND, messages, bytes)
+    fn sleep_ns(rcvbuf: u64, messages: u64, bytes: u64) -> u64 {
+        GatherSleep { gather_bytes: GatherSleep::gather_space(rcvbuf), ..GatherSleep::default() }
+            .compute_sleep_ns(SECOND, messages, bytes)
     }
 
     #[test]
     fn a_slow_stream_is_read_packet_by_packet() {
-        assert_eq!(nap_ns(DEFAULT, 1_000, 1_448_000), 0);
+        assert_eq!(sleep_ns(DEFAULT, 1_000, 1_448_000), 0);
     }
 
     #[test]
     fn small_packets_at_1_gbit_s_are_read_in_batches() {
-        let nap_ns = nap_ns(DEFAULT, 86_000, 125_000_000);
-        assert!((Nap::SHORTEST_NS..=Nap::LONGEST_NS).contains(&nap_ns), "{nap_ns}");
+        let sleep_ns = sleep_ns(DEFAULT, 86_000, 125_000_000);
+        assert!((GatherSleep::MIN_SLEEP_NS..=GatherSleep::MAX_SLEEP_NS).contains(&sleep_ns), "{sleep_ns}");
     }
 
     #[test]
     fn sleeps_are_shorter_than_the_buffer_takes_to_fill() {
-        assert_eq!(nap_ns(DEFAULT, 80_000, 5_000_000_000), 0);
+        assert_eq!(sleep_ns(DEFAULT, 80_000, 5_000_000_000), 0);
         // A buffer of 8 MiB takes longer to fill.
-        assert!(nap_ns(8 << 20, 80_000, 5_000_000_000) >= Nap::SHORTEST_NS);
+        assert!(sleep_ns(8 << 20, 80_000, 5_000_000_000) >= GatherSleep::MIN_SLEEP_NS);
     }
 }

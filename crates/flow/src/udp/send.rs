@@ -9,12 +9,12 @@ use landspeed_model::DepartureError;
 use landspeed_stats::{LatencyHistogram, SplitMix64};
 use landspeed_sys::clock::{monotonic_ns, sleep_until};
 use landspeed_sys::udp::{
-    MAX_SEGMENTS, MAX_SEGMENTS_OLD, SendBatch, SendFailure, block_at_most, drain_error_queue, enable_send_errors,
-    gso_supported,
+    MAX_SEGMENTS, MAX_SEGMENTS_OLD, SendBatch, SendFailure, drain_error_queue, enable_send_errors, gso_supported,
+    set_io_timeout,
 };
 
 use super::header::{Format, Stamp};
-use super::wait::{LOOK_UP_NS, Waiter};
+use super::wait::{STOP_CHECK_NS, Waiter};
 use super::{Pacing, SendOutcome, SendPlan, StreamError};
 use crate::schedule::{Departure, Pacer};
 use crate::shared::{Budget, Counters, Stop};
@@ -26,7 +26,7 @@ const CALL_BYTES: usize = 64 * 1024;
 const CALL_DATAGRAMS: usize = 1024;
 const CALL_DATAGRAMS_PLAIN: usize = 64;
 /// Length of schedule that may be sent together when late: the typical overshoot of a sleep.
-const AT_ONCE_NS: u64 = 50_000;
+const LATE_BATCH_NS: u64 = 50_000;
 /// Time for the local queue to drain after it refused a datagram of an unpaced stream.
 const BACK_OFF_NS: u64 = 50_000;
 /// Time after which a peer that refuses all datagrams, with at most [`REFUSAL_PAUSE_NS`] between refusals,
@@ -110,7 +110,7 @@ impl<'a> Sender<'a> {
     }
 
     fn set_up(&mut self) -> io::Result<()> {
-        block_at_most(self.socket, Duration::from_nanos(LOOK_UP_NS))?;
+        set_io_timeout(self.socket, Duration::from_nanos(STOP_CHECK_NS))?;
         if let Err(error) = enable_send_errors(self.socket) {
             let note = format!("drops in the local qdisc stay invisible to the sender: IP_RECVERR: {error}");
             self.outcome.notes.push(note);
@@ -134,7 +134,7 @@ impl<'a> Sender<'a> {
                 break;
             }
             let refused_before = self.outcome.udp.send_errors;
-            self.depart(packets, now_ns)?;
+            self.send_packets(packets, now_ns)?;
             if self.outcome.udp.send_errors > refused_before {
                 sleep_until(monotonic_ns() + BACK_OFF_NS);
             }
@@ -152,15 +152,15 @@ impl<'a> Sender<'a> {
         let mut now_ns = self.wait_for_start();
         // A start time in the past does not count as a backlog.
         let start_ns = now_ns.max(self.plan.start_ns);
-        let at_once_ns = AT_ONCE_NS.max(4 * pacing.grain_ns);
+        let late_batch_ns = LATE_BATCH_NS.max(4 * pacing.grain_ns);
         let first_ns =
-            if start_ns - self.plan.start_ns > Pacer::DEBT_LIMIT_NS { start_ns } else { self.plan.start_ns };
+            if start_ns - self.plan.start_ns > Pacer::BACKLOG_LIMIT_NS { start_ns } else { self.plan.start_ns };
         let (rate_bps, burst) = (pacing.rate_bps, pacing.burst_packets);
-        let mut pacer = Pacer::new(first_ns, self.plan.end_ns, rate_bps, packet_bytes, burst, at_once_ns);
+        let mut pacer = Pacer::new(first_ns, self.plan.end_ns, rate_bps, packet_bytes, burst, late_batch_ns);
         // Batching is useless if bursts are further apart than a batch is long.
         let grain_ns = if pacer.gap_ns() < pacing.grain_ns { pacing.grain_ns } else { 0 };
         let limit = self.batch.capacity() as u32;
-        let give_up_ns = self.plan.end_ns.saturating_add(Pacer::DEBT_LIMIT_NS);
+        let give_up_ns = self.plan.end_ns.saturating_add(Pacer::BACKLOG_LIMIT_NS);
         let finished = loop {
             if self.stop.sending() || now_ns >= give_up_ns {
                 break Ok(());
@@ -173,7 +173,7 @@ impl<'a> Sender<'a> {
                 if packets == 0 {
                     break Ok(());
                 }
-                if let Err(error) = self.depart(packets, now_ns) {
+                if let Err(error) = self.send_packets(packets, now_ns) {
                     break Err(error);
                 }
                 now_ns = monotonic_ns();
@@ -186,11 +186,11 @@ impl<'a> Sender<'a> {
             if departure == Departure::Done {
                 break Ok(());
             }
-            let precise = pacing.grain_ns == 0 || waiter.spins_cheaply(pacer.gap_ns());
-            let woken_ns = if precise {
-                waiter.precise(now_ns, pacer.next_ns(), self.stop)
+            let wait_precisely = pacing.grain_ns == 0 || waiter.spins_cheaply(pacer.gap_ns());
+            let woken_ns = if wait_precisely {
+                waiter.wait_precisely(now_ns, pacer.next_ns(), self.stop)
             } else {
-                waiter.economical(pacer.next_ns(), grain_ns, self.stop)
+                waiter.wait_economically(pacer.next_ns(), grain_ns, self.stop)
             };
             self.outcome.app_wait_ns += woken_ns - now_ns;
             now_ns = woken_ns;
@@ -206,7 +206,7 @@ impl<'a> Sender<'a> {
     fn wait_for_start(&self) -> u64 {
         let mut now_ns = monotonic_ns();
         while now_ns < self.plan.start_ns && !self.stop.sending() {
-            sleep_until(self.plan.start_ns.min(now_ns + LOOK_UP_NS));
+            sleep_until(self.plan.start_ns.min(now_ns + STOP_CHECK_NS));
             now_ns = monotonic_ns();
         }
         now_ns
@@ -219,7 +219,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Sends `packets` datagrams, retrying temporary failures; on a stop returns the rest to the budget.
-    fn depart(&mut self, packets: usize, now_ns: u64) -> Result<(), StreamError> {
+    fn send_packets(&mut self, packets: usize, now_ns: u64) -> Result<(), StreamError> {
         if self.seq == 0 && self.outcome.first_ns.is_none() {
             self.outcome.first_ns = Some(now_ns);
             self.counters.stamp_first(now_ns);
@@ -244,9 +244,9 @@ impl<'a> Sender<'a> {
                     self.stamp(done, packets, monotonic_ns());
                 }
                 Err(failure) => {
-                    self.survive(failure)?;
+                    self.handle_failure(failure)?;
                     if self.stop.sending() {
-                        self.budget.give_back((packets - done) as u64 * self.payload);
+                        self.budget.release((packets - done) as u64 * self.payload);
                         break;
                     }
                     self.stamp(done, packets, monotonic_ns());
@@ -280,7 +280,7 @@ impl<'a> Sender<'a> {
     fn refuse(&mut self, left: usize) -> usize {
         let datagrams = left.min(self.segments);
         self.outcome.udp.send_errors += datagrams as u64;
-        self.budget.give_back(datagrams as u64 * self.payload);
+        self.budget.release(datagrams as u64 * self.payload);
         drain_error_queue(self.socket);
         datagrams
     }
@@ -288,15 +288,15 @@ impl<'a> Sender<'a> {
     /// Handles a `sendmmsg` call that stopped short of `left` datagrams and does not report why. Unless it waited
     /// for buffer space, the next message was refused and counts as such.
     fn after_short_send(&mut self, left: usize, called_ns: u64) -> usize {
-        let waited = monotonic_ns() - called_ns >= LOOK_UP_NS / 2;
+        let waited = monotonic_ns() - called_ns >= STOP_CHECK_NS / 2;
         if waited { 0 } else { self.refuse(left) }
     }
 
     /// Decides whether the stream continues after a call that sent nothing.
-    fn survive(&mut self, failure: SendFailure) -> Result<(), StreamError> {
+    fn handle_failure(&mut self, failure: SendFailure) -> Result<(), StreamError> {
         match failure {
             SendFailure::Full | SendFailure::Interrupted | SendFailure::Dropped(_) => Ok(()),
-            SendFailure::NoOffload(error) => {
+            SendFailure::OffloadUnavailable(error) => {
                 drain_error_queue(self.socket);
                 // Kernels before 6.9 accept at most 64 segments; if 64 are refused too, the route does not support GSO.
                 let fewer = if self.segments > MAX_SEGMENTS_OLD { MAX_SEGMENTS_OLD } else { 1 };

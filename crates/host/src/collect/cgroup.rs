@@ -2,7 +2,7 @@
 
 use landspeed_model::{CgroupFacts, Fact};
 
-use crate::host::{Look, known};
+use crate::host::{FactReader, known};
 use crate::parse::field_of_words;
 
 const MOUNT: &str = "/sys/fs/cgroup";
@@ -12,16 +12,16 @@ const NO_MEMORY_LIMIT: u64 = 1 << 62;
 /// Cgroup version, with the mount points as in systemd.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Version {
-    One,
-    Two,
+    V1,
+    V2,
     Hybrid,
 }
 
-pub(super) fn read(look: Look<'_>) -> CgroupFacts {
+pub(super) fn read(look: FactReader<'_>) -> CgroupFacts {
     let text = match known(look.read("/proc/self/cgroup")) {
         Fact::Known(text) => text,
-        Fact::Absent(_) => return everything(&Fact::Absent("this kernel has no control groups".into())),
-        Fact::Unknown(why) => return everything(&Fact::Unknown(why)),
+        Fact::Absent(_) => return all_fields(&Fact::Absent("this kernel has no control groups".into())),
+        Fact::Unknown(why) => return all_fields(&Fact::Unknown(why)),
     };
     // Lines `number:controllers:path`; version 2's is `0::path`.
     let paths: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':')).collect();
@@ -29,25 +29,25 @@ pub(super) fn read(look: Look<'_>) -> CgroupFacts {
         paths.iter().find(|(names, _)| names.split(',').any(|name| name == controller)).map(|&(_, path)| path)
     };
     let version = if look.exists(&format!("{MOUNT}/cgroup.controllers")) {
-        Version::Two
+        Version::V2
     } else if paths.iter().all(|(names, _)| names.is_empty()) {
-        return everything(&Fact::Unknown(format!("version 2 is not mounted at {MOUNT}")));
+        return all_fields(&Fact::Unknown(format!("version 2 is not mounted at {MOUNT}")));
     } else if look.exists(&format!("{MOUNT}/unified/cgroup.controllers")) {
         Version::Hybrid
     } else {
-        Version::One
+        Version::V1
     };
-    if version == Version::Two {
+    if version == Version::V2 {
         return read_v2(look, path_of("").unwrap_or("/"));
     }
     let mut facts = read_v1(look, &path_of);
-    facts.version = Fact::Known(if version == Version::One { "v1".into() } else { "hybrid".into() });
+    facts.version = Fact::Known(if version == Version::V1 { "v1".into() } else { "hybrid".into() });
     facts.path = path_of("cpu").map_or_else(|| Fact::Absent("no cpu controller".into()), |p| Fact::Known(p.into()));
     facts
 }
 
-fn everything(why: &Fact<()>) -> CgroupFacts {
-    fn convert_absence<T>(why: &Fact<()>) -> Fact<T> {
+fn all_fields(why: &Fact<()>) -> CgroupFacts {
+    fn absent_or_unknown<T>(why: &Fact<()>) -> Fact<T> {
         match why {
             Fact::Absent(why) => Fact::Absent(why.clone()),
             Fact::Unknown(why) => Fact::Unknown(why.clone()),
@@ -55,17 +55,17 @@ fn everything(why: &Fact<()>) -> CgroupFacts {
         }
     }
     CgroupFacts {
-        version: convert_absence(why),
-        path: convert_absence(why),
-        cpu_millis: convert_absence(why),
-        cpus: convert_absence(why),
-        memory_max_bytes: convert_absence(why),
-        throttled_periods: convert_absence(why),
+        version: absent_or_unknown(why),
+        path: absent_or_unknown(why),
+        cpu_millis: absent_or_unknown(why),
+        cpus: absent_or_unknown(why),
+        memory_max_bytes: absent_or_unknown(why),
+        throttled_periods: absent_or_unknown(why),
     }
 }
 
-fn read_v2(look: Look<'_>, path: &str) -> CgroupFacts {
-    let groups = upwards(MOUNT, path);
+fn read_v2(look: FactReader<'_>, path: &str) -> CgroupFacts {
+    let groups = ancestor_paths(MOUNT, path);
     let cpu = groups.iter().filter_map(|group| quota(&look.word(&format!("{group}/cpu.max")).ok()?)).min();
     let memory = groups.iter().filter_map(|group| look.number::<u64>(&format!("{group}/memory.max"))).min();
     let nearest = |file: &str| {
@@ -86,10 +86,10 @@ fn read_v2(look: Look<'_>, path: &str) -> CgroupFacts {
     }
 }
 
-fn read_v1<'a>(look: Look<'_>, path_of: &dyn Fn(&str) -> Option<&'a str>) -> CgroupFacts {
+fn read_v1<'a>(look: FactReader<'_>, path_of: &dyn Fn(&str) -> Option<&'a str>) -> CgroupFacts {
     let groups = |controller: &str, mounts: &[&str]| -> Vec<String> {
         let Some(path) = path_of(controller) else { return Vec::new() };
-        mounts.iter().flat_map(|mount| upwards(&format!("{MOUNT}/{mount}"), path)).collect()
+        mounts.iter().flat_map(|mount| ancestor_paths(&format!("{MOUNT}/{mount}"), path)).collect()
     };
     let cpu_groups = groups("cpu", &["cpu", "cpu,cpuacct"]);
     let cpu = cpu_groups.iter().filter_map(|group| {
@@ -125,13 +125,13 @@ fn none_if<T>(found: Option<T>, why: &str) -> Fact<T> {
 
 /// Returns the paths of the cgroup and of all above it, the nearest first. In a cgroup namespace the path may
 /// begin with `/..`: groups above the mount are not visible.
-fn upwards(mount: &str, path: &str) -> Vec<String> {
+fn ancestor_paths(mount: &str, path: &str) -> Vec<String> {
     /// The kernel's own limit is the maximum length of a path.
-    const DEEPEST: usize = 64;
+    const MAX_DEPTH: usize = 64;
     let inside = path.trim_end_matches('/').trim_start_matches("/..");
     let mut groups = Vec::new();
     let mut rest = inside;
-    while !rest.is_empty() && groups.len() < DEEPEST {
+    while !rest.is_empty() && groups.len() < MAX_DEPTH {
         groups.push(format!("{mount}{rest}"));
         rest = rest.rfind('/').map_or("", |at| &rest[..at]);
     }
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn cgroups_are_listed_up_to_the_mount() {
-        assert_eq!(upwards("/m", "/a/b"), ["/m/a/b", "/m/a", "/m"]);
-        assert_eq!(upwards("/m", "/"), ["/m"]);
-        assert_eq!(upwards("/m", "/../c"), ["/m/c", "/m"]);
+        assert_eq!(ancestor_paths("/m", "/a/b"), ["/m/a/b", "/m/a", "/m"]);
+        assert_eq!(ancestor_paths("/m", "/"), ["/m"]);
+        assert_eq!(ancestor_paths("/m", "/../c"), ["/m/c", "/m"]);
     }
 }

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use landspeed_model::{CpuFacts, CpuPolicy, Fact, IdleState};
 
-use crate::host::{KernelAnswers, Look, known};
+use crate::host::{FactReader, KernelAnswers, known};
 use crate::parse::{CpuInfo, core_ticks, list_numbers};
 
 const CPU: &str = "/sys/devices/system/cpu";
 
-pub(super) fn cpu(look: Look<'_>, answers: &KernelAnswers) -> CpuFacts {
+pub(super) fn cpu(look: FactReader<'_>, answers: &KernelAnswers) -> CpuFacts {
     let cpuinfo = known(look.read("/proc/cpuinfo"));
     let online = online(look);
     let (cores, sockets) = topology(look, cpuinfo.known().map_or("", String::as_str), &online);
@@ -40,7 +40,7 @@ fn model(cpuinfo: &Fact<String>) -> Fact<String> {
     }
 }
 
-fn online(look: Look<'_>) -> Vec<u32> {
+fn online(look: FactReader<'_>) -> Vec<u32> {
     let listed = look.word(&format!("{CPU}/online")).ok().and_then(|list| list_numbers(&list));
     listed.filter(|numbers| !numbers.is_empty()).unwrap_or_else(|| {
         let mut cores = Vec::new();
@@ -51,7 +51,7 @@ fn online(look: Look<'_>) -> Vec<u32> {
 
 /// Returns the numbers of cores and sockets. On x86, `/proc/cpuinfo` has both; elsewhere each CPU's topology is
 /// read.
-fn topology(look: Look<'_>, cpuinfo: &str, online: &[u32]) -> (Fact<u32>, Fact<u32>) {
+fn topology(look: FactReader<'_>, cpuinfo: &str, online: &[u32]) -> (Fact<u32>, Fact<u32>) {
     let (mut cores, mut sockets) = (BTreeSet::new(), BTreeSet::new());
     let mut socket = "";
     for line in cpuinfo.lines() {
@@ -84,7 +84,7 @@ fn topology(look: Look<'_>, cpuinfo: &str, online: &[u32]) -> (Fact<u32>, Fact<u
     (count(&cores, "cores"), count(&sockets, "sockets"))
 }
 
-fn policies(look: Look<'_>) -> Fact<Vec<CpuPolicy>> {
+fn policies(look: FactReader<'_>) -> Fact<Vec<CpuPolicy>> {
     let directory = format!("{CPU}/cpufreq");
     let policies = look.numbered(&directory, "policy");
     if policies.is_empty() {
@@ -130,7 +130,7 @@ pub(crate) fn list_text(numbers: &[u32]) -> String {
     ranges.iter().map(text).collect::<Vec<_>>().join(",")
 }
 
-fn boost(look: Look<'_>) -> Fact<bool> {
+fn boost(look: FactReader<'_>) -> Fact<bool> {
     if let Some(off) = look.number::<u8>(&format!("{CPU}/intel_pstate/no_turbo")) {
         return Fact::Known(off == 0);
     }
@@ -140,7 +140,7 @@ fn boost(look: Look<'_>) -> Fact<bool> {
     }
 }
 
-fn idle_states(look: Look<'_>, online: &[u32], driver: &Fact<String>) -> Fact<Vec<IdleState>> {
+fn idle_states(look: FactReader<'_>, online: &[u32], driver: &Fact<String>) -> Fact<Vec<IdleState>> {
     let Some(first) = online.first() else { return Fact::Unknown("no CPU is known to be online".into()) };
     let directory = format!("{CPU}/cpu{first}/cpuidle");
     let states = look.numbered(&directory, "state");
@@ -160,7 +160,7 @@ fn idle_states(look: Look<'_>, online: &[u32], driver: &Fact<String>) -> Fact<Ve
 }
 
 /// `n/a` means a limit of 0, and 0 means no limit (`Documentation/ABI/testing/sysfs-devices-power`).
-fn resume_latency(look: Look<'_>, online: &[u32]) -> Fact<u32> {
+fn resume_latency(look: FactReader<'_>, online: &[u32]) -> Fact<u32> {
     let mut seen = false;
     let limit = |cpu: &u32| {
         let word = look.word(&format!("{CPU}/cpu{cpu}/power/pm_qos_resume_latency_us")).ok()?;
@@ -175,13 +175,13 @@ fn resume_latency(look: Look<'_>, online: &[u32]) -> Fact<u32> {
     }
 }
 
-fn vulnerabilities(look: Look<'_>) -> BTreeMap<String, String> {
+fn vulnerabilities(look: FactReader<'_>) -> BTreeMap<String, String> {
     let directory = format!("{CPU}/vulnerabilities");
     let names = look.names(&directory, "").into_iter();
     names.filter_map(|name| Some((name.clone(), look.word(&format!("{directory}/{name}")).ok()?))).collect()
 }
 
-fn isolated(look: Look<'_>) -> Fact<String> {
+fn isolated(look: FactReader<'_>) -> Fact<String> {
     match look.fact(&format!("{CPU}/isolated")) {
         Fact::Known(list) if list.is_empty() => Fact::Absent("no CPU is isolated".into()),
         other => other,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use landspeed_model::{Fact, InterfaceFacts, QdiscFacts, QueueFacts, RssFacts};
 
 use super::pci;
-use crate::host::{InterfaceAnswers, KernelAnswers, LinkAnswer, Look, QdiscAnswer};
+use crate::host::{FactReader, InterfaceAnswers, KernelAnswers, LinkAnswer, QdiscAnswer};
 
 const NET: &str = "/sys/class/net";
 /// `TC_H_ROOT` (linux/pkt_sched.h).
@@ -14,17 +14,17 @@ const ROOT: u32 = 0xffff_ffff;
 const INGRESS: u32 = 0xffff_fff1;
 /// Kinds of links whose `IFLA_LINK` is the link below them. For a veth it is the peer, for a tunnel the
 /// outgoing interface.
-const STACKED: [&str; 8] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec", "dsa", "qmimux"];
+const STACKED_KINDS: [&str; 8] = ["vlan", "macvlan", "macvtap", "ipvlan", "ipvtap", "macsec", "dsa", "qmimux"];
 
 /// Returns all interfaces of the namespace except the loopback.
-pub(super) fn all(look: Look<'_>, answers: &KernelAnswers) -> Vec<InterfaceFacts> {
+pub(super) fn all(look: FactReader<'_>, answers: &KernelAnswers) -> Vec<InterfaceFacts> {
     let links = answers.links.known().map_or(&[][..], Vec::as_slice);
     let real = links.iter().filter(|link| !link.loopback && !link.name.is_empty());
     real.map(|link| interface(look, link, links, &answers.qdiscs)).collect()
 }
 
 fn interface(
-    look: Look<'_>,
+    look: FactReader<'_>,
     link: &LinkAnswer,
     links: &[LinkAnswer],
     qdiscs: &Fact<Vec<QdiscAnswer>>,
@@ -96,7 +96,7 @@ struct Files {
 }
 
 impl Files {
-    fn of(look: Look<'_>, link: &LinkAnswer) -> Self {
+    fn of(look: FactReader<'_>, link: &LinkAnswer) -> Self {
         let directory = format!("{NET}/{}", link.name);
         let index = look.number_fact::<u32>(&format!("{directory}/ifindex"));
         let mac = look.word(&format!("{directory}/address")).unwrap_or_default();
@@ -115,7 +115,7 @@ impl Files {
     }
 
     /// Returns the PCI address in the path of the interface's device.
-    fn address(&self, look: Look<'_>) -> Option<String> {
+    fn address(&self, look: FactReader<'_>) -> Option<String> {
         let target = look.0.link(self.directory.known()?).ok()?;
         pci::address_in(&target).map(str::to_owned)
     }
@@ -128,7 +128,7 @@ impl Files {
         }
     }
 
-    fn number<T: std::str::FromStr>(&self, look: Look<'_>, file: &str) -> Fact<T> {
+    fn number<T: std::str::FromStr>(&self, look: FactReader<'_>, file: &str) -> Fact<T> {
         match &self.directory {
             Fact::Known(directory) => look.number_fact(&format!("{directory}/{file}")),
             Fact::Absent(why) => Fact::Absent(why.clone()),
@@ -136,11 +136,11 @@ impl Files {
         }
     }
 
-    fn count(&self, look: Look<'_>, prefix: &str) -> Fact<u32> {
+    fn count(&self, look: FactReader<'_>, prefix: &str) -> Fact<u32> {
         self.directory.as_ref().map(|directory| look.numbered(&format!("{directory}/queues"), prefix).len() as u32)
     }
 
-    fn queues(&self, look: Look<'_>) -> Fact<Vec<QueueFacts>> {
+    fn queues(&self, look: FactReader<'_>) -> Fact<Vec<QueueFacts>> {
         self.directory.as_ref().map(|directory| {
             let names = ["rx-", "tx-"].map(|prefix| look.numbered(&format!("{directory}/queues"), prefix));
             let queue = |name: String| {
@@ -162,13 +162,13 @@ impl Files {
 /// Returns the ports of a bond or bridge, or the device of a VLAN.
 fn lower(link: &LinkAnswer, links: &[LinkAnswer]) -> Vec<String> {
     let ports = links.iter().filter(|other| other.master == Some(link.index));
-    let stacked = link.kind.as_deref().is_some_and(|kind| STACKED.contains(&kind));
+    let stacked = link.kind.as_deref().is_some_and(|kind| STACKED_KINDS.contains(&kind));
     let below = links.iter().filter(|other| stacked && link.link == Some(other.index));
     ports.chain(below).map(|other| other.name.clone()).collect()
 }
 
 /// Returns the message-signalled interrupts; for a virtio device, those of the PCI device it is on.
-fn interrupts(look: Look<'_>, address: &str) -> Vec<u32> {
+fn interrupts(look: FactReader<'_>, address: &str) -> Vec<u32> {
     look.numbered(&format!("/sys/bus/pci/devices/{address}/msi_irqs"), "").into_keys().collect()
 }
 

@@ -2,10 +2,10 @@
 
 use landspeed_model::{Fact, Interrupt};
 
-use crate::host::{Look, known};
+use crate::host::{FactReader, known};
 use crate::parse::interrupt_rows;
 
-pub(super) fn read(look: Look<'_>) -> Fact<Vec<Interrupt>> {
+pub(super) fn read(look: FactReader<'_>) -> Fact<Vec<Interrupt>> {
     known(look.read("/proc/interrupts")).map(|text| {
         let affinity = |number: u32, file: &str| look.fact(&format!("/proc/irq/{number}/{file}"));
         let interrupt = |row: crate::parse::InterruptRow| Interrupt {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use landspeed_model::{Fact, KernelFacts, TimeFacts, VirtualizationFacts};
 
-use crate::host::{KernelAnswers, Look, known};
+use crate::host::{FactReader, KernelAnswers, known};
 use crate::machine;
 use crate::parse::{CpuInfo, core_ticks, quoted_value};
 
@@ -71,7 +71,7 @@ const MODULES: &[&str] = &[
     "xt_state",
 ];
 
-pub(super) fn kernel(look: Look<'_>, answers: &KernelAnswers) -> KernelFacts {
+pub(super) fn kernel(look: FactReader<'_>, answers: &KernelAnswers) -> KernelFacts {
     let word = |name: &str| look.word(&format!("/proc/sys/kernel/{name}")).unwrap_or_default();
     let release = word("osrelease");
     // The file exists since Linux 6.1.
@@ -85,8 +85,8 @@ pub(super) fn kernel(look: Look<'_>, answers: &KernelAnswers) -> KernelFacts {
     }
 }
 
-fn configuration(look: Look<'_>, release: &str) -> Fact<BTreeMap<String, String>> {
-    let places = machine::configuration_places(release);
+fn configuration(look: FactReader<'_>, release: &str) -> Fact<BTreeMap<String, String>> {
+    let places = machine::configuration_paths(release);
     let mut refused = None;
     for path in &places {
         match known(look.read(path)) {
@@ -111,7 +111,7 @@ fn assignment(line: &str) -> Option<(&str, &str)> {
     line.split_once('=').map(|(name, value)| (name, value.trim().trim_matches('"')))
 }
 
-pub(super) fn os(look: Look<'_>) -> Fact<String> {
+pub(super) fn os(look: FactReader<'_>) -> Fact<String> {
     match known(look.read("/etc/os-release").or_else(|_| look.read("/usr/lib/os-release"))) {
         Fact::Known(text) => quoted_value(&text, "PRETTY_NAME")
             .map_or_else(|| Fact::Absent("/etc/os-release has no PRETTY_NAME".into()), Fact::Known),
@@ -120,7 +120,7 @@ pub(super) fn os(look: Look<'_>) -> Fact<String> {
     }
 }
 
-pub(super) fn virtualization(look: Look<'_>) -> VirtualizationFacts {
+pub(super) fn virtualization(look: FactReader<'_>) -> VirtualizationFacts {
     let cpuinfo = known(look.read("/proc/cpuinfo"));
     let bit = cpuinfo.known().is_some_and(|text| CpuInfo::parse(text).hypervisor);
     let hypervisor = match (machine::hypervisor(look, bit), &cpuinfo) {
@@ -133,7 +133,7 @@ pub(super) fn virtualization(look: Look<'_>) -> VirtualizationFacts {
     VirtualizationFacts { hypervisor, container, steal_share: steal(look) }
 }
 
-fn steal(look: Look<'_>) -> Fact<f64> {
+fn steal(look: FactReader<'_>) -> Fact<f64> {
     match known(look.read("/proc/stat")) {
         Fact::Known(text) => {
             let mut cores = Vec::new();
@@ -153,7 +153,7 @@ fn steal(look: Look<'_>) -> Fact<f64> {
     }
 }
 
-pub(super) fn time(look: Look<'_>, answers: &KernelAnswers) -> TimeFacts {
+pub(super) fn time(look: FactReader<'_>, answers: &KernelAnswers) -> TimeFacts {
     let list = look.word(&format!("{CLOCK}/available_clocksource")).unwrap_or_default();
     TimeFacts {
         clocksource: look.fact(&format!("{CLOCK}/current_clocksource")),
@@ -163,7 +163,7 @@ pub(super) fn time(look: Look<'_>, answers: &KernelAnswers) -> TimeFacts {
     }
 }
 
-pub(super) fn modules(look: Look<'_>, drivers: &[String]) -> Fact<BTreeMap<String, Option<String>>> {
+pub(super) fn modules(look: FactReader<'_>, drivers: &[String]) -> Fact<BTreeMap<String, Option<String>>> {
     known(look.read("/proc/modules")).map(|text| {
         let names = text.lines().filter_map(|line| line.split_whitespace().next());
         let matter = |name: &&str| {

@@ -2,8 +2,8 @@
 
 use landspeed_model::{Fact, PciFacts};
 
-use crate::host::{Host, Look};
-use crate::parse::{NoControl, device_control};
+use crate::host::{FactReader, Host};
+use crate::parse::{ControlError, device_control};
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 
@@ -25,7 +25,7 @@ pub(super) fn is_address(text: &str) -> bool {
     hex(domain, 4..=8) && hex(bus, 2..=2) && hex(device, 2..=2) && hex(function, 1..=1)
 }
 
-pub(super) fn device(look: Look<'_>, address: &str) -> PciFacts {
+pub(super) fn device(look: FactReader<'_>, address: &str) -> PciFacts {
     let path = |file: &str| format!("{DEVICES}/{address}/{file}");
     let hex = |file: &str| {
         let word = look.word(&path(file)).unwrap_or_default();
@@ -50,7 +50,7 @@ pub(super) fn device(look: Look<'_>, address: &str) -> PciFacts {
 }
 
 /// Returns the virtual functions in use and their maximum.
-pub(super) fn virtual_functions(look: Look<'_>, address: &str) -> Fact<(u32, u32)> {
+pub(super) fn virtual_functions(look: FactReader<'_>, address: &str) -> Fact<(u32, u32)> {
     let number = |file: &str| look.number_fact::<u32>(&format!("{DEVICES}/{address}/{file}"));
     match (number("sriov_numvfs"), number("sriov_totalvfs")) {
         (Fact::Known(used), Fact::Known(most)) => Fact::Known((used, most)),
@@ -63,12 +63,12 @@ fn control(host: &dyn Host, address: &str) -> Fact<crate::parse::DeviceControl> 
     match host.pci_config(address) {
         Fact::Known(bytes) => match device_control(&bytes) {
             Ok(control) => Fact::Known(control),
-            Err(NoControl::Short) => Fact::Unknown(format!(
+            Err(ControlError::Truncated) => Fact::Unknown(format!(
                 "only the first {} bytes of the configuration space of {address} can be read (more needs root)",
                 bytes.len()
             )),
-            Err(NoControl::NotExpress) => Fact::Absent(format!("{address} is not a PCI Express device")),
-            Err(NoControl::Malformed) => {
+            Err(ControlError::NotExpress) => Fact::Absent(format!("{address} is not a PCI Express device")),
+            Err(ControlError::Malformed) => {
                 Fact::Unknown(format!("the configuration space of {address} is not understood"))
             }
         },
@@ -77,7 +77,7 @@ fn control(host: &dyn Host, address: &str) -> Fact<crate::parse::DeviceControl> 
     }
 }
 
-fn numa_node(look: Look<'_>, path: &str) -> Fact<u32> {
+fn numa_node(look: FactReader<'_>, path: &str) -> Fact<u32> {
     match look.number_fact::<i64>(path) {
         Fact::Known(node) => u32::try_from(node).map_or_else(
             // −1: unknown to the firmware.
@@ -90,14 +90,14 @@ fn numa_node(look: Look<'_>, path: &str) -> Fact<u32> {
 }
 
 /// Parses a link speed: `8.0 GT/s PCIe`, before 5.7 `8 GT/s`; `Unknown` (also `Unknown speed`) without a link.
-fn speed(look: Look<'_>, path: &str) -> Fact<f64> {
+fn speed(look: FactReader<'_>, path: &str) -> Fact<f64> {
     match look.fact(path) {
         Fact::Known(text) if text.starts_with("Unknown") => Fact::Absent("the device has no PCI Express link".into()),
         Fact::Known(text) => {
             let number = text.split(' ').next().and_then(|number| number.parse::<f64>().ok());
             number
                 .filter(|speed| speed.is_finite() && *speed > 0.0)
-                .map_or_else(|| crate::host::not_understood(path, &text), Fact::Known)
+                .map_or_else(|| crate::host::unparsable(path, &text), Fact::Known)
         }
         Fact::Absent(_) => Fact::Absent("the device has no PCI Express link".into()),
         Fact::Unknown(why) => Fact::Unknown(why),
@@ -105,14 +105,14 @@ fn speed(look: Look<'_>, path: &str) -> Fact<f64> {
 }
 
 /// Parses a link width; 0 and 255 mean that the device has no link.
-fn width(look: Look<'_>, path: &str) -> Fact<u32> {
+fn width(look: FactReader<'_>, path: &str) -> Fact<u32> {
     match look.number_fact::<u32>(path) {
         Fact::Known(0 | 255) | Fact::Absent(_) => Fact::Absent("the device has no PCI Express link".into()),
         other => other,
     }
 }
 
-fn iommu(look: Look<'_>, group: &str) -> Fact<String> {
+fn iommu(look: FactReader<'_>, group: &str) -> Fact<String> {
     if look.0.link(group).is_err() {
         return Fact::Absent("the device is in no IOMMU group".into());
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use landspeed_model::{Fact, ServiceFacts};
 
-use crate::host::{KernelAnswers, Look};
+use crate::host::{FactReader, KernelAnswers};
 
 /// Services that are searched for: reported name and process name. The kernel keeps 15 characters of it.
-pub(crate) const LOOKED_FOR: [(&str, &str); 12] = [
+pub(crate) const SERVICE_NAMES: [(&str, &str); 12] = [
     ("tuned", "tuned"),
     ("NetworkManager", "NetworkManager"),
     ("systemd-networkd", "systemd-network"),
@@ -26,9 +26,9 @@ pub(crate) const LOOKED_FOR: [(&str, &str); 12] = [
 const WANTED_BY: [&str; 2] =
     ["/etc/systemd/system/multi-user.target.wants", "/etc/systemd/system/basic.target.wants"];
 
-pub(super) fn read(look: Look<'_>, answers: &KernelAnswers) -> BTreeMap<String, Fact<ServiceFacts>> {
+pub(super) fn read(look: FactReader<'_>, answers: &KernelAnswers) -> BTreeMap<String, Fact<ServiceFacts>> {
     let own_processes = look.link_name("/proc/self/ns/pid").filter(|name| name != "pid:[4026531836]");
-    let mut services: BTreeMap<String, Fact<ServiceFacts>> = LOOKED_FOR
+    let mut services: BTreeMap<String, Fact<ServiceFacts>> = SERVICE_NAMES
         .iter()
         .map(|(service, process)| {
             let running = answers.processes.as_ref().map(|names| names.iter().any(|name| name == process));
@@ -48,7 +48,7 @@ pub(super) fn read(look: Look<'_>, answers: &KernelAnswers) -> BTreeMap<String, 
     services
 }
 
-fn detail(look: Look<'_>, service: &str) -> Option<String> {
+fn detail(look: FactReader<'_>, service: &str) -> Option<String> {
     (service == "tuned")
         .then(|| look.word("/etc/tuned/active_profile").ok())
         .flatten()

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 
 use landspeed_model::{Fact, SysctlAssignment};
 
-use crate::host::{Look, is_absent};
+use crate::host::{FactReader, is_absent};
 use crate::parse::sysctl_assignments;
 
 /// Of files with the same name, the one in the first of these directories is used (sysctl.d(5), sysctl(8)).
 const DIRECTORIES: [&str; 5] =
     ["/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d"];
 /// File that is read last.
-const LAST: &str = "/etc/sysctl.conf";
+const LAST_FILE: &str = "/etc/sysctl.conf";
 
-pub(super) fn read(look: Look<'_>) -> Fact<Vec<SysctlAssignment>> {
+pub(super) fn read(look: FactReader<'_>) -> Fact<Vec<SysctlAssignment>> {
     let mut files: BTreeMap<String, String> = BTreeMap::new();
     for directory in DIRECTORIES {
         match look.0.names(directory, "") {
             Ok(names) => {
-                for name in names.into_iter().filter(|name| is_read(name)) {
+                for name in names.into_iter().filter(|name| is_relevant(name)) {
                     files.entry(name.clone()).or_insert_with(|| format!("{directory}/{name}"));
                 }
             }
@@ -27,7 +27,7 @@ pub(super) fn read(look: Look<'_>) -> Fact<Vec<SysctlAssignment>> {
         }
     }
     let mut assignments = Vec::new();
-    for path in files.into_values().chain([LAST.to_owned()]) {
+    for path in files.into_values().chain([LAST_FILE.to_owned()]) {
         match look.read(&path) {
             Ok(text) => assignments.extend(sysctl_assignments(&text).into_iter().map(|found| SysctlAssignment {
                 path: path.clone(),
@@ -44,10 +44,10 @@ pub(super) fn read(look: Look<'_>) -> Fact<Vec<SysctlAssignment>> {
 }
 
 /// Returns whether a file is read: its name ends in lower-case `.conf`.
-fn is_read(name: &str) -> bool {
+fn is_relevant(name: &str) -> bool {
     name.strip_suffix(".conf").is_some_and(|stem| !stem.is_empty())
 }
 
-fn is_mask(look: Look<'_>, path: &str) -> bool {
+fn is_mask(look: FactReader<'_>, path: &str) -> bool {
     look.0.link(path).is_ok_and(|target| target == "/dev/null")
 }

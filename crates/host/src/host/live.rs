@@ -16,7 +16,7 @@ use landspeed_sys::{clock, process};
 
 use super::answers::{ClockAnswer, DriverAnswer, InterfaceAnswers, KernelAnswers, LinkAnswer, QdiscAnswer};
 use super::{Host, is_absent};
-use crate::collect::{LOOKED_FOR, worth_keeping};
+use crate::collect::{SERVICE_NAMES, is_kept_statistic};
 use crate::files::Files;
 
 /// Bytes of a device's configuration space with the capabilities read here (PCI Local Bus 3.0, 6.1). The space
@@ -25,7 +25,7 @@ const PCI_CONFIG_BYTES: u64 = 256;
 /// `IFF_LOOPBACK` (linux/if.h).
 const IFF_LOOPBACK: u32 = 0x8;
 /// Maximum number of processes that are examined.
-const MOST_PROCESSES: usize = 65_536;
+const MAX_PROCESSES: usize = 65_536;
 
 /// The running host, in the network namespace of the calling thread.
 #[derive(Debug, Clone)]
@@ -255,20 +255,20 @@ fn coalescing(name: &str, ethtool: &mut Ethtool) -> Fact<CoalescingFacts> {
 fn statistics(ethtool: &mut Ethtool) -> Result<BTreeMap<String, u64>, EthtoolError> {
     let names = ethtool.statistics_names()?;
     let values = ethtool.statistics(names.len())?;
-    Ok(names.into_iter().zip(values).filter(|(name, value)| worth_keeping(name, *value)).collect())
+    Ok(names.into_iter().zip(values).filter(|(name, value)| is_kept_statistic(name, *value)).collect())
 }
 
 /// Returns which of `names` are running. In a PID namespace, or with a `/proc` that hides other users'
 /// processes, a missing process is no proof that it does not run.
 fn processes(files: &Files) -> Fact<Vec<String>> {
-    let pids = match files.names_like("/proc", "") {
+    let pids = match files.names_with_prefix("/proc", "") {
         Ok(names) => names,
         Err(why) => return Fact::Unknown(format!("cannot list /proc: {why}")),
     };
-    let pids = pids.into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).take(MOST_PROCESSES);
+    let pids = pids.into_iter().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit())).take(MAX_PROCESSES);
     let mut found: Vec<_> = pids
         .filter_map(|pid| files.word(&format!("/proc/{pid}/comm")).ok())
-        .filter(|name| LOOKED_FOR.iter().any(|(_, comm)| comm == name))
+        .filter(|name| SERVICE_NAMES.iter().any(|(_, comm)| comm == name))
         .collect();
     found.sort_unstable();
     found.dedup();

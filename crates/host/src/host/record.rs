@@ -61,7 +61,7 @@ pub fn record(directory: &Path, redact: bool) -> Result<Facts, RecordError> {
 /// Records any host; see [`record`].
 pub(crate) fn record_host(host: &dyn Host, directory: &Path, redact: bool) -> Result<Facts, RecordError> {
     let directory = destination(directory)?;
-    let recorder = Recorder { host, seen: RefCell::new(Seen::default()) };
+    let recorder = Recorder { host, seen: RefCell::new(HostAnswers::default()) };
     collect(&recorder);
     let mut seen = recorder.seen.into_inner();
     if redact {
@@ -86,7 +86,7 @@ pub(crate) fn record_host(host: &dyn Host, directory: &Path, redact: bool) -> Re
 
 /// All queries, with their answers.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
+pub(super) struct HostAnswers {
     /// File texts by path.
     pub files: BTreeMap<String, String>,
     /// Names by directory, of all the prefixes that were listed.
@@ -98,7 +98,7 @@ pub(super) struct Seen {
 /// Passes queries to a host and keeps the answers.
 struct Recorder<'a> {
     host: &'a dyn Host,
-    seen: RefCell<Seen>,
+    seen: RefCell<HostAnswers>,
 }
 
 impl Recorder<'_> {
@@ -189,10 +189,10 @@ fn partial_name(directory: &Path) -> PathBuf {
     directory.with_file_name(name)
 }
 
-fn write_all(seen: &Seen, root: &Path) -> Result<(), RecordError> {
+fn write_all(seen: &HostAnswers, root: &Path) -> Result<(), RecordError> {
     fs::create_dir(root).map_err(failed("make", root))?;
     for (path, text) in &seen.files {
-        let Some(place) = place_in(root, path) else { continue };
+        let Some(place) = path_in_tree(root, path) else { continue };
         if let Some(parent) = place.parent() {
             fs::create_dir_all(parent).map_err(failed("make", parent))?;
         }
@@ -204,7 +204,7 @@ fn write_all(seen: &Seen, root: &Path) -> Result<(), RecordError> {
     for (directory, names) in &seen.directories {
         // The tree contains the files that were read; other names and empty directories are recorded
         // separately.
-        let there = written.names_like(directory, "").ok();
+        let there = written.names_with_prefix(directory, "").ok();
         let missing = |name: &&String| there.as_ref().is_none_or(|there| !there.contains(*name));
         let rest: Vec<_> = names.iter().filter(missing).cloned().collect();
         if there.is_none() || !rest.is_empty() {
@@ -219,7 +219,7 @@ fn write_all(seen: &Seen, root: &Path) -> Result<(), RecordError> {
 }
 
 /// Returns where a host's path is stored; `None` for a path that would lead out of the directory.
-fn place_in(root: &Path, path: &str) -> Option<PathBuf> {
+fn path_in_tree(root: &Path, path: &str) -> Option<PathBuf> {
     let inside = Path::new(path.strip_prefix('/')?);
     inside.components().all(|part| matches!(part, Component::Normal(_))).then(|| root.join(inside))
 }

@@ -8,28 +8,28 @@ use std::net::IpAddr;
 use serde_json::Value;
 
 use super::RecordError;
-use super::record::Seen;
+use super::record::HostAnswers;
 
 mod network;
 mod scan;
 
 use network::Networks;
-use scan::{Found, find};
+use scan::{IdentifyingData, find};
 
 /// A name shorter than this may be a word in a kernel file (`vm`), and is only replaced where names are
 /// expected.
-const SHORTEST_NAME: usize = 4;
+const MIN_NAME_LEN: usize = 4;
 const HOSTNAME: &str = "/proc/sys/kernel/hostname";
 const COMMAND_LINE: &str = "/proc/cmdline";
 const CPUINFO: &str = "/proc/cpuinfo";
 
 /// Returns the recording with placeholders.
-pub(super) fn redacted(seen: &Seen) -> Result<Seen, RecordError> {
+pub(super) fn redacted(seen: &HostAnswers) -> Result<HostAnswers, RecordError> {
     let name = seen.files.get(HOSTNAME).map(|name| name.trim().to_owned()).unwrap_or_default();
     let mut redactor = Redactor::new(&name);
-    redactor.learn_networks(seen);
+    redactor.add_networks(seen);
 
-    let mut out = Seen::default();
+    let mut out = HostAnswers::default();
     for (path, text) in &seen.files {
         let text = match path.as_str() {
             HOSTNAME if name.is_empty() => text.clone(),
@@ -39,7 +39,7 @@ pub(super) fn redacted(seen: &Seen) -> Result<Seen, RecordError> {
             path if path.contains("sysctl") && is_configuration(path) => {
                 redactor.text(&without_comments(text), Numbers::MayBeAddresses)
             }
-            path if says_versions(path) => redactor.text(text, Numbers::AreVersions),
+            path if contains_versions(path) => redactor.text(text, Numbers::AreVersions),
             _ => redactor.text(text, Numbers::MayBeAddresses),
         };
         out.files.insert(redactor.path(path), text);
@@ -99,11 +99,11 @@ impl Redactor {
 
     /// Learns the networks of the interfaces before any other address, so that addresses in them are
     /// recognised.
-    fn learn_networks(&mut self, seen: &Seen) {
+    fn add_networks(&mut self, seen: &HostAnswers) {
         for link in seen.answers.kernel.links.known().into_iter().flatten() {
             for address in &link.addresses {
                 if let Some((ip, bits)) = parsed(address) {
-                    self.networks.learn(ip, bits);
+                    self.networks.add_network(ip, bits);
                 }
             }
         }
@@ -111,13 +111,13 @@ impl Redactor {
 
     /// Replaces the host's name and everything that is recognised by its shape.
     fn text(&mut self, text: &str, numbers: Numbers) -> String {
-        self.replaced(text, numbers, SHORTEST_NAME)
+        self.replaced(text, numbers, MIN_NAME_LEN)
     }
 
     /// Replaces identifying parts of a path: interfaces may be named after their hardware address.
     fn path(&mut self, path: &str) -> String {
-        let numbers = if says_versions(path) { Numbers::AreVersions } else { Numbers::MayBeAddresses };
-        self.replaced(path, numbers, SHORTEST_NAME)
+        let numbers = if contains_versions(path) { Numbers::AreVersions } else { Numbers::MayBeAddresses };
+        self.replaced(path, numbers, MIN_NAME_LEN)
     }
 
     /// Returns an address's placeholder; shared addresses (loopback, multicast) are kept.
@@ -133,33 +133,33 @@ impl Redactor {
         while let Some(first) = rest.chars().next() {
             let found = find(rest, before, &self.names, shortest_name);
             let length = match found {
-                Some((Found::V4(ip), length)) if numbers == Numbers::MayBeAddresses => {
+                Some((IdentifyingData::V4(ip), length)) if numbers == Numbers::MayBeAddresses => {
                     out.push_str(&self.ip(IpAddr::V4(ip), &rest[..length]));
                     length
                 }
-                Some((Found::V6(ip), length)) => {
+                Some((IdentifyingData::V6(ip), length)) => {
                     out.push_str(&self.ip(IpAddr::V6(ip), &rest[..length]));
                     length
                 }
-                Some((Found::Mac { digits, groups, separator }, length)) => {
+                Some((IdentifyingData::Mac { digits, groups, separator }, length)) => {
                     out.push_str(&self.mac(&digits, groups, separator));
                     length
                 }
-                Some((Found::NamedAfterMac { prefix, digits }, length)) => {
+                Some((IdentifyingData::NamedAfterMac { prefix, digits }, length)) => {
                     let placeholder: String = self.mac(&digits, 6, ':').split(':').collect();
                     out.push_str(prefix);
                     out.push_str(&placeholder);
                     length
                 }
-                Some((Found::Id(id), length)) => {
+                Some((IdentifyingData::Id(id), length)) => {
                     out.push_str(&self.id(&id));
                     length
                 }
-                Some((Found::Name(number), length)) => {
+                Some((IdentifyingData::Name(number), length)) => {
                     out.push_str(&self.names[number].1);
                     length
                 }
-                Some((Found::V4(_), length)) => {
+                Some((IdentifyingData::V4(_), length)) => {
                     out.push_str(&rest[..length]);
                     length
                 }
@@ -210,7 +210,7 @@ impl Redactor {
             words.push(match value {
                 _ if follows && !word.starts_with('-') => self.secret(word),
                 Some(value) if scan::is_secret(key) => format!("{key}={}", self.secret(value)),
-                Some(value) if scan::names_a_place(value) => format!("{key}={}", self.secret(value)),
+                Some(value) if scan::identifies_host_or_disk(value) => format!("{key}={}", self.secret(value)),
                 Some(value) => format!("{key}={}", self.replaced(value, Numbers::MayBeAddresses, 1)),
                 None => {
                     secret_follows = word.starts_with("--") && scan::is_secret(word);
@@ -228,7 +228,7 @@ impl Redactor {
             Value::String(text) => {
                 let versions = ["version", "firmware", "pci_config"].contains(&key);
                 let numbers = if versions { Numbers::AreVersions } else { Numbers::MayBeAddresses };
-                *text = self.replaced(text, numbers, SHORTEST_NAME);
+                *text = self.replaced(text, numbers, MIN_NAME_LEN);
             }
             Value::Array(values) => values.iter_mut().for_each(|value| self.json(value, key)),
             Value::Object(members) => {
@@ -253,15 +253,15 @@ impl Redactor {
     }
 
     /// Searches the redacted recording for every original value.
-    fn verify(&self, seen: &Seen) -> Result<(), RecordError> {
+    fn verify(&self, seen: &HostAnswers) -> Result<(), RecordError> {
         let answers = serde_json::to_string(&seen.answers).unwrap_or_default();
         let texts = seen.files.iter().map(|(path, text)| (path.as_str(), text.as_str()));
         for (place, text) in texts.chain([(super::recorded::KERNEL_FILE, answers.as_str())]) {
             let lower = text.to_ascii_lowercase();
-            let remains = |what: &str| scan::holds_word(&lower, &what.to_ascii_lowercase());
+            let remains = |what: &str| scan::contains_word(&lower, &what.to_ascii_lowercase());
             let fail = |what| Err(RecordError::Redaction { what, place: place.into() });
             // Versions that look like addresses are kept.
-            if !says_versions(place) && place != CPUINFO && self.networks.originals().any(|ip| remains(&ip)) {
+            if !contains_versions(place) && place != CPUINFO && self.networks.originals().any(|ip| remains(&ip)) {
                 return fail("an address");
             }
             if self.macs.keys().any(|mac| remains(&separated(mac, ':')) || remains(&separated(mac, '-'))) {
@@ -270,7 +270,7 @@ impl Redactor {
             if self.secrets.keys().any(|secret| place == COMMAND_LINE && remains(secret)) {
                 return fail("a secret");
             }
-            let long = self.names.iter().filter(|(name, _)| name.len() >= SHORTEST_NAME);
+            let long = self.names.iter().filter(|(name, _)| name.len() >= MIN_NAME_LEN);
             if long.clone().any(|(name, new)| name != new && remains(name)) {
                 return fail("the host's name");
             }
@@ -303,7 +303,7 @@ fn is_configuration(path: &str) -> bool {
 }
 
 /// Returns whether a file contains versions and no addresses.
-fn says_versions(path: &str) -> bool {
+fn contains_versions(path: &str) -> bool {
     path.ends_with("/version")
         || path.ends_with("/osrelease")
         || path.ends_with("os-release")

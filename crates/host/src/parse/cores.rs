@@ -38,7 +38,7 @@ impl CoreTicks {
     }
 
     /// Returns the sum of both.
-    pub(crate) fn plus(self, other: Self) -> Self {
+    pub(crate) fn sum_with(self, other: Self) -> Self {
         Self {
             user: self.user.saturating_add(other.user),
             system: self.system.saturating_add(other.system),

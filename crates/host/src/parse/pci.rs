@@ -13,9 +13,9 @@ pub(crate) struct DeviceControl {
 
 /// Reason why a device's control register is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NoControl {
+pub(crate) enum ControlError {
     /// The available bytes end before the register.
-    Short,
+    Truncated,
     /// It is not a PCI Express device.
     NotExpress,
     /// The bytes are not a configuration space, or their capability list has a cycle.
@@ -25,28 +25,28 @@ pub(crate) enum NoControl {
 /// Parses the device control register of a PCI Express device (PCI Express Base Specification, 7.5.3.4): 8
 /// bytes into the capability 0x10, which is in the list that begins at 0x34. Bits 14:12 are the read request,
 /// 7:5 the payload (each 128 << n bytes), 4 relaxed ordering.
-pub(crate) fn device_control(config: &[u8]) -> Result<DeviceControl, NoControl> {
+pub(crate) fn device_control(config: &[u8]) -> Result<DeviceControl, ControlError> {
     const STATUS: usize = 0x06;
     const HAS_CAPABILITIES: u8 = 0x10;
     const CAPABILITIES: usize = 0x34;
     const EXPRESS: u8 = 0x10;
     /// Maximum number of capabilities between the header and the end of the space.
-    const MOST: usize = 48;
-    let byte = |at: usize| config.get(at).copied().ok_or(NoControl::Short);
+    const MAX_CAPABILITIES: usize = 48;
+    let byte = |at: usize| config.get(at).copied().ok_or(ControlError::Truncated);
     // A device that does not respond reads as all ones.
     if byte(0)? == 0xff && byte(1)? == 0xff {
-        return Err(NoControl::Malformed);
+        return Err(ControlError::Malformed);
     }
     if byte(STATUS)? & HAS_CAPABILITIES == 0 {
-        return Err(NoControl::NotExpress);
+        return Err(ControlError::NotExpress);
     }
     let mut at = usize::from(byte(CAPABILITIES)? & !3);
-    for _ in 0..MOST {
+    for _ in 0..MAX_CAPABILITIES {
         if at == 0 {
-            return Err(NoControl::NotExpress);
+            return Err(ControlError::NotExpress);
         }
         if at < 0x40 {
-            return Err(NoControl::Malformed);
+            return Err(ControlError::Malformed);
         }
         if byte(at)? == EXPRESS {
             let control = u16::from_le_bytes([byte(at + 8)?, byte(at + 9)?]);
@@ -59,7 +59,7 @@ pub(crate) fn device_control(config: &[u8]) -> Result<DeviceControl, NoControl> 
         }
         at = usize::from(byte(at + 1)? & !3);
     }
-    Err(NoControl::Malformed)
+    Err(ControlError::Malformed)
 }
 
 #[cfg(test)]
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_truncated_configuration_space_is_short_not_absent() {
         let config = config_with_express_at(0x60, 0);
-        assert_eq!(device_control(&config[..64]), Err(NoControl::Short));
+        assert_eq!(device_control(&config[..64]), Err(ControlError::Truncated));
     }
 
     #[test]
@@ -99,10 +99,10 @@ mod tests {
         let mut config = config_with_express_at(0x60, 0);
         config[0x60] = 0x05;
         config[0x61] = 0x40;
-        assert_eq!(device_control(&config), Err(NoControl::Malformed));
+        assert_eq!(device_control(&config), Err(ControlError::Malformed));
         config[0x61] = 0;
-        assert_eq!(device_control(&config), Err(NoControl::NotExpress));
-        assert_eq!(device_control(&[0xff; 256]), Err(NoControl::Malformed));
-        assert_eq!(device_control(&[]), Err(NoControl::Short));
+        assert_eq!(device_control(&config), Err(ControlError::NotExpress));
+        assert_eq!(device_control(&[0xff; 256]), Err(ControlError::Malformed));
+        assert_eq!(device_control(&[]), Err(ControlError::Truncated));
     }
 }

@@ -7,7 +7,7 @@ use super::interrupts::action_names;
 /// Rows that count for the whole host (arch/x86/kernel/irq.c, arch/arm64/kernel/smp.c).
 const NOT_PER_CORE: [&str; 3] = ["ERR", "MIS", "Err"];
 /// A 32-bit counter that changed by this much or more was reset (serial number arithmetic, RFC 1982).
-const HALF: u32 = 1 << 31;
+const MAX_INCREASE: u32 = 1 << 31;
 
 /// Rows of counters with a column for each core.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl CoreTable {
                 let Some(then) = column.and_then(|column| then.counts.get(column)) else { continue };
                 match now.wrapping_sub(*then) {
                     0 => {}
-                    moved if moved < HALF => add(row, *core, moved.into()),
+                    moved if moved < MAX_INCREASE => add(row, *core, moved.into()),
                     _ => reset += 1,
                 }
             }
@@ -86,7 +86,7 @@ impl CoreRow {
 mod tests {
     use super::*;
 
-    const BEFORE: &str = "           CPU0       CPU2\n\
+    const EARLIER: &str = "           CPU0       CPU2\n\
         \x20 24:          1          9   IO-APIC   5-edge      ACPI:Ged\n\
         \x20 34: 4294967295          5  PCI-MSIX-0000:00:03.0   1-edge      virtio0-input.0\n\
         \x20 35:       7000          5  PCI-MSIX-0000:00:03.0   2-edge      virtio0-output.0\n\
@@ -96,22 +96,23 @@ mod tests {
 
     #[test]
     fn count_changes_are_reported_by_row_and_core() {
-        let now = BEFORE.replace("4294967295", "3").replace("7000", "12").replace("100        200", "110        200");
+        let now =
+            EARLIER.replace("4294967295", "3").replace("7000", "12").replace("100        200", "110        200");
         let mut moved = Vec::new();
         let reset =
-            core_table(&now).since(&core_table(BEFORE), |row, core, by| moved.push((row.name.clone(), core, by)));
+            core_table(&now).since(&core_table(EARLIER), |row, core, by| moved.push((row.name.clone(), core, by)));
         let expected = [("virtio0-input.0".to_owned(), 0, 4), ("Local timer interrupts".to_owned(), 0, 10)];
         assert_eq!((moved.as_slice(), reset), (expected.as_slice(), 1), "line 35 was reset");
     }
 
     #[test]
     fn cores_and_lines_in_only_one_reading_are_skipped() {
-        let now = BEFORE
+        let now = EARLIER
             .replace("CPU0       CPU2", "CPU1       CPU2")
             .replace("       5  ", "       6  ")
             .replace("34:", "36:");
         let mut moved = Vec::new();
-        core_table(&now).since(&core_table(BEFORE), |row, core, by| moved.push((row.label.clone(), core, by)));
+        core_table(&now).since(&core_table(EARLIER), |row, core, by| moved.push((row.label.clone(), core, by)));
         assert_eq!(moved, [("35".to_owned(), 2, 1)]);
     }
 

@@ -1,6 +1,6 @@
 //! Parser for files of sysctl.d(5).
 
-use super::squeeze;
+use super::collapse_whitespace;
 
 /// One assignment: line number from 1, sysctl with dots, value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(crate) fn sysctl_assignments(text: &str) -> Vec<Assignment> {
         }
         let (name, value) = line.split_once('=')?;
         let name = with_dots(name.trim().strip_prefix('-').unwrap_or(name.trim()).trim());
-        (!name.is_empty()).then(|| Assignment { line: number as u32 + 1, name, value: squeeze(value) })
+        (!name.is_empty()).then(|| Assignment { line: number as u32 + 1, name, value: collapse_whitespace(value) })
     };
     text.lines().enumerate().filter_map(assignment).collect()
 }

@@ -21,7 +21,9 @@ impl CpuInfo {
             let value = value.trim();
             match key.trim_end() {
                 "processor" => core = value.parse::<usize>().ok().filter(|&n| n < MAX_CORES),
-                "model name" if info.model.is_none() && !value.is_empty() => info.model = Some(squeeze(value)),
+                "model name" if info.model.is_none() && !value.is_empty() => {
+                    info.model = Some(collapse_whitespace(value))
+                }
                 "flags" if !info.hypervisor => info.hypervisor = value.split(' ').any(|flag| flag == "hypervisor"),
                 "cpu MHz" => {
                     let mhz = value.parse::<f32>().ok().filter(|mhz| mhz.is_finite() && *mhz >= 0.0);
@@ -54,8 +56,8 @@ pub(crate) fn cpu_list(list: &str) -> Option<u32> {
 
 /// Returns the numbers of a kernel list; `None` if it is invalid, or names more CPUs than any kernel supports.
 pub(crate) fn list_numbers(list: &str) -> Option<Vec<u32>> {
-    const MOST: u32 = 8192;
-    cpu_list(list).filter(|&count| count <= MOST)?;
+    const MAX_CPUS: u32 = 8192;
+    cpu_list(list).filter(|&count| count <= MAX_CPUS)?;
     let ranges = list.trim().split(',').filter(|range| !range.is_empty());
     let numbers = ranges.map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -97,7 +99,7 @@ pub(crate) fn default_route_interface(text: &str) -> Option<String> {
 }
 
 /// Replaces each run of white space by one space, and trims both ends.
-pub(crate) fn squeeze(text: &str) -> String {
+pub(crate) fn collapse_whitespace(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -15,16 +15,16 @@ use landspeed_sys::socket;
 use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
-use super::STEP;
-use crate::wire::{Cookie, Line, State, server_error};
+use super::STEP_TIMEOUT;
+use crate::wire::{ControlConnection, Cookie, State, server_error};
 
 /// Time left after an interrupt for the current step and for the message that the client terminates.
-const CLOSING: Duration = Duration::from_millis(300);
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The control connection of a client.
 pub struct Conversation<'a> {
     /// Connection that sends and receives states and JSON texts.
-    pub line: Line,
+    pub line: ControlConnection,
     server: SocketAddr,
     /// Set by an interrupt.
     pub interrupted: &'a AtomicBool,
@@ -43,9 +43,9 @@ impl<'a> Conversation<'a> {
         sockets::connect(&socket, server, bind, interrupted)?;
         let mut stream: TcpStream = socket.into();
         stream.set_nodelay(true).map_err(setup)?;
-        patient::write_all(&mut stream, cookie, &Deadline::after(STEP).or_stop(interrupted))
+        patient::write_all(&mut stream, cookie, &Deadline::after(STEP_TIMEOUT).with_stop(interrupted))
             .map_err(|source| FlowError::PeerLost { during: "introducing the connection", source })?;
-        let line = Line::new(stream).map_err(setup)?;
+        let line = ControlConnection::new(stream).map_err(setup)?;
         Ok(Self { line, server, interrupted })
     }
 
@@ -58,7 +58,7 @@ impl<'a> Conversation<'a> {
 
     /// Deadline of the next step. An interrupt shortens it to 300 ms.
     pub fn step(&self) -> Deadline<'a> {
-        Deadline::after(STEP).or_stop_within(self.interrupted, CLOSING)
+        Deadline::after(STEP_TIMEOUT).with_stop_grace(self.interrupted, CANCEL_TIMEOUT)
     }
 
     /// Sends a state.
@@ -96,20 +96,20 @@ impl<'a> Conversation<'a> {
         match State::decode(byte) {
             Some(state) if state == wanted => Ok(()),
             _ if wanted == State::ParamExchange && State::decode(byte) != Some(State::AccessDenied) => {
-                Err(self.refusal(byte, during).filter_known().unwrap_or(not_iperf3(self.server)))
+                Err(self.unexpected_state_error(byte, during).only_if_known().unwrap_or(not_iperf3(self.server)))
             }
-            _ => Err(self.refusal(byte, during).error),
+            _ => Err(self.unexpected_state_error(byte, during).error),
         }
     }
 
     /// The error for an unexpected state byte.
-    pub fn refusal(&mut self, byte: u8, during: &'static str) -> Meant {
+    pub fn unexpected_state_error(&mut self, byte: u8, during: &'static str) -> InterpretedError {
         let refused = |code: &str, message: String, advice: Option<&str>| FlowError::Refused {
             code: code.to_owned(),
             message,
             advice: advice.map(str::to_owned),
         };
-        let known = |error| Meant { error, known: true };
+        let known = |error| InterpretedError { error, known: true };
         match State::decode(byte) {
             Some(State::AccessDenied) => known(refused(
                 "server-busy",
@@ -119,7 +119,7 @@ impl<'a> Conversation<'a> {
             Some(State::ServerTerminate) => known(refused("server-stopped", "it was stopped".to_owned(), None)),
             Some(State::ServerError) => {
                 let (number, errno) =
-                    self.line.receive_error(&Deadline::after(Duration::from_secs(1)).or_stop(self.interrupted));
+                    self.line.receive_error(&Deadline::after(Duration::from_secs(1)).with_stop(self.interrupted));
                 let system =
                     if errno > 0 { format!(": {}", io::Error::from_raw_os_error(errno)) } else { String::new() };
                 let advice = (number == 142).then_some(
@@ -130,25 +130,25 @@ impl<'a> Conversation<'a> {
             }
             Some(state) => {
                 let message = format!("the server said {state:?} out of turn");
-                Meant { error: FlowError::Protocol { during, message }, known: false }
+                InterpretedError { error: FlowError::Protocol { during, message }, known: false }
             }
             None => {
                 let message = format!("the server sent {}, which is not a state of iperf3's protocol", byte as i8);
-                Meant { error: FlowError::Protocol { during, message }, known: false }
+                InterpretedError { error: FlowError::Protocol { during, message }, known: false }
             }
         }
     }
 }
 
 /// Meaning of an unexpected state byte, and whether it is one of iperf3's refusals.
-pub struct Meant {
+pub struct InterpretedError {
     /// The corresponding error.
     pub error: FlowError,
     known: bool,
 }
 
-impl Meant {
-    fn filter_known(self) -> Option<FlowError> {
+impl InterpretedError {
+    fn only_if_known(self) -> Option<FlowError> {
         self.known.then_some(self.error)
     }
 }

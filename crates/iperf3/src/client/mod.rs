@@ -12,8 +12,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use landspeed_flow::address;
-use landspeed_flow::assemble::Ingredients;
-use landspeed_flow::client::{Request, RunEvent, Target, local_address, not_begun};
+use landspeed_flow::assemble::CollectedRun;
+use landspeed_flow::client::{Request, RunEvent, Target, local_address, not_started_document};
 use landspeed_flow::control::preface::Token;
 use landspeed_flow::control::printable;
 use landspeed_flow::end::{self, EndPlan, EndReport, Side, Watch};
@@ -25,20 +25,20 @@ use landspeed_sys::{clock, thread};
 use serde_json::Value;
 
 use self::conversation::{Conversation, not_iperf3};
-use self::open::Held;
+use self::open::DuplicatedStream;
 use self::traffic::Server;
 use crate::dialect::{MAX_BLOCK, dialect};
 use crate::request;
-use crate::results::{Known, Results};
-use crate::wire::{self, Cookie, MAX_SERVER_RESULTS, State, Unread};
+use crate::results::{Results, SessionValues};
+use crate::wire::{self, Cookie, MAX_SERVER_RESULTS, State, TextReadError};
 use crate::{DEFAULT_PORT, Extras};
 
 /// Timeout for a step of the server.
-const STEP: Duration = Duration::from_secs(15);
+const STEP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum connection attempts while the server closes connections before its first state, and the pause
 /// between them, nanoseconds.
 const ATTEMPTS: u32 = 4;
-const AGAIN_NS: u64 = 100_000_000;
+const RETRY_DELAY_NS: u64 = 100_000_000;
 
 /// Runs a test; returns its document, failures included.
 pub fn run(
@@ -51,9 +51,12 @@ pub fn run(
     let sound = validate::check_in(&request.parameters, rules).map_err(|invalid| invalid.to_string());
     let sound = sound.and_then(|()| request::check(&request.parameters));
     if let Err(message) = sound {
-        return not_begun(request, ErrorEntry { code: "bad-parameters".to_owned(), message, advice: None });
+        return not_started_document(
+            request,
+            ErrorEntry { code: "bad-parameters".to_owned(), message, advice: None },
+        );
     }
-    let mut found = Ingredients::new(request);
+    let mut found = CollectedRun::new(request);
     let mut server = remote::unknown(&request.parameters);
     if let Err(error) = attempt(request, extras, interrupted, observe, &mut found, &mut server) {
         found.errors.push(error.entry());
@@ -66,7 +69,7 @@ fn attempt(
     extras: &Extras,
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(RunEvent<'_>),
-    found: &mut Ingredients,
+    found: &mut CollectedRun,
     remote: &mut Iperf3End,
 ) -> Result<(), FlowError> {
     let parameters = &request.parameters;
@@ -81,7 +84,7 @@ fn attempt(
     let authtoken =
         authtoken.map_err(|message| FlowError::Protocol { during: "writing the credentials", message })?;
     let cookie = wire::cookie().map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?;
-    let mut conversation = greeted(server, bind, &cookie, interrupted)?;
+    let mut conversation = connect_with_retries(server, bind, &cookie, interrupted)?;
     let rtt_ns = conversation.round_trip_ns();
     found.id = Token::random()
         .map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?
@@ -109,9 +112,9 @@ fn attempt(
         ..PathInfo::default()
     };
     let mut notes = notes(parameters);
-    let length_ns = layout::duration_ns(parameters).unwrap_or(layout::UNFORESEEN_NS);
-    notes.extend(end::keep_affordable(&mut effective, length_ns));
-    notes.extend(spare_the_receiver(&mut effective, path.loopback, thread::allowed_cores().len()));
+    let length_ns = layout::duration_ns(parameters).unwrap_or(layout::ASSUMED_DURATION_NS);
+    notes.extend(end::limit_sampling(&mut effective, length_ns));
+    notes.extend(disable_exact_departures(&mut effective, path.loopback, thread::allowed_cores().len()));
     observe(RunEvent::Accepted { id: &found.id, parameters: &effective, notes: &notes, path: &path });
     found.effective = Some(effective.clone());
     found.notes = notes;
@@ -122,7 +125,7 @@ fn attempt(
     let held = open::hold(&streams)?;
     if extras.report_ns.is_some() {
         let client = Some(EndReport::at_start(&streams));
-        let opened = remote::document(Ingredients { client, ..found.clone() }, remote.clone());
+        let opened = remote::document(CollectedRun { client, ..found.clone() }, remote.clone());
         observe(RunEvent::Opened(&opened));
     }
     conversation.expect(State::TestStart, "opening the streams")?;
@@ -144,7 +147,7 @@ fn attempt(
 
 /// Connects and waits for the server's first state. Between two tests an iperf3 server briefly closes its
 /// listening socket and the connections pending there, so a connection that is closed this early is retried.
-fn greeted<'a>(
+fn connect_with_retries<'a>(
     server: SocketAddr,
     bind: Option<SocketAddr>,
     cookie: &Cookie,
@@ -160,7 +163,7 @@ fn greeted<'a>(
         match conversation.expect(State::ParamExchange, "waiting for the server's first word") {
             Ok(()) => return Ok(conversation),
             Err(FlowError::PeerLost { .. }) if attempts < ATTEMPTS => {
-                clock::sleep_until(clock::monotonic_ns() + AGAIN_NS);
+                clock::sleep_until(clock::monotonic_ns() + RETRY_DELAY_NS);
             }
             Err(FlowError::PeerLost { .. }) => return Err(not_iperf3(server)),
             Err(error) => return Err(error),
@@ -188,7 +191,7 @@ fn notes(p: &Parameters) -> Vec<String> {
 
 /// Disables exact departures if the server shares this host's cores and none is spare: a sender that spins
 /// until each departure would take the receiver's core, and the test itself would cause losses.
-fn spare_the_receiver(p: &mut Parameters, loopback: bool, cores: usize) -> Option<String> {
+fn disable_exact_departures(p: &mut Parameters, loopback: bool, cores: usize) -> Option<String> {
     let udp = p.udp.as_mut()?;
     let spins = udp.exact_departures && p.rate_bps.is_some() && p.direction != Direction::Download;
     if !spins || !loopback || cores >= 2 * p.streams as usize + 2 {
@@ -201,11 +204,11 @@ fn spare_the_receiver(p: &mut Parameters, loopback: bool, cores: usize) -> Optio
 /// A test with open streams.
 struct Run<'a, 'b> {
     conversation: Conversation<'a>,
-    held: Vec<Held>,
+    held: Vec<DuplicatedStream>,
     specs: Vec<StreamSpec>,
     rtt_ns: u64,
     report_ns: Option<u64>,
-    found: &'b mut Ingredients,
+    found: &'b mut CollectedRun,
     remote: &'b mut Iperf3End,
 }
 
@@ -226,14 +229,14 @@ impl Run<'_, '_> {
 
     /// Sends the client's totals and receives the server's.
     fn results(&mut self, report: &EndReport) -> Result<(), FlowError> {
-        let ours = Results::of_end(report, &self.specs, &Known::default());
+        let ours = Results::from_report(report, &self.specs, &SessionValues::default());
         self.conversation.send_json(&Value::Object(ours.encode()), "sending the results")?;
         let during = "in the server's results";
         let step = self.conversation.step();
         let text = self.conversation.line.receive_json(MAX_SERVER_RESULTS, &step);
         let interrupted = self.conversation.interrupted;
         let mut text =
-            text.map_err(|unread: Unread| FlowError::or_interrupted(interrupted, unread.during(during)))?;
+            text.map_err(|unread: TextReadError| FlowError::or_interrupted(interrupted, unread.during(during)))?;
         let theirs = Results::decode(&text).map_err(|message| FlowError::Protocol { during, message })?;
         let server = remote::server_report(&theirs, &self.specs, report)
             .map_err(|message| FlowError::Protocol { during, message })?;
@@ -267,7 +270,7 @@ mod tests {
         let exact = |loopback, cores, rate_bps| {
             let udp = Some(UdpParameters { exact_departures: true, ..UdpParameters::default() });
             let mut p = Parameters { protocol: Protocol::Udp, streams: 1, rate_bps, udp, ..Parameters::default() };
-            let note = spare_the_receiver(&mut p, loopback, cores);
+            let note = disable_exact_departures(&mut p, loopback, cores);
             let exact = p.udp.is_some_and(|udp| udp.exact_departures);
             assert_eq!(note.is_none(), exact);
             exact

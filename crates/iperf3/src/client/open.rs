@@ -16,13 +16,13 @@ use landspeed_flow::sockets;
 use landspeed_model::{Parameters, Protocol, Sample, TcpInfo};
 use landspeed_sys::{clock, socket};
 
-use super::STEP;
+use super::STEP_TIMEOUT;
 use crate::Extras;
 use crate::wire::Cookie;
 
 /// Timeout for the answer to a UDP hello, and interval at which the hello is repeated, nanoseconds.
-const HELLO_NS: u64 = 10_000_000_000;
-const HELLO_AGAIN_NS: u64 = 500_000_000;
+const HELLO_TIMEOUT_NS: u64 = 10_000_000_000;
+const HELLO_INTERVAL_NS: u64 = 500_000_000;
 
 /// Opens the data connections one after the other, because the server identifies them by their order of
 /// arrival.
@@ -51,7 +51,7 @@ pub fn open_streams(
             DataSocket::Udp(udp)
         } else {
             let mut tcp = sockets::connect_tcp(server, bind, p, spec.client_job == Job::Send, stop)?;
-            patient::write_all(&mut tcp, cookie, &Deadline::after(STEP).or_stop(stop))
+            patient::write_all(&mut tcp, cookie, &Deadline::after(STEP_TIMEOUT).with_stop(stop))
                 .map_err(|source| FlowError::PeerLost { during: "opening a stream", source })?;
             DataSocket::Tcp(tcp)
         };
@@ -62,30 +62,31 @@ pub fn open_streams(
 
 /// Opens a UDP stream: the server takes the sender of any datagram as its peer, and answers it.
 fn hello(udp: &UdpSocket, stop: &AtomicBool) -> Result<(), FlowError> {
-    const HELLO: &[u8; 4] = b"9876";
-    const ANSWERS: [[u8; 4]; 2] = [*b"6789", 987_654_321_u32.to_le_bytes()];
+    const UDP_HELLO: &[u8; 4] = b"9876";
+    const UDP_REPLIES: [[u8; 4]; 2] = [*b"6789", 987_654_321_u32.to_le_bytes()];
     let failed = |source| FlowError::PeerLost { during: "opening a UDP stream", source };
-    let deadline_ns = clock::monotonic_ns() + HELLO_NS;
+    let deadline_ns = clock::monotonic_ns() + HELLO_TIMEOUT_NS;
     let mut again_ns = 0;
     let mut buffer = [0; 16];
     loop {
         let now = clock::monotonic_ns();
         if now >= deadline_ns || stop.load(Ordering::Relaxed) {
-            let timeout = FlowError::Timeout { what: "the answer to a UDP hello", seconds: HELLO_NS / 1_000_000_000 };
+            let timeout =
+                FlowError::Timeout { what: "the answer to a UDP hello", seconds: HELLO_TIMEOUT_NS / 1_000_000_000 };
             return Err(FlowError::or_interrupted(stop, timeout));
         }
         if now >= again_ns {
             // If the stream is already open, the server ignores the repeated hello: it is too short to be counted.
-            udp.send(HELLO).map_err(failed)?;
-            again_ns = now + HELLO_AGAIN_NS;
+            udp.send(UDP_HELLO).map_err(failed)?;
+            again_ns = now + HELLO_INTERVAL_NS;
         }
         if socket::wait(udp.as_fd(), socket::Readiness::Readable, 50).map_err(failed)? {
             match udp.recv(&mut buffer) {
-                Ok(4) if ANSWERS.iter().any(|answer| buffer.starts_with(answer)) => return Ok(()),
+                Ok(4) if UDP_REPLIES.iter().any(|answer| buffer.starts_with(answer)) => return Ok(()),
                 Ok(_) => {}
                 // The port is not open yet: iperf3 opens it when it requests the streams.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                    again_ns = now + HELLO_AGAIN_NS / 10;
+                    again_ns = now + HELLO_INTERVAL_NS / 10;
                 }
                 Err(error) => return Err(failed(error)),
             }
@@ -95,19 +96,19 @@ fn hello(udp: &UdpSocket, stop: &AtomicBool) -> Result<(), FlowError> {
 
 /// Duplicates the descriptors of the connections. The threads close theirs when they finish, but the server
 /// must see the connections open until it has received the end of the test.
-pub fn hold(streams: &[StreamPlan]) -> Result<Vec<Held>, FlowError> {
+pub fn hold(streams: &[StreamPlan]) -> Result<Vec<DuplicatedStream>, FlowError> {
     streams
         .iter()
         .map(|stream| {
             let fd = stream.socket.fd().map(|fd| fd.try_clone_to_owned()).transpose();
             let fd = fd.map_err(|source| FlowError::Setup { what: "hold a data connection".into(), source })?;
-            Ok(Held { fd, stream: stream.id, sends: stream.job.sends(), tcp: stream.socket.is_tcp() })
+            Ok(DuplicatedStream { fd, stream: stream.id, sends: stream.job.sends(), tcp: stream.socket.is_tcp() })
         })
         .collect()
 }
 
 /// A duplicate of a data connection's descriptor.
-pub struct Held {
+pub struct DuplicatedStream {
     fd: Option<OwnedFd>,
     /// Id of the stream.
     pub stream: u32,
@@ -116,7 +117,7 @@ pub struct Held {
     tcp: bool,
 }
 
-impl Held {
+impl DuplicatedStream {
     /// Receive window offered by the peer (`snd_wnd`), bytes; TCP senders only, otherwise 0. It grows while the
     /// server reads.
     pub fn window(&self) -> u64 {

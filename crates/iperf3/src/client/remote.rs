@@ -1,6 +1,6 @@
 //! The server's side of a document, as far as iperf3 reports it.
 
-use landspeed_flow::assemble::{self, Ingredients};
+use landspeed_flow::assemble::{self, CollectedRun};
 use landspeed_flow::control::printable;
 use landspeed_flow::end::{EndReport, Job, StreamReport};
 use landspeed_flow::layout::StreamSpec;
@@ -42,18 +42,18 @@ pub fn unknown(p: &Parameters) -> Iperf3End {
 }
 
 /// Builds the document of a run, with notes on how iperf3's totals affect the accounting.
-pub fn document(found: Ingredients, remote: Iperf3End) -> RunDocument {
+pub fn document(found: CollectedRun, remote: Iperf3End) -> RunDocument {
     let has_totals = found.server.is_some();
     let mut document = assemble::document(found);
     document.iperf3 = Some(remote);
     if has_totals {
-        account(&mut document);
+        add_accounting(&mut document);
     }
     document
 }
 
 /// Adds notes on differences that result from how iperf3 counts.
-fn account(document: &mut RunDocument) {
+fn add_accounting(document: &mut RunDocument) {
     let parameters = document.effective.as_ref().unwrap_or(&document.requested);
     let accounting = &mut document.conservation;
     accounting.notes.push("the server's figures are from iperf3's results".to_owned());

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use landspeed_flow::client::{Moved, Progress, RunEvent};
+use landspeed_flow::client::{DirectionProgress, Progress, RunEvent};
 use landspeed_flow::control::message::SenderDone;
 use landspeed_flow::end::{Job, Peer, Watch};
 use landspeed_flow::error::FlowError;
@@ -11,27 +11,27 @@ use landspeed_model::{Direction, Parameters, Sample};
 use landspeed_sys::clock;
 
 use super::conversation::Conversation;
-use super::open::Held;
-use crate::Moments;
+use super::open::DuplicatedStream;
+use crate::ReportTimes;
 use crate::wire::State;
 
 /// Maximum time for data to arrive after the end was sent, nanoseconds.
-const TAIL_NS: u64 = 10_000_000_000;
+const DRAIN_TIMEOUT_NS: u64 = 10_000_000_000;
 /// Time without data after which a stream is complete, nanoseconds.
-const QUIET_NS: u64 = 500_000_000;
+const DRAIN_IDLE_NS: u64 = 500_000_000;
 /// After all data is acknowledged: tolerated pause of the server's readers in addition to two RTTs, and maximum
 /// total wait, nanoseconds.
 const GRACE_NS: u64 = 50_000_000;
-const READING_NS: u64 = 3_000_000_000;
+const READ_TIMEOUT_NS: u64 = 3_000_000_000;
 
 /// State of the control protocol of a running test.
 pub struct Server<'a, 'c> {
     conversation: &'a mut Conversation<'c>,
-    held: &'a [Held],
+    held: &'a [DuplicatedStream],
     parameters: Parameters,
     rtt_ns: u64,
     t0_ns: u64,
-    moments: Option<Moments>,
+    moments: Option<ReportTimes>,
     /// Time of the next report, nanoseconds after the start.
     due_ns: Option<u64>,
     senders: usize,
@@ -52,14 +52,14 @@ enum Stage {
     /// growing.
     Reading { widest: u64, since_ns: u64, deadline_ns: u64 },
     /// Until the data sent by the server has arrived.
-    Tail { ended_ns: u64, received: u64, since_ns: u64 },
+    Draining { ended_ns: u64, received: u64, since_ns: u64 },
 }
 
 impl<'a, 'c> Server<'a, 'c> {
     /// State for a test that is about to start.
     pub fn new(
         conversation: &'a mut Conversation<'c>,
-        held: &'a [Held],
+        held: &'a [DuplicatedStream],
         specs: &[StreamSpec],
         parameters: Parameters,
         (rtt_ns, t0_ns, report_ns): (u64, u64, Option<u64>),
@@ -67,7 +67,7 @@ impl<'a, 'c> Server<'a, 'c> {
     ) -> Self {
         let (omit_ns, time_ns) = (parameters.omit_ns, parameters.time_ns);
         let moments =
-            report_ns.map(|every_ns| Moments::new(omit_ns, time_ns.map(|time_ns| time_ns + omit_ns), every_ns));
+            report_ns.map(|every_ns| ReportTimes::new(omit_ns, time_ns.map(|time_ns| time_ns + omit_ns), every_ns));
         Self {
             conversation,
             held,
@@ -94,17 +94,17 @@ impl<'a, 'c> Server<'a, 'c> {
         let left_ns = self.due_ns.map_or(u64::MAX, |due_ns| (t0_ns + due_ns).saturating_sub(clock::monotonic_ns()));
         match self.conversation.line.poll((left_ns / 1_000_000).clamp(1, 5) as u32) {
             Ok(None) => {}
-            Ok(Some(byte)) => return Err(self.conversation.refusal(byte, "running the test").error),
+            Ok(Some(byte)) => return Err(self.conversation.unexpected_state_error(byte, "running the test").error),
             Err(source) => return Err(FlowError::PeerLost { during: "running the test", source }),
         }
         let now = clock::monotonic_ns();
         let (sent, downloaded) = watch.bytes();
         if now >= t0_ns {
-            let queued: u64 = self.held.iter().map(Held::queued).sum();
+            let queued: u64 = self.held.iter().map(DuplicatedStream::queued).sum();
             let (t_ns, live) = (now - t0_ns, watch.live());
             // The server reports nothing during the test: acknowledged bytes stand for received bytes.
-            let upload = Moved { t_ns, bytes: sent.saturating_sub(queued), tcp: live.tcp, udp: None };
-            let download = Moved { t_ns, bytes: downloaded, tcp: None, udp: live.udp };
+            let upload = DirectionProgress { t_ns, bytes: sent.saturating_sub(queued), tcp: live.tcp, udp: None };
+            let download = DirectionProgress { t_ns, bytes: downloaded, tcp: None, udp: live.udp };
             (self.observe)(RunEvent::Progress(Progress { t_ns, upload, download, sent, ..Progress::default() }));
         }
         if let Some(at_ns) = self.due_ns.filter(|at_ns| now >= t0_ns + at_ns) {
@@ -128,7 +128,7 @@ impl<'a, 'c> Server<'a, 'c> {
     }
 
     fn windows(&self) -> u64 {
-        self.held.iter().map(Held::window).sum()
+        self.held.iter().map(DuplicatedStream::window).sum()
     }
 
     /// Sends the end of the test, after the server has read everything.
@@ -136,7 +136,7 @@ impl<'a, 'c> Server<'a, 'c> {
         self.conversation.send(State::TestEnd, "ending the test")?;
         let ended_ns = clock::monotonic_ns();
         self.conversation.expect(State::ExchangeResults, "ending the test")?;
-        Ok(Stage::Tail { ended_ns, received: 0, since_ns: ended_ns })
+        Ok(Stage::Draining { ended_ns, received: 0, since_ns: ended_ns })
     }
 }
 
@@ -148,7 +148,7 @@ impl Peer for Server<'_, '_> {
         Ok(())
     }
 
-    fn attend(&mut self, watch: &Watch) -> Result<(), FlowError> {
+    fn serve_peer(&mut self, watch: &Watch) -> Result<(), FlowError> {
         if !matches!(self.stage, Stage::Traffic) && self.conversation.interrupted.load(Ordering::Relaxed) {
             return Err(FlowError::Interrupted);
         }
@@ -157,7 +157,7 @@ impl Peer for Server<'_, '_> {
             Stage::Traffic => {
                 if self.traffic(watch)? {
                     watch.stop.stop_sending();
-                    Stage::Flushing { deadline_ns: clock::monotonic_ns() + TAIL_NS }
+                    Stage::Flushing { deadline_ns: clock::monotonic_ns() + DRAIN_TIMEOUT_NS }
                 } else {
                     Stage::Traffic
                 }
@@ -168,7 +168,11 @@ impl Peer for Server<'_, '_> {
                     self.stage
                 } else if self.held.iter().any(|held| held.sends) {
                     let (widest, since_ns) = (self.windows(), clock::monotonic_ns());
-                    Stage::Reading { widest, since_ns, deadline_ns: since_ns + READING_NS.max(2 * self.grace_ns()) }
+                    Stage::Reading {
+                        widest,
+                        since_ns,
+                        deadline_ns: since_ns + READ_TIMEOUT_NS.max(2 * self.grace_ns()),
+                    }
                 } else {
                     self.end()?
                 }
@@ -183,23 +187,23 @@ impl Peer for Server<'_, '_> {
                     self.end()?
                 }
             }
-            Stage::Tail { ended_ns, mut received, mut since_ns } => {
+            Stage::Draining { ended_ns, mut received, mut since_ns } => {
                 let (now, bytes) = (clock::monotonic_ns(), watch.bytes().1);
                 if bytes != received {
                     (received, since_ns) = (bytes, now);
                 }
-                if now > since_ns + QUIET_NS.max(3 * self.rtt_ns) || now > ended_ns + TAIL_NS {
+                if now > since_ns + DRAIN_IDLE_NS.max(3 * self.rtt_ns) || now > ended_ns + DRAIN_TIMEOUT_NS {
                     watch.stop.stop_receiving();
                 }
                 clock::sleep_until(now + 1_000_000);
-                Stage::Tail { ended_ns, received, since_ns }
+                Stage::Draining { ended_ns, received, since_ns }
             }
         };
         Ok(())
     }
 
     fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Tail { .. })
+        matches!(self.stage, Stage::Draining { .. })
     }
 }
 

@@ -17,10 +17,10 @@ use landspeed_flow::control::preface::Token;
 use landspeed_flow::end::{self, DataSocket, EndPlan, EndReport, Side, StreamPlan, Watch};
 use landspeed_flow::error::FlowError;
 use landspeed_flow::layout::{self, StreamSpec};
-use landspeed_flow::server::admission::{Exceeded, NotGranted, Visit};
+use landspeed_flow::server::admission::{AdmittedClient, Exceeded, NotGranted};
 use landspeed_flow::server::{ServerEvent, Shared, describe_outcome, describe_test};
 use landspeed_flow::sockets;
-use landspeed_flow::validate::About;
+use landspeed_flow::validate::ParameterKind;
 use landspeed_model::{Parameters, Protocol};
 use landspeed_sys::{clock, socket};
 use serde_json::{Value, json};
@@ -29,24 +29,24 @@ use socket2::{SockRef, TcpKeepalive};
 use self::traffic::{Client, Sending};
 use crate::request::{self, TestRequest};
 use crate::results::Results;
-use crate::server::{Arrival, Tests};
+use crate::server::{AcceptedStream, Tests};
 use crate::server_output;
-use crate::wire::{BUSY, Cookie, Line, MAX_REQUEST, Refusal, State, Unread};
+use crate::wire::{BUSY_REPLY, ControlConnection, Cookie, MAX_REQUEST, Refusal, State, TextReadError};
 
 /// Timeout for a step of the client.
-const STEP: Duration = Duration::from_secs(10);
+const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for sending a refusal.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Timeout for sending the message that the server stops.
-const STOPPING: Duration = Duration::from_millis(100);
+const STOP_TIMEOUT: Duration = Duration::from_millis(100);
 /// Timeout for the client's final state.
-const FAREWELL: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time for which a client may block its address while opening UDP streams, and for which another one
 /// waits, nanoseconds.
-const TURN_NS: u64 = 10_000_000_000;
+const UDP_OPEN_TIMEOUT_NS: u64 = 10_000_000_000;
 /// Time without acknowledgements on the control connection after which the client's host is considered gone,
 /// seconds.
-const VANISHED_S: u64 = 15;
+const KEEPALIVE_TIMEOUT_S: u64 = 15;
 /// Time after its limit at which a test is ended, nanoseconds: the client's clock starts later than the
 /// server's.
 const GRACE_NS: u64 = 10_000_000_000;
@@ -61,20 +61,20 @@ pub(super) fn spawn(
 ) -> Result<(), TcpStream> {
     keep_alive(&stream);
     let (tests, server) = (Arc::clone(tests), Arc::clone(shared));
-    shared.admission.greet(stream, peer, "iperf3", move |visit, stream| {
-        let Ok(line) = Line::new(stream) else { return };
-        Session { shared: server, tests, peer, cookie, line, visit, id: None }.main();
+    shared.admission.spawn_session(stream, peer, "iperf3", move |admitted, stream| {
+        let Ok(line) = ControlConnection::new(stream) else { return };
+        Session { shared: server, tests, peer, cookie, line, admitted, id: None }.main();
     })
 }
 
-/// Enables keepalive, so that the kernel detects a vanished client within [`VANISHED_S`]: iperf3's clients send
+/// Enables keepalive, so that the kernel detects a vanished client within [`KEEPALIVE_TIMEOUT_S`]: iperf3's clients send
 /// nothing on this connection during a test, and UDP is not acknowledged.
 fn keep_alive(stream: &TcpStream) {
     let probes = 3;
-    let each = Duration::from_secs(VANISHED_S / u64::from(probes));
+    let each = Duration::from_secs(KEEPALIVE_TIMEOUT_S / u64::from(probes));
     let keepalive = TcpKeepalive::new().with_time(each).with_interval(each).with_retries(probes - 1);
     let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
-    let _ = socket::set_user_timeout_ms(stream.as_fd(), VANISHED_S as u32 * 1000);
+    let _ = socket::set_user_timeout_ms(stream.as_fd(), KEEPALIVE_TIMEOUT_S as u32 * 1000);
 }
 
 struct Session {
@@ -82,8 +82,8 @@ struct Session {
     tests: Arc<Tests>,
     peer: SocketAddr,
     cookie: Cookie,
-    line: Line,
-    visit: Visit,
+    line: ControlConnection,
+    admitted: AdmittedClient,
     id: Option<String>,
 }
 
@@ -110,15 +110,15 @@ fn lost(during: &'static str) -> impl FnOnce(io::Error) -> Ended {
 impl Session {
     fn main(mut self) {
         let Err(ended) = self.serve() else { return };
-        let lost_place = self.visit.lost();
+        let lost_place = self.admitted.lost();
         let why = match ended {
             _ if lost_place.is_some() => "too many clients are asking for tests at once".to_owned(),
             Ended::Refused(number, why) => {
-                let _ = self.line.refuse(number, &Deadline::after(LAST_WORDS));
+                let _ = self.line.refuse(number, &Deadline::after(REFUSAL_TIMEOUT));
                 why
             }
             Ended::Busy(why) => {
-                let _ = self.line.send(State::AccessDenied, &Deadline::after(LAST_WORDS));
+                let _ = self.line.send(State::AccessDenied, &Deadline::after(REFUSAL_TIMEOUT));
                 why
             }
             Ended::Lost(why) => why,
@@ -128,7 +128,7 @@ impl Session {
             None => ServerEvent::Refused { peer: self.peer, why: format!("iperf3: {why}") },
         });
         if let Some(stream) = lost_place {
-            self.visit.refuse_lost(stream, &BUSY);
+            self.admitted.refuse_lost(stream, &BUSY_REPLY);
             return;
         }
         // Gives the client time to read the reason before the connection closes.
@@ -136,11 +136,14 @@ impl Session {
     }
 
     fn serve(&mut self) -> Result<(), Ended> {
-        self.line.send(State::ParamExchange, &self.shared.step(STEP)).map_err(lost("greeting an iperf3 client"))?;
-        let text = self.line.receive_json(MAX_REQUEST, &self.shared.step(STEP)).map_err(|unread| match unread {
-            Unread::Text(message) => Ended::Refused(Refusal::Parameters, message),
-            lost @ Unread::Lost(_) => lost.during("in an iperf3 client's request").into(),
-        })?;
+        self.line
+            .send(State::ParamExchange, &self.shared.step(STEP_TIMEOUT))
+            .map_err(lost("greeting an iperf3 client"))?;
+        let text =
+            self.line.receive_json(MAX_REQUEST, &self.shared.step(STEP_TIMEOUT)).map_err(|unread| match unread {
+                TextReadError::Text(message) => Ended::Refused(Refusal::Parameters, message),
+                lost @ TextReadError::Lost(_) => lost.during("in an iperf3 client's request").into(),
+            })?;
         let wanted = request::decode(&text).map_err(|(number, why)| Ended::Refused(number, why))?;
         let user = self.authorize(&wanted)?;
         let granted = self.grant(&wanted)?;
@@ -183,18 +186,18 @@ impl Session {
             time_ns: asked.time_ns.or_else(|| asked.bytes.is_none().then_some(endless_ns)),
             ..asked.clone()
         };
-        let (granted, _) = self.visit.grant(&bounded, wanted.dialect(&bounded)).map_err(|why| {
+        let (granted, _) = self.admitted.grant(&bounded, wanted.dialect(&bounded)).map_err(|why| {
             let words = why.entry().message;
             let number = match why {
-                NotGranted::CrowdedOut => return Ended::Busy(words),
+                NotGranted::SlotLost => return Ended::Busy(words),
                 NotGranted::Full(full) if full.is_temporary() => return Ended::Busy(words),
                 NotGranted::Full(_) => Refusal::Streams,
                 NotGranted::Exceeded(Exceeded::Duration { .. }) => Refusal::Duration,
                 NotGranted::Exceeded(Exceeded::Core(_)) => Refusal::Affinity,
                 NotGranted::Exceeded(Exceeded::Parameters(invalid)) => match invalid.about {
-                    About::Congestion => Refusal::Congestion,
-                    About::Size => Refusal::BlockSize,
-                    About::Other => Refusal::Parameters,
+                    ParameterKind::Congestion => Refusal::Congestion,
+                    ParameterKind::Size => Refusal::BlockSize,
+                    ParameterKind::Other => Refusal::Parameters,
                 },
                 NotGranted::Exceeded(_) => Refusal::Parameters,
             };
@@ -231,59 +234,63 @@ impl Session {
 
     fn tcp_sockets(&mut self, wanted: usize) -> Result<Vec<DataSocket>, Ended> {
         let client = unmap(self.peer).ip();
-        let Some((arrivals, _awaited)) = self.tests.await_tcp(self.cookie, client, wanted) else {
+        let Some((arrivals, _awaited)) = self.tests.register_tcp(self.cookie, client, wanted) else {
             return Err(Ended::Busy("another test has the same cookie".to_owned()));
         };
-        self.line.send(State::CreateStreams, &self.shared.step(STEP)).map_err(lost("asking for the streams"))?;
-        let deadline_ns = clock::monotonic_ns() + STEP.as_nanos() as u64;
-        let mut found: Vec<Arrival> = Vec::new();
+        self.line
+            .send(State::CreateStreams, &self.shared.step(STEP_TIMEOUT))
+            .map_err(lost("asking for the streams"))?;
+        let deadline_ns = clock::monotonic_ns() + STEP_TIMEOUT.as_nanos() as u64;
+        let mut found: Vec<AcceptedStream> = Vec::new();
         while found.len() < wanted {
             found.extend(arrivals.try_iter());
-            self.still_there(deadline_ns)?;
+            self.check_client(deadline_ns)?;
         }
         found.sort_by_key(|arrival| arrival.order);
         Ok(found.into_iter().map(|arrival| DataSocket::Tcp(arrival.stream)).collect())
     }
 
     fn udp_sockets(&mut self, wanted: usize) -> Result<Vec<DataSocket>, Ended> {
-        const ANSWER: &[u8; 4] = b"6789";
-        let turn_by_ns = clock::monotonic_ns() + TURN_NS;
+        const UDP_REPLY: &[u8; 4] = b"6789";
+        let turn_by_ns = clock::monotonic_ns() + UDP_OPEN_TIMEOUT_NS;
         let local = unmap(self.line.stream().local_addr().map_err(lost("opening a UDP stream"))?).ip();
         let (arrivals, _awaited) = loop {
-            if let Some(turn) = self.tests.await_udp(unmap(self.peer).ip(), local, wanted) {
+            if let Some(turn) = self.tests.register_udp(unmap(self.peer).ip(), local, wanted) {
                 break turn;
             }
             if clock::monotonic_ns() > turn_by_ns {
                 return Err(Ended::Busy("another UDP test of its address is taking too long to begin".to_owned()));
             }
-            self.still_there(turn_by_ns)?;
+            self.check_client(turn_by_ns)?;
         };
-        self.line.send(State::CreateStreams, &self.shared.step(STEP)).map_err(lost("asking for the streams"))?;
-        let deadline_ns = clock::monotonic_ns() + TURN_NS;
+        self.line
+            .send(State::CreateStreams, &self.shared.step(STEP_TIMEOUT))
+            .map_err(lost("asking for the streams"))?;
+        let deadline_ns = clock::monotonic_ns() + UDP_OPEN_TIMEOUT_NS;
         let mut found: Vec<UdpSocket> = Vec::new();
         while found.len() < wanted {
             for socket in arrivals.try_iter() {
                 socket.set_nonblocking(true).map_err(lost("opening a UDP stream"))?;
-                let _ = socket.send(ANSWER);
+                let _ = socket.send(UDP_REPLY);
                 found.push(socket);
             }
             // Answers may be lost, so a repeated hello is answered again.
             let mut hello = [0; 64];
             for socket in &found {
                 if matches!(socket.recv(&mut hello), Ok(4..=8)) {
-                    let _ = socket.send(ANSWER);
+                    let _ = socket.send(UDP_REPLY);
                 }
             }
-            self.still_there(deadline_ns)?;
+            self.check_client(deadline_ns)?;
         }
         found.iter().try_for_each(|socket| socket.set_nonblocking(false)).map_err(lost("opening a UDP stream"))?;
         Ok(found.into_iter().map(DataSocket::Udp).collect())
     }
 
     /// Waits briefly for the client; fails if it has left or the deadline has passed.
-    fn still_there(&mut self, deadline_ns: u64) -> Result<(), Ended> {
+    fn check_client(&mut self, deadline_ns: u64) -> Result<(), Ended> {
         if self.shared.stopping() {
-            let _ = self.line.send(State::ServerTerminate, &Deadline::after(STOPPING));
+            let _ = self.line.send(State::ServerTerminate, &Deadline::after(STOP_TIMEOUT));
             return Err(Ended::Lost("the server stops".to_owned()));
         }
         if clock::monotonic_ns() > deadline_ns {
@@ -308,8 +315,8 @@ impl Session {
             (t + granted.omit_ns).min(limits.max_duration_ns).saturating_add(GRACE_NS)
         });
         let interface = landspeed_host::snapshot(Some(unmap(self.peer))).nic.map(|nic| nic.name);
-        self.line.send(State::TestStart, &self.shared.step(STEP)).map_err(lost("starting"))?;
-        self.line.send(State::TestRunning, &self.shared.step(STEP)).map_err(lost("starting"))?;
+        self.line.send(State::TestStart, &self.shared.step(STEP_TIMEOUT)).map_err(lost("starting"))?;
+        self.line.send(State::TestRunning, &self.shared.step(STEP_TIMEOUT)).map_err(lost("starting"))?;
         let plan = EndPlan {
             side: Side::Server,
             dialect: wanted.dialect(granted),
@@ -318,11 +325,11 @@ impl Session {
             streams,
             interface,
             limit_ns,
-            receive_cap_bps: self.visit.receive_cap_bps(granted),
+            receive_cap_bps: self.admitted.receive_cap_bps(granted),
         };
         let watch = Watch::new(&plan);
-        let sending = Sending::hold(&plan.streams);
-        let rate_limit_bps = self.visit.rate_limit_bps();
+        let sending = Sending::duplicate(&plan.streams);
+        let rate_limit_bps = self.admitted.rate_limit_bps();
         let ends = (&*self.shared, &mut self.line);
         let mut client = Client::new(ends, specs, granted, sending, rate_limit_bps, plan.t0_ns);
         let (report, conversation) = end::drive(plan, &watch, &mut client);
@@ -330,15 +337,17 @@ impl Session {
         watch.stop_all();
         let report = report.map_err(|_| Ended::Lost("a thread of the test panicked".to_owned()))?;
         conversation?;
-        let results = Results::of_end(&report, specs, &known);
+        let results = Results::from_report(&report, specs, &known);
         let mut text = results.encode();
         if wanted.server_output {
             text.insert("server_output_text".to_owned(), json!(server_output::output(&report, granted, &known)));
         }
-        self.line.send_json(&Value::Object(text), &self.shared.step(STEP)).map_err(lost("sending the results"))?;
-        self.line.send(State::DisplayResults, &self.shared.step(STEP)).map_err(lost("saying good-bye"))?;
+        self.line
+            .send_json(&Value::Object(text), &self.shared.step(STEP_TIMEOUT))
+            .map_err(lost("sending the results"))?;
+        self.line.send(State::DisplayResults, &self.shared.step(STEP_TIMEOUT)).map_err(lost("saying good-bye"))?;
         // The final state of the client; without it the results are complete too.
-        let _ = self.line.receive(&self.shared.step(FAREWELL));
+        let _ = self.line.receive(&self.shared.step(CLOSE_TIMEOUT));
         Ok(report)
     }
 }

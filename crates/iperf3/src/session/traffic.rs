@@ -13,22 +13,22 @@ use landspeed_model::{Direction, Parameters, Protocol};
 use landspeed_sys::{clock, socket};
 use socket2::SockRef;
 
-use super::{Ended, STEP, STOPPING, lost};
+use super::{Ended, STEP_TIMEOUT, STOP_TIMEOUT, lost};
 use crate::identity;
-use crate::results::{Known, Omitted, Results};
-use crate::wire::{Line, MAX_CLIENT_RESULTS, Refusal, State};
+use crate::results::{Omitted, Results, SessionValues};
+use crate::wire::{ControlConnection, MAX_CLIENT_RESULTS, Refusal, State};
 
 /// Time without data and control messages after which a client is considered gone, nanoseconds. iperf3 uses 120
 /// s too.
-const SILENCE_NS: u64 = 120_000_000_000;
+const IDLE_TIMEOUT_NS: u64 = 120_000_000_000;
 /// Wait for outstanding data at the end of a test, nanoseconds: since the last progress, and in total.
-const QUIET_NS: u64 = 300_000_000;
-const TAIL_NS: u64 = 10_000_000_000;
+const DRAIN_IDLE_NS: u64 = 300_000_000;
+const DRAIN_TIMEOUT_NS: u64 = 10_000_000_000;
 
 /// State of the control protocol of a running test.
 pub(super) struct Client<'a> {
     shared: &'a Shared,
-    line: &'a mut Line,
+    line: &'a mut ControlConnection,
     specs: &'a [StreamSpec],
     parameters: &'a Parameters,
     sending: Sending,
@@ -36,7 +36,7 @@ pub(super) struct Client<'a> {
     t0_ns: u64,
     stage: Stage,
     /// Values that the server knows in addition to its report.
-    pub known: Known,
+    pub known: SessionValues,
 }
 
 /// Stage of a test. Times are of the monotonic clock, nanoseconds.
@@ -47,13 +47,13 @@ enum Stage {
     /// Until all sent data is acknowledged.
     Flushing { ended_ns: u64, queued: u64, since_ns: u64, deadline_ns: u64 },
     /// Until all data from the client is read, as counted by the client.
-    Tail { ended_ns: u64, expected: u64, received: u64, since_ns: u64 },
+    Draining { ended_ns: u64, expected: u64, received: u64, since_ns: u64 },
 }
 
 impl<'a> Client<'a> {
     /// State for a test that starts now.
     pub fn new(
-        (shared, line): (&'a Shared, &'a mut Line),
+        (shared, line): (&'a Shared, &'a mut ControlConnection),
         specs: &'a [StreamSpec],
         parameters: &'a Parameters,
         sending: Sending,
@@ -69,14 +69,14 @@ impl<'a> Client<'a> {
             guard: rate_limit_bps.map(|rate| RateGuard::new(rate, t0_ns)),
             t0_ns,
             stage: Stage::Traffic { omitting: parameters.omit_ns > 0, moved: None, moved_ns: t0_ns },
-            known: Known { omit_ns: parameters.omit_ns, ..Known::default() },
+            known: SessionValues { omit_ns: parameters.omit_ns, ..SessionValues::default() },
         }
     }
 
     /// The byte count whose progress shows that the client is alive; `None` if there is none. TCP data is
     /// acknowledged, UDP data is not: if the server only sends UDP, only the keepalive of the control connection is
     /// left.
-    fn sign_of_life(&self, (sent, received): (u64, u64)) -> Option<u64> {
+    fn progress_bytes(&self, (sent, received): (u64, u64)) -> Option<u64> {
         let receives = self.parameters.direction != Direction::Download;
         if self.parameters.protocol == Protocol::Udp { receives.then_some(received) } else { Some(sent + received) }
     }
@@ -97,12 +97,12 @@ impl<'a> Client<'a> {
                 .map(|(id, c)| (id, Omitted { bytes: c.bytes(), packets: c.packets(), highest: c.highest() }))
                 .collect();
         }
-        let moves = self.sign_of_life(watch.bytes());
+        let moves = self.progress_bytes(watch.bytes());
         if moves.is_none() || moves != moved {
             (moved, moved_ns) = (moves, now);
         }
         if self.shared.stopping() {
-            let _ = self.line.send(State::ServerTerminate, &Deadline::after(STOPPING));
+            let _ = self.line.send(State::ServerTerminate, &Deadline::after(STOP_TIMEOUT));
             return Err(Ended::Lost("the server stops".to_owned()));
         }
         if self.guard.as_ref().is_some_and(|guard| guard.is_exceeded(now, watch)) {
@@ -112,7 +112,7 @@ impl<'a> Client<'a> {
         if watch.stop.sending() {
             return Err(Ended::Refused(Refusal::Duration, "it did not end in its time".to_owned()));
         }
-        if now > moved_ns + SILENCE_NS {
+        if now > moved_ns + IDLE_TIMEOUT_NS {
             return Err(Ended::Refused(Refusal::Silence, "nothing moved for two minutes".to_owned()));
         }
         let wait_ms = if omitting { 1 } else { 20 };
@@ -122,7 +122,7 @@ impl<'a> Client<'a> {
                 let ended_ns = clock::monotonic_ns();
                 watch.stop.stop_sending();
                 self.known.end_ns = Some(ended_ns - self.t0_ns);
-                let deadline_ns = ended_ns + TAIL_NS;
+                let deadline_ns = ended_ns + DRAIN_TIMEOUT_NS;
                 Ok(Stage::Flushing { ended_ns, queued: self.sending.queued(), since_ns: ended_ns, deadline_ns })
             }
             Some(byte) if byte == State::ClientTerminate as i8 as u8 => {
@@ -134,8 +134,8 @@ impl<'a> Client<'a> {
 
     /// Receives the client's results, and waits for the bytes that it sent.
     fn exchange(&mut self, watch: &Watch, ended_ns: u64) -> Result<Stage, Ended> {
-        self.line.send(State::ExchangeResults, &self.shared.step(STEP)).map_err(lost("ending the test"))?;
-        let text = self.line.receive_json(MAX_CLIENT_RESULTS, &self.shared.step(STEP));
+        self.line.send(State::ExchangeResults, &self.shared.step(STEP_TIMEOUT)).map_err(lost("ending the test"))?;
+        let text = self.line.receive_json(MAX_CLIENT_RESULTS, &self.shared.step(STEP_TIMEOUT));
         let text = text.map_err(|unread| Ended::from(unread.during("in the client's results")))?;
         let theirs = Results::decode(&text).map_err(Ended::Lost)?;
         let mut expected = 0;
@@ -149,7 +149,7 @@ impl<'a> Client<'a> {
                 watch.peer_sender_done(&SenderDone { stream, bytes, packets, stopped_ns }, self.t0_ns);
             }
         }
-        Ok(Stage::Tail { ended_ns, expected, received: 0, since_ns: clock::monotonic_ns() })
+        Ok(Stage::Draining { ended_ns, expected, received: 0, since_ns: clock::monotonic_ns() })
     }
 }
 
@@ -161,14 +161,14 @@ impl Peer for Client<'_> {
         Ok(())
     }
 
-    fn attend(&mut self, watch: &Watch) -> Result<(), Ended> {
+    fn serve_peer(&mut self, watch: &Watch) -> Result<(), Ended> {
         let stopping = self.shared.stopping();
         self.stage = match self.stage {
             Stage::Traffic { omitting, moved, moved_ns } => self.traffic(watch, omitting, moved, moved_ns)?,
             // Some clients read until the end of file; others stop reading, and then the queue makes no progress.
             Stage::Flushing { ended_ns, queued, since_ns, deadline_ns } => {
                 let waits = queued > 0 || self.sending.writing > 0;
-                if waits && clock::monotonic_ns() < deadline_ns.min(since_ns + QUIET_NS) && !stopping {
+                if waits && clock::monotonic_ns() < deadline_ns.min(since_ns + DRAIN_IDLE_NS) && !stopping {
                     clock::sleep_until(clock::monotonic_ns() + 1_000_000);
                     let left = self.sending.queued();
                     let since_ns = if left == queued { since_ns } else { clock::monotonic_ns() };
@@ -178,25 +178,25 @@ impl Peer for Client<'_> {
                     self.exchange(watch, ended_ns)?
                 }
             }
-            Stage::Tail { ended_ns, expected, mut received, mut since_ns } => {
+            Stage::Draining { ended_ns, expected, mut received, mut since_ns } => {
                 let (now, bytes) = (clock::monotonic_ns(), watch.bytes().1);
                 if bytes != received {
                     (received, since_ns) = (bytes, now);
                 }
                 // The number of bytes in the omitted part is not exact, so such a test ends after a pause only.
                 let all_here = self.known.omit_ns == 0 && received >= expected && self.known.sent.is_empty();
-                if all_here || stopping || now > since_ns + QUIET_NS || now > ended_ns + TAIL_NS {
+                if all_here || stopping || now > since_ns + DRAIN_IDLE_NS || now > ended_ns + DRAIN_TIMEOUT_NS {
                     watch.stop.stop_receiving();
                 }
                 clock::sleep_until(now + 500_000);
-                Stage::Tail { ended_ns, expected, received, since_ns }
+                Stage::Draining { ended_ns, expected, received, since_ns }
             }
         };
         Ok(())
     }
 
     fn is_over(&self) -> bool {
-        matches!(self.stage, Stage::Tail { .. })
+        matches!(self.stage, Stage::Draining { .. })
     }
 }
 
@@ -210,7 +210,7 @@ pub(super) struct Sending {
 
 impl Sending {
     /// Duplicates the descriptors of the sending TCP streams.
-    pub fn hold(streams: &[StreamPlan]) -> Self {
+    pub fn duplicate(streams: &[StreamPlan]) -> Self {
         let sending = streams.iter().filter(|s| s.job.sends() && s.socket.is_tcp());
         let held: Vec<_> = sending.filter_map(|s| s.socket.fd()?.try_clone_to_owned().ok()).collect();
         Self { writing: held.len(), held }

@@ -9,7 +9,7 @@ fn fixture(name: &str) -> String {
 }
 
 /// Replaces every number by one digit and removes unit prefixes and padding.
-fn shape(text: &str) -> Vec<String> {
+fn normalize(text: &str) -> Vec<String> {
     text.lines()
         .map(|line| {
             // The cookie is random.
@@ -37,7 +37,7 @@ fn shape(text: &str) -> Vec<String> {
 }
 
 /// Trailing spaces of each line: scripts may cut by columns.
-fn trailing(text: &str) -> Vec<usize> {
+fn trailing_spaces(text: &str) -> Vec<usize> {
     let streams = text.lines().filter(|line| line.starts_with('[') && line.contains(" sec "));
     streams.map(|line| line.len() - line.trim_end().len()).collect()
 }
@@ -60,8 +60,8 @@ fn text_output_matches_iperf3_for_every_test_kind() {
         let document: Document = serde_json::from_str(&fixture(&format!("{name}.json"))).expect("a document");
         let ours = client(&document, Style::default());
         let theirs = fixture(&format!("{name}.txt"));
-        assert_eq!(shape(&ours), shape(&theirs), "{name}:\n{ours}\n{theirs}");
-        assert_eq!(trailing(&ours), trailing(&theirs), "{name}");
+        assert_eq!(normalize(&ours), normalize(&theirs), "{name}:\n{ours}\n{theirs}");
+        assert_eq!(trailing_spaces(&ours), trailing_spaces(&theirs), "{name}");
     }
 }
 
@@ -88,7 +88,7 @@ fn verbose_output_matches_iperf3() {
         // The document contains neither the default UDP block size nor the MSS of the control connection of a UDP
         // test.
         let unknown = |line: &String| line.contains("UDP block size") || (name == "udp" && line.contains("MSS"));
-        let lines = |text: &str| shape(text).into_iter().filter(|line| !unknown(line)).collect::<Vec<_>>();
+        let lines = |text: &str| normalize(text).into_iter().filter(|line| !unknown(line)).collect::<Vec<_>>();
         assert_eq!(lines(&ours), lines(&theirs), "{name}:\n{ours}\n{theirs}");
     }
 }

@@ -26,7 +26,7 @@ impl Core {
 
     /// Pins the calling thread, and the guests it starts, to this core. The two processes of a guest take turns: on
     /// two cores each waits for the other to wake up, which was measured to take half as long again.
-    pub fn keep_to(&self) {
+    pub fn pin_thread(&self) {
         // If pinning is not permitted, the run only takes longer.
         let _ = thread::pin_to_core(self.number);
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use landspeed_units::Bytes;
 
 /// Environment variable with the directory in which guests get their working directory.
-pub const VARIABLE: &str = "LANDSPEED_LAB_TMP";
+pub const DIRECTORY_VARIABLE: &str = "LANDSPEED_LAB_TMP";
 
 /// A temporary directory, removed on drop.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub struct MemoryDirectory {
 /// Error: no candidate directory is writable, large enough, and not mounted noexec.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot create the guest's memory: no directory is writable and not mounted noexec: {tried}\nSet {VARIABLE} to such a directory."
+    "cannot create the guest's memory: no directory is writable and not mounted noexec: {tried}\nSet {DIRECTORY_VARIABLE} to such a directory."
 )]
 pub struct MemoryDirectoryError {
     tried: String,
@@ -28,17 +28,17 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl MemoryDirectory {
     /// Creates the directory: in `LANDSPEED_LAB_TMP` if that is set, otherwise in the first usable one of `/dev/shm`,
-    /// the temporary directory and `/var/tmp`. `room_bytes` must be free there, since the guest's memory is allocated
+    /// the temporary directory and `/var/tmp`. `needed_bytes` must be free there, since the guest's memory is allocated
     /// as it is used.
-    pub fn make(room_bytes: u64) -> Result<Self, MemoryDirectoryError> {
-        let candidates = match std::env::var_os(VARIABLE) {
+    pub fn make(needed_bytes: u64) -> Result<Self, MemoryDirectoryError> {
+        let candidates = match std::env::var_os(DIRECTORY_VARIABLE) {
             Some(named) => vec![PathBuf::from(named)],
             None => vec![PathBuf::from("/dev/shm"), std::env::temp_dir(), PathBuf::from("/var/tmp")],
         };
         let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let mut tried = Vec::new();
         for candidate in candidates {
-            match Self::make_in(&candidate, room_bytes, &mounts) {
+            match Self::make_in(&candidate, needed_bytes, &mounts) {
                 Ok(place) => return Ok(place),
                 Err(why) => tried.push(format!("{} ({why})", candidate.display())),
             }
@@ -46,16 +46,16 @@ impl MemoryDirectory {
         Err(MemoryDirectoryError { tried: tried.join(", ") })
     }
 
-    fn make_in(directory: &Path, room_bytes: u64, mounts: &str) -> Result<Self, String> {
+    fn make_in(directory: &Path, needed_bytes: u64, mounts: &str) -> Result<Self, String> {
         let directory = directory.canonicalize().map_err(|e| e.to_string())?;
         if mounted_noexec(&directory, mounts) {
             return Err("mounted noexec".to_owned());
         }
         let free = landspeed_sys::disk::available_bytes(&directory).map_err(|e| e.to_string())?;
-        if free < room_bytes {
-            return Err(format!("{} free, {} needed", Bytes::new(free), Bytes::new(room_bytes)));
+        if free < needed_bytes {
+            return Err(format!("{} free, {} needed", Bytes::new(free), Bytes::new(needed_bytes)));
         }
-        sweep(&directory);
+        remove_stale(&directory);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = directory.join(format!("{PREFIX}{}.{number}", std::process::id()));
         // A killed process with the same PID may have left this name.
@@ -80,7 +80,7 @@ impl Drop for MemoryDirectory {
 const PREFIX: &str = "landspeed-lab.";
 
 /// Removes directories of dead processes, which were killed before they could.
-fn sweep(directory: &Path) {
+fn remove_stale(directory: &Path) {
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let process =
@@ -140,7 +140,7 @@ mod tests {
         for path in [&gone, &mine, &other] {
             std::fs::create_dir(path).expect("writable");
         }
-        sweep(directory.path());
+        remove_stale(directory.path());
         assert!(!gone.exists() && mine.exists() && other.exists());
     }
 }

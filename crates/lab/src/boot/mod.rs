@@ -21,14 +21,14 @@ use crate::guest::{self, GuestReport, Progress};
 use crate::plan::Plan;
 
 /// Polling interval of the guest, nanoseconds.
-const LOOK_NS: u64 = 20_000_000;
+const POLL_NS: u64 = 20_000_000;
 /// Real time without progress of the virtual time after which a guest is considered stuck, nanoseconds. The
 /// slowest scenarios take seconds for 20 ms.
 const STUCK_NS: u64 = 180_000_000_000;
 /// Name of the guest's file system in its directory.
 const INITRAMFS: &str = "initramfs";
 /// Name of the results directory in its directory.
-const OUT: &str = "out";
+const RESULTS_DIRECTORY: &str = "out";
 /// Maximum number of console lines in an error.
 const TAIL_LINES: usize = 15;
 /// Wall-clock time at the start of the guest, nanoseconds since the Unix epoch: the same in every run
@@ -54,7 +54,7 @@ pub struct Boot<'a> {
 
 /// Result of a boot.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Booted {
+pub struct BootOutcome {
     /// The guest's report.
     pub report: GuestReport,
     /// Real time from start to end, nanoseconds.
@@ -118,12 +118,12 @@ pub fn run(
     boot: &Boot<'_>,
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(&Progress, u64),
-) -> Result<Booted, BootError> {
+) -> Result<BootOutcome, BootError> {
     let place = MemoryDirectory::make(boot.memory_bytes)?;
     let begun_ns = clock::monotonic_ns();
     let initramfs = place.path().join(INITRAMFS);
     initramfs::write(boot.program, &initramfs).map_err(io_error("write the guest's file system"))?;
-    let results = place.path().join(OUT);
+    let results = place.path().join(RESULTS_DIRECTORY);
     std::fs::create_dir(&results).map_err(io_error("make a results directory"))?;
     let plan = serde_json::to_vec(boot.plan).map_err(|e| io_error("encode the plan")(e.into()))?;
     std::fs::write(results.join(guest::PLAN), plan).map_err(io_error("write the plan"))?;
@@ -133,13 +133,13 @@ pub fn run(
     let memory_peak_bytes = guest.memory_peak_bytes;
     let (boot_ns, status) = match watched {
         Ok(found) => found,
-        Err(Ended::Interrupted) => return Err(BootError::Interrupted),
-        Err(Ended::Stuck(at_ns)) => {
+        Err(EarlyEnd::Interrupted) => return Err(BootError::Interrupted),
+        Err(EarlyEnd::Stuck(at_ns)) => {
             guest.end();
             let console = tail(&console);
             return Err(BootError::Stuck { seconds: STUCK_NS / 1_000_000_000, at_ns, console });
         }
-        Err(Ended::Failed(source)) => return Err(io_error("wait for the lab's kernel")(source)),
+        Err(EarlyEnd::Failed(source)) => return Err(io_error("wait for the lab's kernel")(source)),
     };
     let wall_ns = clock::monotonic_ns() - begun_ns;
     let Ok(text) = std::fs::read(results.join(guest::REPORT)) else {
@@ -153,11 +153,11 @@ pub fn run(
         let (from, to) = (results.join(&point.file), boot.keep.join(&point.file));
         std::fs::copy(&from, &to).map_err(io_error(format!("keep the capture {}", to.display())))?;
     }
-    Ok(Booted { report, wall_ns, boot_ns, memory_peak_bytes })
+    Ok(BootOutcome { report, wall_ns, boot_ns, memory_peak_bytes })
 }
 
 /// Reason for which the watch ended early.
-enum Ended {
+enum EarlyEnd {
     Interrupted,
     Stuck(i64),
     Failed(io::Error),
@@ -184,7 +184,7 @@ impl Guest {
             // whose name differs each time.
             .args([&format!("initrd={INITRAMFS}"), "uml_dir=./", "umid=lab"])
             .args(["con=null", "con0=null,fd:1", "quiet", "panic=-1", "root=/dev/ram0"])
-            .arg(format!("{}=/proc/self/cwd/{OUT}", guest::DIRECTORY_VARIABLE))
+            .arg(format!("{}=/proc/self/cwd/{RESULTS_DIRECTORY}", guest::DIRECTORY_VARIABLE))
             // Options the kernel does not know are passed to init. After `--`, init would also get what UML appends.
             .args(boot.arguments)
             // The guest inherits no environment; its memory is a file in TMPDIR.
@@ -195,7 +195,7 @@ impl Guest {
             .stdin(Stdio::null())
             .stdout(output)
             .stderr(errors);
-        let child = process::lead_own_group(&mut command)
+        let child = process::start_in_new_group(&mut command)
             .spawn()
             .map_err(io_error(format!("start the lab's kernel {}", boot.kernel.display())))?;
         Ok(Self { child, ended: false, memory_peak_bytes: None })
@@ -209,7 +209,7 @@ impl Guest {
         interrupted: &AtomicBool,
         begun_ns: u64,
         observe: &mut dyn FnMut(&Progress, u64),
-    ) -> Result<(u64, String), Ended> {
+    ) -> Result<(u64, String), EarlyEnd> {
         let mut last = Progress { t_ns: i64::MIN, ..Progress::default() };
         let mut moved_ns = clock::monotonic_ns();
         let mut boot_ns = None;
@@ -222,10 +222,10 @@ impl Guest {
                     return Ok((boot_ns.unwrap_or(wall), status.to_string()));
                 }
                 Ok(None) => {}
-                Err(error) => return Err(Ended::Failed(error)),
+                Err(error) => return Err(EarlyEnd::Failed(error)),
             }
             if interrupted.load(Ordering::Relaxed) {
-                return Err(Ended::Interrupted);
+                return Err(EarlyEnd::Interrupted);
             }
             let now_ns = clock::monotonic_ns();
             if let Some(progress) = read_progress(&results.join(guest::PROGRESS))
@@ -236,19 +236,19 @@ impl Guest {
                 (last, moved_ns) = (progress, now_ns);
             }
             if now_ns - moved_ns > STUCK_NS {
-                return Err(Ended::Stuck(last.t_ns));
+                return Err(EarlyEnd::Stuck(last.t_ns));
             }
             if looks.is_multiple_of(5) {
                 self.memory_peak_bytes = memory_peak_bytes(self.child.id()).or(self.memory_peak_bytes);
             }
             looks += 1;
-            clock::sleep_until(now_ns + LOOK_NS);
+            clock::sleep_until(now_ns + POLL_NS);
         }
     }
 
     fn end(&mut self) {
         if !std::mem::replace(&mut self.ended, true) {
-            process::end_group(self.child.id(), true);
+            process::kill_group(self.child.id(), true);
             let _ = self.child.wait();
         }
     }

@@ -87,7 +87,7 @@ impl MeasuredExhibit {
         let good = || set.cells.iter().filter(|cell| cell.status == LabStatus::Complete);
         let mut keys: Vec<Vec<String>> = Vec::new();
         let values = |cell: &landspeed_model::LabCell| -> Vec<String> {
-            set.varied.iter().map(|key| cell.values.get(key).map(plain).unwrap_or_default()).collect()
+            set.varied.iter().map(|key| cell.values.get(key).map(value_text).unwrap_or_default()).collect()
         };
         for cell in good() {
             let key = values(cell);
@@ -163,7 +163,7 @@ impl MeasuredExhibit {
     }
 }
 
-fn plain(value: &serde_json::Value) -> String {
+fn value_text(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),
         serde_json::Value::Bool(on) => if *on { "on" } else { "off" }.to_owned(),

@@ -19,9 +19,9 @@ use super::report::CaptureReport;
 use crate::plan::{CapturePoint, Plan};
 
 /// Interval at which a capture's ring is drained, virtual nanoseconds; at 100 Gb/s, about 10,000 frames.
-const EVERY_NS: u64 = 1_000_000;
+const DRAIN_INTERVAL_NS: u64 = 1_000_000;
 /// Number of blocks in a ring, and (`BLOCK_BYTES`) size of each; a frame takes about 250 bytes.
-const BLOCKS: u32 = 32;
+const RING_BLOCKS: u32 = 32;
 const BLOCK_BYTES: u32 = 1 << 20;
 
 /// Starts every capture of the plan.
@@ -69,7 +69,7 @@ fn run(
     let mut ring = Ring::open(&RingOptions {
         ifindex: interface,
         block_bytes: BLOCK_BYTES,
-        blocks: BLOCKS,
+        blocks: RING_BLOCKS,
         retire_ms: 1,
         filter: &[Instruction::pass(point.snap)],
         ..RingOptions::default()
@@ -86,7 +86,7 @@ fn run(
     };
     let mut file = PcapWriter::with_header(BufWriter::new(file), header).map_err(|e| format!("cannot write: {e}"))?;
     let _ = ready.send(());
-    super::observe();
+    super::set_observer_policy();
     let mut next_ns = clock::monotonic_ns();
     let mut written = Ok(());
     let mut write = |packet: &RingPacket<'_>| {
@@ -97,7 +97,7 @@ fn run(
     };
     while !over.load(Ordering::Relaxed) {
         ring.drain(&mut write);
-        next_ns += EVERY_NS;
+        next_ns += DRAIN_INTERVAL_NS;
         clock::sleep_until(next_ns);
     }
     let counts = ring.finish(&mut write).map_err(|e| format!("cannot capture: {e}"))?;

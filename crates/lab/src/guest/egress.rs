@@ -5,7 +5,7 @@ use landspeed_netlink::configure::{
 };
 use landspeed_netlink::{self as netlink, Netlink};
 
-use super::network::words;
+use super::network::error_text;
 use crate::plan::{Discipline, EgressKind, Impairments, PlannedLoss, Port};
 use crate::scenario::ETHERNET_HEADER;
 use crate::scenario::QueueKind;
@@ -26,13 +26,15 @@ pub fn install(socket: &mut Netlink, interface: u32, port: &Port) -> Result<(), 
                 overhead_bytes: if *counts_overhead { overhead } else { 0 },
             };
             let major = configure::handle(1, 0);
-            socket.add_qdisc(interface, root, major, &Qdisc::Tbf(bucket)).map_err(words)?;
+            socket.add_qdisc(interface, root, major, &Qdisc::Tbf(bucket)).map_err(error_text)?;
             let inside = configure::handle(1, 1);
             // The token bucket creates a default queue, which this replaces.
-            socket.replace_qdisc(interface, inside, configure::handle(2, 0), &inner(port, discipline)).map_err(words)
+            socket
+                .replace_qdisc(interface, inside, configure::handle(2, 0), &inner(port, discipline))
+                .map_err(error_text)
         }
         EgressKind::Wire(impairments) => {
-            socket.add_qdisc(interface, root, configure::handle(1, 0), &wire(port, impairments)).map_err(words)
+            socket.add_qdisc(interface, root, configure::handle(1, 0), &wire(port, impairments)).map_err(error_text)
         }
     }
 }

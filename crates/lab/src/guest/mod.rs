@@ -51,7 +51,7 @@ pub const PROGRESS_BYTES: usize = 512;
 const SETTLE_NS: u64 = 50_000_000;
 
 /// Time from the first reading of the counters to the scenario's zero, nanoseconds.
-const REST_NS: u64 = 1_000_000;
+const ZERO_DELAY_NS: u64 = 1_000_000;
 
 /// The flow engine, which generates the traffic; this is all that the lab knows of it.
 pub trait Engine: Sync {
@@ -61,12 +61,12 @@ pub trait Engine: Sync {
 
     /// Runs one test from the calling thread's network namespace; calls `arrived` with the number of bytes received
     /// so far.
-    fn run(&self, order: &Order<'_>, arrived: &dyn Fn(u64)) -> RunDocument;
+    fn run(&self, order: &TestRequest<'_>, arrived: &dyn Fn(u64)) -> RunDocument;
 }
 
 /// A test for the engine to run.
 #[derive(Debug, Clone, Copy)]
-pub struct Order<'a> {
+pub struct TestRequest<'a> {
     /// Control address of the server.
     pub control: SocketAddr,
     /// Data address of the server, with the same port.
@@ -79,7 +79,7 @@ pub struct Order<'a> {
 
 /// Runs as the guest's init. Does not return: the guest is powered off.
 pub fn main(engine: &'static dyn Engine) {
-    let result = prepare().and_then(|plan| attempt(engine, &plan));
+    let result = prepare().and_then(|plan| run_plan(engine, &plan));
     if let Err(error) = result {
         // The host shows the console's last lines.
         let _ = writeln!(io::stderr(), "landspeed guest: {error}");
@@ -107,17 +107,17 @@ fn prepare() -> Result<Plan, String> {
 }
 
 /// Runs the plan and writes the report.
-fn attempt(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
+fn run_plan(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
     let network = network::build(plan)?;
     serve(engine, plan, &network)?;
     // A round number, so that samples are at the same nanoseconds however long building the network took.
     let zero_ns = (clock::monotonic_ns() + plan.lead_ns + 100_000_000).next_multiple_of(100_000_000);
     let boot = Boot::read();
-    let running = Running::new(plan, zero_ns);
+    let running = RunState::new(plan, zero_ns);
     let report = std::thread::scope(|scope| {
         let captures = capture::start(scope, plan, &network, &running.over);
         let watching = scope.spawn(|| queues::watch(plan, &network, zero_ns, &running.over));
-        let showing = scope.spawn(|| running.show(plan));
+        let showing = scope.spawn(|| running.write_progress(plan));
         let flows: Vec<_> = plan
             .flows
             .iter()
@@ -128,7 +128,7 @@ fn attempt(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
             })
             .collect();
         // Connections are open by now and idle: the accounting of every node begins without packets in flight.
-        clock::sleep_until(zero_ns - REST_NS);
+        clock::sleep_until(zero_ns - ZERO_DELAY_NS);
         network.start_counting_frames()?;
         let before = network.counters(plan)?;
         let flows: Vec<_> = flows
@@ -164,7 +164,7 @@ fn attempt(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
 
 /// Makes the calling thread an observer: with this scheduling policy the lab's kernel lets it read the clock at
 /// no cost, and it does not change the order of the other threads. An observer must not poll the clock to wait.
-fn observe() {
+fn set_observer_policy() {
     // Fails only on a kernel whose init lacks the privilege; the run is valid all the same.
     let _ = landspeed_sys::thread::use_fifo_policy();
 }
@@ -227,12 +227,12 @@ fn run_flow(
     flow: &PlannedFlow,
     index: usize,
     network: &network::Network,
-    running: &Running,
+    running: &RunState,
 ) -> Result<FlowReport, String> {
     netns::enter(network.namespace(flow.from)).map_err(|e| format!("cannot enter a namespace: {e}"))?;
     let start_ns = running.zero_ns + flow.start_ns;
     clock::sleep_until(start_ns.saturating_sub(flow.lead_ns));
-    let order = Order {
+    let order = TestRequest {
         control: SocketAddr::new(flow.control.into(), SERVER_PORT),
         data: flow.data.1,
         start_ns,
@@ -244,14 +244,14 @@ fn run_flow(
 }
 
 /// State that the threads share while the flows run.
-struct Running {
+struct RunState {
     zero_ns: u64,
     over: AtomicBool,
     ended: AtomicU64,
     arrived: Vec<AtomicU64>,
 }
 
-impl Running {
+impl RunState {
     fn new(plan: &Plan, zero_ns: u64) -> Self {
         Self {
             zero_ns,
@@ -263,9 +263,9 @@ impl Running {
 
     /// Updates the progress file. The host's file system responds at once, so this does not affect virtual time; a
     /// pipe could be full.
-    fn show(&self, plan: &Plan) {
+    fn write_progress(&self, plan: &Plan) {
         let Ok(file) = std::fs::File::create(Path::new(RESULTS).join(PROGRESS)) else { return };
-        observe();
+        set_observer_policy();
         let mut next_ns = self.zero_ns.saturating_sub(plan.lead_ns);
         while !self.over.load(Ordering::Relaxed) {
             let now_ns = clock::monotonic_ns();

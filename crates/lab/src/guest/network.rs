@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use landspeed_netlink::configure::{self, Discipline, Fq, LinkSettings, NewLink, NewRoute};
-use landspeed_netlink::ethtool::{Ethtool, MERGING, SEGMENTATION};
+use landspeed_netlink::ethtool::{Ethtool, RECEIVE_MERGING_OFFLOADS, SEGMENTATION_OFFLOADS};
 use landspeed_netlink::{self as netlink, LinkId, Netlink, NetlinkError, QdiscReading};
 use landspeed_sys::bpf::{FrameFilter, Pattern, frame_clock};
 use landspeed_sys::netns;
@@ -19,7 +19,7 @@ use crate::plan::{EgressKind, Impairments, Node, Plan, PlannedLoss, Port, Role};
 /// `netdev_max_backlog`, packets; the backlog of a CPU must never overflow.
 const BACKLOG: &str = "10000000";
 /// Memory limits of TCP and UDP (`tcp_mem`, `udp_mem`), pages: more than any path's windows.
-const ACCOUNTS: &str = "1000000000";
+const MAX_MEMORY_PAGES: &str = "1000000000";
 /// Name of a host's interface on the control network.
 const CONTROL: &str = "ctl";
 
@@ -36,26 +36,26 @@ pub struct Network {
 
 /// Returns the error as text; it is shown only on the console.
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
-pub fn words(error: NetlinkError) -> String {
+pub fn error_text(error: NetlinkError) -> String {
     error.to_string()
 }
 
 /// Builds the network of a plan.
 pub fn build(plan: &Plan) -> Result<Network, String> {
     let home = netns::current().map_err(|e| format!("no network namespace: {e}"))?;
-    let mut root = Netlink::open().map_err(words)?;
-    root.loopback_up().map_err(words)?;
-    machine_wide()?;
+    let mut root = Netlink::open().map_err(error_text)?;
+    root.loopback_up().map_err(error_text)?;
+    apply_global_settings()?;
     write("net/ipv6/conf/default/disable_ipv6", "1");
-    root.add_bridge(&NewLink { name: "control", ..NewLink::default() }).map_err(words)?;
+    root.add_bridge(&NewLink { name: "control", ..NewLink::default() }).map_err(error_text)?;
     let bridge = up(&mut root, "control")?;
     let mut network =
         Network { namespaces: Vec::new(), sockets: Vec::new(), indices: Vec::new(), filters: BTreeMap::new() };
     for node in &plan.nodes {
         netns::unshare().map_err(|e| format!("cannot make a network namespace: {e}"))?;
         network.namespaces.push(netns::current().map_err(|e| format!("no network namespace: {e}"))?);
-        let mut socket = Netlink::open().map_err(words)?;
-        socket.loopback_up().map_err(words)?;
+        let mut socket = Netlink::open().map_err(error_text)?;
+        socket.loopback_up().map_err(error_text)?;
         network.sockets.push(Mutex::new(socket));
         if node.role == Role::Host && !plan.uses_ipv6() {
             write("net/ipv6/conf/all/disable_ipv6", "1");
@@ -70,7 +70,7 @@ pub fn build(plan: &Plan) -> Result<Network, String> {
         netns::enter(home.as_fd()).map_err(|e| format!("cannot leave a namespace: {e}"))?;
     }
     for cable in &plan.cables {
-        network.plug(plan, cable.a, cable.b)?;
+        network.add_cable(plan, cable.a, cable.b)?;
     }
     for (index, node) in plan.nodes.iter().enumerate() {
         if let Some(address) = node.control {
@@ -80,7 +80,7 @@ pub fn build(plan: &Plan) -> Result<Network, String> {
     for (index, node) in plan.nodes.iter().enumerate() {
         network.load_filters(index, node)?;
         netns::enter(network.namespace(index)).map_err(|e| format!("cannot enter a namespace: {e}"))?;
-        let result = network.furnish(plan, index, node);
+        let result = network.configure_node(plan, index, node);
         netns::enter(home.as_fd()).map_err(|e| format!("cannot leave a namespace: {e}"))?;
         result.map_err(|e| format!("{}: {e}", node.name))?;
     }
@@ -88,7 +88,7 @@ pub fn build(plan: &Plan) -> Result<Network, String> {
 }
 
 /// Applies the settings that all namespaces share.
-fn machine_wide() -> Result<(), String> {
+fn apply_global_settings() -> Result<(), String> {
     let set = |key: &str, value: &str| {
         std::fs::write(Path::new("/proc/sys").join(key), value).map_err(|e| format!("cannot set {key}: {e}"))
     };
@@ -102,8 +102,8 @@ fn machine_wide() -> Result<(), String> {
     set("net/ipv4/tcp_allowed_congestion_control", available.trim())?;
     // Sender and receiver share a payload's pages, but TCP counts them on both sides: with limits based on the
     // guest's memory, flows that need a tenth of it would be slowed down. Real use is estimated before the boot.
-    set("net/ipv4/tcp_mem", &format!("{ACCOUNTS} {ACCOUNTS} {ACCOUNTS}"))?;
-    set("net/ipv4/udp_mem", &format!("{ACCOUNTS} {ACCOUNTS} {ACCOUNTS}"))
+    set("net/ipv4/tcp_mem", &format!("{MAX_MEMORY_PAGES} {MAX_MEMORY_PAGES} {MAX_MEMORY_PAGES}"))?;
+    set("net/ipv4/udp_mem", &format!("{MAX_MEMORY_PAGES} {MAX_MEMORY_PAGES} {MAX_MEMORY_PAGES}"))
 }
 
 /// Writes a sysctl that is missing, and not needed, in kernels without the feature.
@@ -113,8 +113,8 @@ fn write(key: &str, value: &str) {
 
 fn up(socket: &mut Netlink, name: &str) -> Result<u32, String> {
     let settings = LinkSettings { up: Some(true), ..LinkSettings::default() };
-    socket.set_link(LinkId::Name(name), &settings).map_err(words)?;
-    Ok(socket.link(LinkId::Name(name)).map_err(words)?.index)
+    socket.set_link(LinkId::Name(name), &settings).map_err(error_text)?;
+    Ok(socket.link(LinkId::Name(name)).map_err(error_text)?.index)
 }
 
 impl Network {
@@ -134,7 +134,7 @@ impl Network {
         self.sockets[node].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn plug(&mut self, plan: &Plan, a: (usize, usize), b: (usize, usize)) -> Result<(), String> {
+    fn add_cable(&mut self, plan: &Plan, a: (usize, usize), b: (usize, usize)) -> Result<(), String> {
         // The neighbours of a wire may have names of the maximum length, so its ports are numbered.
         let name = |(node, port): (usize, usize)| match plan.nodes[node].role {
             Role::Wire => format!("end{port}"),
@@ -150,7 +150,7 @@ impl Network {
                 &NewLink { name: &near, settings: settings(a), ..NewLink::default() },
                 &NewLink { name: &far, namespace: Some(self.namespace(b.0)), settings: settings(b) },
             )
-            .map_err(words)?;
+            .map_err(error_text)?;
         for ((node, port), name) in [(a, near), (b, far)] {
             let index = up(&mut self.socket(node), &name)?;
             self.indices[node][port] = index;
@@ -165,11 +165,11 @@ impl Network {
             &NewLink { name: &far, settings: attached, ..NewLink::default() },
             &NewLink { name: CONTROL, namespace: Some(self.namespace(node)), ..NewLink::default() },
         )
-        .map_err(words)?;
+        .map_err(error_text)?;
         up(root, &far)?;
         let mut socket = self.socket(node);
         let index = up(&mut socket, CONTROL)?;
-        socket.add_address(index, address, 16).map_err(words)
+        socket.add_address(index, address, 16).map_err(error_text)
     }
 
     /// Loads filters for periodic losses and losses of given or long frames, which netem does not support.
@@ -198,13 +198,13 @@ impl Network {
     }
 
     /// Configures offloads, addresses, tables and queues of one node, from inside its namespace.
-    fn furnish(&self, plan: &Plan, index: usize, node: &Node) -> Result<(), String> {
+    fn configure_node(&self, plan: &Plan, index: usize, node: &Node) -> Result<(), String> {
         let mut socket = self.socket(index);
         for (port, &interface) in node.ports.iter().zip(&self.indices[index]) {
-            let name = socket.link(LinkId::Index(interface)).map_err(words)?.name;
+            let name = socket.link(LinkId::Index(interface)).map_err(error_text)?.name;
             let mut tool = Ethtool::new(&name).map_err(|e| e.to_string())?;
-            tool.set_features(SEGMENTATION, false).map_err(|e| e.to_string())?;
-            tool.set_features(MERGING, port.gro_ns.is_some()).map_err(|e| e.to_string())?;
+            tool.set_features(SEGMENTATION_OFFLOADS, false).map_err(|e| e.to_string())?;
+            tool.set_features(RECEIVE_MERGING_OFFLOADS, port.gro_ns.is_some()).map_err(|e| e.to_string())?;
             if let Some(gro_ns) = port.gro_ns {
                 let file = format!("/sys/class/net/{name}/gro_flush_timeout");
                 std::fs::write(&file, gro_ns.to_string()).map_err(|e| format!("cannot set {file}: {e}"))?;
@@ -217,36 +217,38 @@ impl Network {
                 for (port, &interface) in self.indices[index].iter().enumerate() {
                     let Some(filter) = self.filters.get(&(index, port)) else { continue };
                     // Ingress filters run after captures have taken their copy.
-                    socket.add_qdisc(interface, netlink::Qdisc::INGRESS, 0, &Discipline::Ingress).map_err(words)?;
-                    socket.filter_ingress(interface, filter.program()).map_err(words)?;
+                    socket
+                        .add_qdisc(interface, netlink::Qdisc::INGRESS, 0, &Discipline::Ingress)
+                        .map_err(error_text)?;
+                    socket.filter_ingress(interface, filter.program()).map_err(error_text)?;
                 }
             }
             Role::Switch => {
-                socket.add_bridge(&NewLink { name: "switch", ..NewLink::default() }).map_err(words)?;
+                socket.add_bridge(&NewLink { name: "switch", ..NewLink::default() }).map_err(error_text)?;
                 let master = up(&mut socket, "switch")?;
                 for &interface in &self.indices[index] {
                     let settings = LinkSettings { master: Some(master), ..LinkSettings::default() };
-                    socket.set_link(LinkId::Index(interface), &settings).map_err(words)?;
+                    socket.set_link(LinkId::Index(interface), &settings).map_err(error_text)?;
                 }
                 for &(mac, port) in &node.forwarding {
-                    socket.set_bridge_entry(self.indices[index][port], mac).map_err(words)?;
+                    socket.set_bridge_entry(self.indices[index][port], mac).map_err(error_text)?;
                 }
             }
             Role::Wire => {
                 for (from, out) in [(0, 1), (1, 0)] {
                     let filter = self.filters.get(&(index, out));
                     let (from, to) = (self.indices[index][from], self.indices[index][out]);
-                    socket.add_qdisc(from, netlink::Qdisc::INGRESS, 0, &Discipline::Ingress).map_err(words)?;
+                    socket.add_qdisc(from, netlink::Qdisc::INGRESS, 0, &Discipline::Ingress).map_err(error_text)?;
                     if let Some(filter) = filter {
-                        socket.filter_ingress(from, filter.program()).map_err(words)?;
+                        socket.filter_ingress(from, filter.program()).map_err(error_text)?;
                     }
                     let EgressKind::Wire(impairments) = &node.ports[out].egress.kind else { continue };
                     let to = if impairments.frame_ns == 0 {
                         to
                     } else {
-                        framed(&mut socket, out, node.ports[out].mtu, impairments.frame_ns, to)?
+                        add_frame_clock(&mut socket, out, node.ports[out].mtu, impairments.frame_ns, to)?
                     };
-                    socket.redirect_ingress(from, to).map_err(words)?;
+                    socket.redirect_ingress(from, to).map_err(error_text)?;
                 }
             }
         }
@@ -256,7 +258,7 @@ impl Network {
     fn address(socket: &mut Netlink, plan: &Plan, node: &Node, port: &Port, interface: u32) -> Result<(), String> {
         let v6 = plan.uses_ipv6();
         for &(address, prefix) in port.addresses.iter().filter(|(ip, _)| v6 || ip.is_ipv4()) {
-            socket.add_address(interface, address, prefix).map_err(words)?;
+            socket.add_address(interface, address, prefix).map_err(error_text)?;
             if node.quick_ack {
                 let route = NewRoute {
                     destination: masked(address, prefix),
@@ -265,11 +267,11 @@ impl Network {
                     source: address,
                     quickack: true,
                 };
-                socket.replace_route(&route).map_err(words)?;
+                socket.replace_route(&route).map_err(error_text)?;
             }
         }
         for &(address, mac) in node.neighbours.iter().filter(|(ip, _)| v6 || ip.is_ipv4()) {
-            socket.set_neighbour(interface, address, mac).map_err(words)?;
+            socket.set_neighbour(interface, address, mac).map_err(error_text)?;
         }
         Ok(())
     }
@@ -307,7 +309,7 @@ impl Network {
     fn ports(&self, plan: &Plan, node: usize) -> Result<Vec<PortReport>, String> {
         let mut socket = self.socket(node);
         let mut readings: Vec<QdiscReading> = Vec::new();
-        socket.qdiscs_all(&mut readings).map_err(words)?;
+        socket.read_all_qdiscs(&mut readings).map_err(error_text)?;
         let mut reports = Vec::with_capacity(plan.nodes[node].ports.len());
         for (port, &interface) in self.indices[node].iter().enumerate() {
             let filtered = match self.filters.get(&(node, port)) {
@@ -316,7 +318,7 @@ impl Network {
                 }
                 None => 0,
             };
-            let link = socket.link(LinkId::Index(interface)).map_err(words)?;
+            let link = socket.link(LinkId::Index(interface)).map_err(error_text)?;
             let stat = |name: &str| {
                 let at = netlink::LINK_STATS_NAMES.iter().position(|n| *n == name);
                 at.and_then(|at| link.stats.get(at)).copied().unwrap_or(0)
@@ -358,10 +360,10 @@ impl Network {
         netns::enter(self.namespace(index)).map_err(|e| e.to_string())?;
         let mut found = Vec::new();
         for (port, &interface) in node.ports.iter().zip(&self.indices[index]) {
-            let name = self.socket(index).link(LinkId::Index(interface)).map_err(words)?.name;
+            let name = self.socket(index).link(LinkId::Index(interface)).map_err(error_text)?.name;
             let features = Ethtool::new(&name).and_then(|mut tool| tool.features()).map_err(|e| e.to_string())?;
-            let merging = if port.gro_ns.is_some() { &[][..] } else { MERGING };
-            let forbidden = |name: &str| SEGMENTATION.contains(&name) || merging.contains(&name);
+            let merging = if port.gro_ns.is_some() { &[][..] } else { RECEIVE_MERGING_OFFLOADS };
+            let forbidden = |name: &str| SEGMENTATION_OFFLOADS.contains(&name) || merging.contains(&name);
             let on = features.iter().filter(|f| f.active && forbidden(&f.name));
             found.extend(on.map(|feature| format!("{}:{name} {}", node.name, feature.name)));
         }
@@ -371,16 +373,16 @@ impl Network {
 
 /// Adds a veth pair to a wire's node that releases frames at the ticks of a clock and redirects them to `to`.
 /// Returns its input interface. It drops nothing, and holds the frames that arrived since the last tick.
-fn framed(socket: &mut Netlink, port: usize, mtu: u32, frame_ns: u64, to: u32) -> Result<u32, String> {
+fn add_frame_clock(socket: &mut Netlink, port: usize, mtu: u32, frame_ns: u64, to: u32) -> Result<u32, String> {
     let (near, far) = (format!("clock{port}"), format!("clocked{port}"));
     let settings = || LinkSettings { mtu_bytes: Some(mtu), ..LinkSettings::default() };
     let ends = [&near, &far].map(|name| NewLink { name, settings: settings(), ..NewLink::default() });
-    socket.add_veth(&ends[0], &ends[1]).map_err(words)?;
+    socket.add_veth(&ends[0], &ends[1]).map_err(error_text)?;
     let (near_index, far_index) = (up(socket, &near)?, up(socket, &far)?);
     for name in [&near, &far] {
         let mut tool = Ethtool::new(name).map_err(|e| e.to_string())?;
-        tool.set_features(SEGMENTATION, false).map_err(|e| e.to_string())?;
-        tool.set_features(MERGING, false).map_err(|e| e.to_string())?;
+        tool.set_features(SEGMENTATION_OFFLOADS, false).map_err(|e| e.to_string())?;
+        tool.set_features(RECEIVE_MERGING_OFFLOADS, false).map_err(|e| e.to_string())?;
     }
     let hold = Fq {
         limit_packets: Some(egress::WIRE_LIMIT),
@@ -390,12 +392,12 @@ fn framed(socket: &mut Netlink, port: usize, mtu: u32, frame_ns: u64, to: u32) -
         ..Fq::default()
     };
     let handle = configure::handle(1, 0);
-    socket.add_qdisc(near_index, netlink::Qdisc::ROOT, handle, &Discipline::Fq(hold)).map_err(words)?;
-    socket.add_qdisc(near_index, netlink::Qdisc::INGRESS, 0, &Discipline::Clsact).map_err(words)?;
+    socket.add_qdisc(near_index, netlink::Qdisc::ROOT, handle, &Discipline::Fq(hold)).map_err(error_text)?;
+    socket.add_qdisc(near_index, netlink::Qdisc::INGRESS, 0, &Discipline::Clsact).map_err(error_text)?;
     let clock = frame_clock(frame_ns).map_err(|e| format!("cannot load the clock of a framing: {e}"))?;
-    socket.filter_egress(near_index, clock.as_fd()).map_err(words)?;
-    socket.add_qdisc(far_index, netlink::Qdisc::INGRESS, 0, &Discipline::Ingress).map_err(words)?;
-    socket.redirect_ingress(far_index, to).map_err(words)?;
+    socket.filter_egress(near_index, clock.as_fd()).map_err(error_text)?;
+    socket.add_qdisc(far_index, netlink::Qdisc::INGRESS, 0, &Discipline::Ingress).map_err(error_text)?;
+    socket.redirect_ingress(far_index, to).map_err(error_text)?;
     Ok(near_index)
 }
 

@@ -12,15 +12,15 @@ use crate::plan::Plan;
 use crate::scenario::ETHERNET_HEADER;
 
 /// Wires only hold packets in flight; they are sampled this many times less often.
-const WIRE_EVERY: u64 = 10;
+const WIRE_SAMPLE_DIVISOR: u64 = 10;
 
 /// A queue while it is sampled.
-struct Watched {
+struct SampledQueue {
     node: usize,
     port: usize,
     interface: u32,
     wire: bool,
-    line: Line,
+    line: LinkRate,
     /// Backlog at each sample, bytes.
     backlog: Vec<u32>,
     /// Backlog at each sample, bytes on the link (with the framing of each frame).
@@ -35,7 +35,7 @@ struct Watched {
 
 /// The link that a queue feeds.
 #[derive(Debug, Clone, Copy)]
-struct Line {
+struct LinkRate {
     rate_bps: u64,
     /// Framing per frame on the link, bytes.
     overhead: u64,
@@ -45,7 +45,7 @@ struct Line {
     super_packets: bool,
 }
 
-impl Line {
+impl LinkRate {
     /// Returns the bytes that packets take on the link.
     fn bytes(&self, bytes: u64, packets: u64) -> u64 {
         let frames = if self.super_packets { packets.max(bytes.div_ceil(self.frame)) } else { packets };
@@ -63,12 +63,12 @@ pub fn watch(plan: &Plan, network: &Network, zero_ns: u64, over: &AtomicBool) ->
     let mut queues = Vec::new();
     for (node, it) in plan.nodes.iter().enumerate() {
         for (port, at) in it.ports.iter().enumerate() {
-            queues.push(Watched {
+            queues.push(SampledQueue {
                 node,
                 port,
                 interface: network.interface(node, port),
                 wire: at.egress.role == QueueRole::Wire,
-                line: Line {
+                line: LinkRate {
                     rate_bps: at.egress.rate_bps,
                     overhead: u64::try_from(at.egress.overhead).unwrap_or(0),
                     frame: u64::from(at.mtu + ETHERNET_HEADER),
@@ -84,15 +84,15 @@ pub fn watch(plan: &Plan, network: &Network, zero_ns: u64, over: &AtomicBool) ->
     }
     let mut readings: Vec<QdiscReading> = Vec::new();
     let mut round = 0;
-    super::observe();
+    super::set_observer_policy();
     clock::sleep_until(zero_ns);
     while !over.load(Ordering::Relaxed) {
         let mut at = 0;
         while at < queues.len() {
             let node = queues[at].node;
             let end = at + queues[at..].iter().take_while(|q| q.node == node).count();
-            if !queues[at].wire || round % WIRE_EVERY == 0 {
-                network.socket(node).qdiscs_all(&mut readings).map_err(|e| e.to_string())?;
+            if !queues[at].wire || round % WIRE_SAMPLE_DIVISOR == 0 {
+                network.socket(node).read_all_qdiscs(&mut readings).map_err(|e| e.to_string())?;
                 queues[at..end].iter_mut().for_each(|queue| queue.take(&readings));
             }
             at = end;
@@ -103,7 +103,7 @@ pub fn watch(plan: &Plan, network: &Network, zero_ns: u64, over: &AtomicBool) ->
     Ok(queues.into_iter().map(|queue| queue.report(plan.sample_ns)).collect())
 }
 
-impl Watched {
+impl SampledQueue {
     /// Adds a sample of the qdisc inside the shaper, or of the root if there is none.
     fn take(&mut self, readings: &[QdiscReading]) {
         let mine = || readings.iter().filter(|r| r.ifindex == self.interface);
@@ -121,7 +121,7 @@ impl Watched {
     }
 
     fn report(self, sample_ns: u64) -> QueueReport {
-        let interval_ns = if self.wire { sample_ns * WIRE_EVERY } else { sample_ns };
+        let interval_ns = if self.wire { sample_ns * WIRE_SAMPLE_DIVISOR } else { sample_ns };
         let mut sorted = self.on_link.clone();
         sorted.sort_unstable();
         QueueReport {
@@ -133,7 +133,7 @@ impl Watched {
             busy: self.backlog.iter().filter(|&&bytes| bytes > 0).count() as u64,
             link_quantiles: (quantile(&sorted, 0.5), quantile(&sorted, 0.99)),
             drain: drain(&self.on_link, &self.drained, &self.line, interval_ns),
-            series: thin(&self.backlog, &self.totals, interval_ns),
+            series: downsample(&self.backlog, &self.totals, interval_ns),
             detail: self.reading.details().map(|(name, value)| (name.to_owned(), value)).collect(),
         }
     }
@@ -150,7 +150,7 @@ fn quantile(sorted: &[u64], share: f64) -> u64 {
 
 /// Returns the data sent while the queue certainly had a backlog: in sampling intervals that began with a backlog
 /// larger than the link carries in one interval.
-fn drain(on_link: &[u64], drained: &[u64], line: &Line, interval_ns: u64) -> Drain {
+fn drain(on_link: &[u64], drained: &[u64], line: &LinkRate, interval_ns: u64) -> Drain {
     let carries = line.carries(interval_ns);
     let mut drain = Drain::default();
     let mut before = false;
@@ -167,7 +167,7 @@ fn drain(on_link: &[u64], drained: &[u64], line: &Line, interval_ns: u64) -> Dra
 }
 
 /// Reduces a series to at most [`SERIES_POINTS`] points; no peak and no drop is lost.
-fn thin(backlog: &[u32], totals: &[(u64, u64)], sample_ns: u64) -> QueueSeries {
+fn downsample(backlog: &[u32], totals: &[(u64, u64)], sample_ns: u64) -> QueueSeries {
     let width = backlog.len().div_ceil(SERIES_POINTS).max(1);
     let mut series = QueueSeries { interval_ns: sample_ns * width as u64, ..QueueSeries::default() };
     let mut before = totals.first().copied().unwrap_or_default();
@@ -185,12 +185,12 @@ fn thin(backlog: &[u32], totals: &[(u64, u64)], sample_ns: u64) -> QueueSeries {
 mod tests {
     use super::*;
 
-    const LINE: Line = Line { rate_bps: 8_000_000_000, overhead: 24, frame: 1514, super_packets: false };
+    const LINE: LinkRate = LinkRate { rate_bps: 8_000_000_000, overhead: 24, frame: 1514, super_packets: false };
 
     #[test]
     fn framing_counts_in_the_queueing_delay() {
         assert_eq!(LINE.bytes(10 * 106, 10), 1300);
-        let host = Line { super_packets: true, ..LINE };
+        let host = LinkRate { super_packets: true, ..LINE };
         assert_eq!(host.bytes(10 * 1514, 1), 10 * 1538, "a super-packet is many frames");
     }
 
@@ -215,7 +215,7 @@ mod tests {
     fn thinning_keeps_peaks_and_drops() {
         let backlog: Vec<u32> = (0..5000).map(|i| if i == 1234 { 900 } else { i % 7 }).collect();
         let totals: Vec<(u64, u64)> = (0..5000).map(|i| (i / 10, i * 100)).collect();
-        let series = thin(&backlog, &totals, 1_000_000);
+        let series = downsample(&backlog, &totals, 1_000_000);
         assert!(series.backlog_bytes_max.len() <= SERIES_POINTS);
         assert_eq!(series.interval_ns, 5_000_000);
         assert_eq!(series.backlog_bytes_max.iter().max(), Some(&900));

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use super::child::Job;
 use super::error::Error;
 use super::tools::KEYRING;
-use super::version::{OLDEST, Version};
+use super::version::{MIN_VERSION, Version};
 
 /// Debian mirror used if the host has none configured.
 pub const DEFAULT_MIRROR: &str = "http://deb.debian.org/debian";
@@ -91,21 +91,22 @@ fn package(stanza: &str) -> Option<Package> {
 
 /// Returns the newest package that is within `wanted` and not too old.
 pub fn choose(packages: &[Package], wanted: Option<&Version>) -> Result<Package, Error> {
-    let fits =
-        |package: &&Package| package.kernel >= OLDEST && wanted.is_none_or(|wanted| package.kernel.is_within(wanted));
+    let fits = |package: &&Package| {
+        package.kernel >= MIN_VERSION && wanted.is_none_or(|wanted| package.kernel.is_within(wanted))
+    };
     if let Some(package) = packages.iter().filter(fits).max_by(|a, b| a.kernel.cmp(&b.kernel)) {
         return Ok(package.clone());
     }
-    if let Some(wanted) = wanted.filter(|wanted| **wanted < OLDEST && !OLDEST.is_within(wanted)) {
+    if let Some(wanted) = wanted.filter(|wanted| **wanted < MIN_VERSION && !MIN_VERSION.is_within(wanted)) {
         return Err(Error::TooOld(wanted.to_string()));
     }
     let usable: Vec<String> = packages
         .iter()
-        .filter(|package| package.kernel >= OLDEST)
+        .filter(|package| package.kernel >= MIN_VERSION)
         .map(|package| package.kernel.to_string())
         .collect();
     Err(Error::NoSuchVersion {
-        wanted: wanted.map_or_else(|| format!("of {OLDEST} or newer"), ToString::to_string),
+        wanted: wanted.map_or_else(|| format!("of {MIN_VERSION} or newer"), ToString::to_string),
         available: if usable.is_empty() { "none that is new enough".to_owned() } else { usable.join(", ") },
     })
 }

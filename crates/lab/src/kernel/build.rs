@@ -34,7 +34,7 @@ const SPACE_BYTES: u64 = 900_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Request {
     /// Origin of the source.
-    pub source: Wanted,
+    pub source: RequestedSource,
     /// Number of parallel compile jobs; `None` for one per CPU.
     pub jobs: Option<usize>,
     /// Whether to keep the source and the objects.
@@ -47,14 +47,14 @@ pub struct Request {
 
 /// Origin of the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum RequestedSource {
     /// Debian's archive, in a version; `None` for the newest.
     Packaged(Option<Version>),
     /// A tarball or a directory.
     Path(PathBuf),
 }
 
-impl Default for Wanted {
+impl Default for RequestedSource {
     fn default() -> Self {
         Self::Packaged(None)
     }
@@ -147,9 +147,9 @@ pub fn build(
         return Err(Error::BadPath(root.to_owned()));
     }
     let from = match &request.source {
-        Wanted::Packaged(_) => tools::From::Debian,
-        Wanted::Path(path) if path.is_dir() => tools::From::Directory,
-        Wanted::Path(path) => tools::From::Tarball(path),
+        RequestedSource::Packaged(_) => tools::From::Debian,
+        RequestedSource::Path(path) if path.is_dir() => tools::From::Directory,
+        RequestedSource::Path(path) => tools::From::Tarball(path),
     };
     let missing = tools::missing(&tools::needed(from), &std::env::var_os("PATH").unwrap_or_default());
     if !missing.is_empty() {
@@ -165,7 +165,7 @@ impl Builder<'_> {
     fn run(&mut self) -> Result<BuildOutcome, Error> {
         self.compiler = self.compiler_version()?;
         let origin = match self.origin() {
-            Err(error @ Error::Index { .. }) => return self.without_index(error),
+            Err(error @ Error::Index { .. }) => return self.fall_back_to_cache(error),
             other => other?,
         };
         let key = self.key(&origin.source);
@@ -219,8 +219,8 @@ impl Builder<'_> {
     }
 
     /// Falls back to a kernel in the cache that meets the request: without the index, the newest source is unknown.
-    fn without_index(&mut self, error: Error) -> Result<BuildOutcome, Error> {
-        let Wanted::Packaged(wanted) = &self.request.source else { return Err(error) };
+    fn fall_back_to_cache(&mut self, error: Error) -> Result<BuildOutcome, Error> {
+        let RequestedSource::Packaged(wanted) = &self.request.source else { return Err(error) };
         let fits = |kernel: &Kernel| {
             matches!(kernel.source, Source::Debian { .. })
                 && kernel

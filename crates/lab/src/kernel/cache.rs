@@ -13,7 +13,7 @@ use super::version::Version;
 pub const ENVIRONMENT: &str = "LANDSPEED_KERNELS";
 
 /// Minimum number of digits in a prefix of an id, so that `7` is a version.
-const SHORTEST_ID: usize = 4;
+const MIN_ID_DIGITS: usize = 4;
 
 /// Directory for builds; hidden, so that a listing shows kernels only.
 const BUILDS: &str = ".build";
@@ -85,7 +85,7 @@ impl Cache {
         }
         let prefix = text.to_ascii_lowercase();
         let called: Vec<&Kernel> =
-            kernels.iter().filter(|k| prefix.len() >= SHORTEST_ID && k.id.starts_with(&prefix)).collect();
+            kernels.iter().filter(|k| prefix.len() >= MIN_ID_DIGITS && k.id.starts_with(&prefix)).collect();
         match called[..] {
             [kernel] => Ok(kernel.clone()),
             [] => {

@@ -18,9 +18,9 @@ const TAIL_LINES: usize = 12;
 /// Maximum length of a line, bytes, to bound the memory; longer lines are split.
 const LINE_BYTES: u64 = 64 * 1024;
 /// Interval at which interrupts are noticed.
-const TICK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Number of ticks from asking a program to end until it is killed.
-const PATIENCE_TICKS: u32 = 30;
+const KILL_AFTER_TICKS: u32 = 30;
 
 /// A program to run.
 pub(super) struct Job<'a> {
@@ -37,7 +37,7 @@ pub(super) struct Job<'a> {
 }
 
 /// Result of a job that could be run to its end.
-struct Ended {
+struct JobResult {
     status: ExitStatus,
     tail: VecDeque<String>,
     out: String,
@@ -47,15 +47,15 @@ struct Ended {
 impl Job<'_> {
     /// Runs the program; `on_line` gets each line of stdout and stderr. An unsuccessful exit is an error.
     pub fn run(self, mut on_line: impl FnMut(&str)) -> Result<(), Error> {
-        self.settle(&mut on_line).map(drop)
+        self.run_to_end(&mut on_line).map(drop)
     }
 
     /// Runs the program and returns its standard output.
     pub fn output(self) -> Result<String, Error> {
-        self.settle(&mut |_| ())
+        self.run_to_end(&mut |_| ())
     }
 
-    fn settle(mut self, on_line: &mut dyn FnMut(&str)) -> Result<String, Error> {
+    fn run_to_end(mut self, on_line: &mut dyn FnMut(&str)) -> Result<String, Error> {
         let program = self.command.get_program().to_string_lossy().into_owned();
         let log = match &self.log {
             Some(path) => {
@@ -66,7 +66,7 @@ impl Job<'_> {
         };
         self.command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         self.command.env("LC_ALL", "C");
-        let child = process::lead_own_group(&mut self.command).spawn();
+        let child = process::start_in_new_group(&mut self.command).spawn();
         let child = child.map_err(|cause| Error::Spawn { program, cause })?;
         let Some(ended) = follow(child, self.interrupted, log, on_line).map_err(|cause| Error::Io {
             operation: "wait for",
@@ -97,7 +97,7 @@ fn follow(
     interrupted: &AtomicBool,
     mut log: Option<File>,
     on_line: &mut dyn FnMut(&str),
-) -> std::io::Result<Option<Ended>> {
+) -> std::io::Result<Option<JobResult>> {
     let (lines, said) = mpsc::sync_channel(256);
     for (stream, is_out) in [
         (child.stdout.take().map(|pipe| Box::new(pipe) as Box<dyn Read + Send>), true),
@@ -111,16 +111,16 @@ fn follow(
     let (mut disk_full, mut asked) = (false, 0u32);
     loop {
         if interrupted.load(Ordering::Relaxed) || asked > 0 {
-            if asked == 0 || asked == PATIENCE_TICKS {
-                process::end_group(child.id(), asked > 0);
+            if asked == 0 || asked == KILL_AFTER_TICKS {
+                process::kill_group(child.id(), asked > 0);
             }
             asked += 1;
         }
-        let (is_out, line): (bool, String) = match said.recv_timeout(TICK) {
+        let (is_out, line): (bool, String) = match said.recv_timeout(POLL_INTERVAL) {
             Ok(line) => line,
             Err(RecvTimeoutError::Timeout) => {
                 // A grandchild that left the process group may keep the pipes open: only the child's end matters.
-                if asked > PATIENCE_TICKS && child.try_wait()?.is_some() {
+                if asked > KILL_AFTER_TICKS && child.try_wait()?.is_some() {
                     break;
                 }
                 continue;
@@ -147,7 +147,7 @@ fn follow(
         return Ok(None);
     }
     let tail = if errors.is_empty() { tail } else { errors };
-    Ok(Some(Ended { status, tail, out, disk_full }))
+    Ok(Some(JobResult { status, tail, out, disk_full }))
 }
 
 fn keep(tail: &mut VecDeque<String>, line: &str) {
@@ -187,22 +187,22 @@ mod tests {
 
     #[test]
     fn program_output_lines_are_reported_and_returned() {
-        let calm = AtomicBool::new(false);
-        assert_eq!(job("echo out; echo err >&2", &calm).output().expect("ends well"), "out\n");
+        let not_interrupted = AtomicBool::new(false);
+        assert_eq!(job("echo out; echo err >&2", &not_interrupted).output().expect("ends well"), "out\n");
         let mut lines = Vec::new();
-        job("echo out; echo err >&2", &calm).run(|line| lines.push(line.to_owned())).expect("ends well");
+        job("echo out; echo err >&2", &not_interrupted).run(|line| lines.push(line.to_owned())).expect("ends well");
         lines.sort();
         assert_eq!(lines, ["err", "out"]);
     }
 
     #[test]
     fn failures_show_error_lines_first() {
-        let calm = AtomicBool::new(false);
+        let not_interrupted = AtomicBool::new(false);
         let script = "echo x.c:3: error: no; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do echo $i; done; exit 3";
-        let error = job(script, &calm).output().expect_err("exits with 3").to_string();
+        let error = job(script, &not_interrupted).output().expect_err("exits with 3").to_string();
         assert!(error.contains("a script failed") && error.contains("x.c:3: error: no"), "{error}");
         assert!(!error.contains("14"), "{error}");
-        let error = job("echo cc: No space left on device; exit 1", &calm).output().expect_err("fails");
+        let error = job("echo cc: No space left on device; exit 1", &not_interrupted).output().expect_err("fails");
         assert!(matches!(error, Error::DiskFull(_)));
     }
 

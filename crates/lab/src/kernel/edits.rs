@@ -70,15 +70,15 @@ impl Edit {
             0 => "does not contain".to_owned(),
             several => format!("contains {several} times"),
         };
-        Err(self.misfit(found))
+        Err(self.mismatch(found))
     }
 
     /// Returns the error for a source without this file.
     pub(super) fn without_file(&self) -> EditError {
-        self.misfit("does not exist; it should contain".to_owned())
+        self.mismatch("does not exist; it should contain".to_owned())
     }
 
-    fn misfit(&self, found: String) -> EditError {
+    fn mismatch(&self, found: String) -> EditError {
         let indented: Vec<String> = self.old.lines().map(|line| format!("    {line}")).collect();
         EditError {
             edit: self.name.clone(),

@@ -7,7 +7,7 @@ use landspeed_units::Bytes;
 
 use super::edits::EditError;
 use super::tools::{Missing, describe_missing};
-use super::version::{NotAVersion, OLDEST};
+use super::version::{MIN_VERSION, NotAVersion};
 
 /// An error of building, finding or removing a kernel.
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +71,7 @@ pub enum Error {
     },
     /// A kernel too old for the lab.
     #[error(
-        "kernel {0} is too old for the lab: User-Mode Linux has seccomp mode since {OLDEST}\nUse {OLDEST} or newer."
+        "kernel {0} is too old for the lab: User-Mode Linux has seccomp mode since {MIN_VERSION}\nUse {MIN_VERSION} or newer."
     )]
     TooOld(String),
     /// Not a kernel source.

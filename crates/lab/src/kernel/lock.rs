@@ -11,7 +11,7 @@ use landspeed_sys::clock;
 use super::error::Error;
 
 /// Polling interval of a waiting build, nanoseconds.
-const LOOK_AGAIN_NS: u64 = 200_000_000;
+const POLL_NS: u64 = 200_000_000;
 
 /// A held lock file. The lock is released when the process ends, in any way.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Lock {
             if !std::mem::replace(&mut notified, true) {
                 waiting(holder(path));
             }
-            clock::sleep_until(clock::monotonic_ns() + LOOK_AGAIN_NS);
+            clock::sleep_until(clock::monotonic_ns() + POLL_NS);
             if interrupted.load(Ordering::Relaxed) {
                 return Ok(None);
             }

@@ -8,7 +8,7 @@ use super::child::Job;
 use super::error::Error;
 
 /// Environment variables that would change the result of a build.
-const FOREIGN: &[&str] = &[
+const UNSET_VARIABLES: &[&str] = &[
     "ARCH",
     "AFLAGS",
     "CFLAGS",
@@ -38,11 +38,11 @@ const FOREIGN: &[&str] = &[
 ];
 
 /// Approximate number of objects in a build, for the remaining time. The actual count corrects it.
-pub(super) const ABOUT_OBJECTS: u64 = 765;
+pub(super) const APPROX_OBJECTS: u64 = 765;
 
 /// Meaning of a line of make's output for the progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum MakeOutput {
     /// Compilation of an object began.
     Object,
     /// Linking began.
@@ -51,7 +51,7 @@ pub(super) enum Said {
     Other,
 }
 
-impl Said {
+impl MakeOutput {
     /// Parses a line such as `  CC      net/ipv4/tcp.o`.
     pub fn parse(line: &str) -> Self {
         let mut words = line.split_whitespace();
@@ -79,10 +79,10 @@ pub(super) struct Make<'a> {
 
 impl Make<'_> {
     /// Builds a target.
-    pub fn run(&self, what: &str, target: &str, jobs: usize, on_line: impl FnMut(Said)) -> Result<(), Error> {
+    pub fn run(&self, what: &str, target: &str, jobs: usize, on_line: impl FnMut(MakeOutput)) -> Result<(), Error> {
         let mut on_line = on_line;
         let mut command = Command::new("make");
-        for name in FOREIGN {
+        for name in UNSET_VARIABLES {
             command.env_remove(name);
         }
         // The same source, compiler and configuration give the same bytes, regardless of user and time.
@@ -103,7 +103,7 @@ impl Make<'_> {
             log: Some(self.log.clone()),
             place: self.place.to_owned(),
         };
-        job.run(|line| on_line(Said::parse(line)))
+        job.run(|line| on_line(MakeOutput::parse(line)))
     }
 }
 
@@ -114,16 +114,16 @@ mod tests {
     #[test]
     fn object_lines_of_make_are_recognised() {
         for (line, said) in [
-            ("  CC      net/ipv4/tcp.o", Said::Object),
-            ("  AS      arch/um/kernel/vmlinux.lds", Said::Object),
-            ("  LD      vmlinux.o", Said::Link),
-            ("  LD      net/ethtool/ethtool_nl.o", Said::Other),
-            ("  HOSTCC  scripts/kconfig/conf.o", Said::Other),
-            ("CC is missing", Said::Other),
-            ("  CC", Said::Other),
-            ("", Said::Other),
+            ("  CC      net/ipv4/tcp.o", MakeOutput::Object),
+            ("  AS      arch/um/kernel/vmlinux.lds", MakeOutput::Object),
+            ("  LD      vmlinux.o", MakeOutput::Link),
+            ("  LD      net/ethtool/ethtool_nl.o", MakeOutput::Other),
+            ("  HOSTCC  scripts/kconfig/conf.o", MakeOutput::Other),
+            ("CC is missing", MakeOutput::Other),
+            ("  CC", MakeOutput::Other),
+            ("", MakeOutput::Other),
         ] {
-            assert_eq!(Said::parse(line), said, "{line}");
+            assert_eq!(MakeOutput::parse(line), said, "{line}");
         }
     }
 }

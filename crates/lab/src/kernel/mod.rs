@@ -20,11 +20,11 @@ mod tools;
 mod version;
 
 pub use apt::{DEFAULT_MIRROR, prepare as prepare_apt};
-pub use build::{BuildOutcome, Event, Request, Step, Wanted, build};
+pub use build::{BuildOutcome, Event, Request, RequestedSource, Step, build};
 pub use cache::{Cache, ENVIRONMENT};
 pub use config::Features;
 pub use edits::{Edit, EditError};
 pub use error::Error;
 pub use record::{Kernel, SCHEMA, Source};
 pub use tools::Tool;
-pub use version::{NotAVersion, OLDEST, Version};
+pub use version::{MIN_VERSION, NotAVersion, Version};

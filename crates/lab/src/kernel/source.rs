@@ -11,7 +11,7 @@ use super::child::Job;
 use super::edits::Edit;
 use super::error::Error;
 use super::hash::Hasher;
-use super::version::{OLDEST, Version};
+use super::version::{MIN_VERSION, Version};
 
 /// Code that a User-Mode kernel without devices never compiles: two thirds of the source. The Kconfig files in it
 /// are kept, because the configuration reads all of them.
@@ -61,7 +61,7 @@ const UNUSED: &[&str] = &[
 const UNUSED_EXTENSIONS: &[&str] = &["S", "c", "dts", "dtsi", "h", "json", "rst", "svg", "txt", "yaml"];
 
 /// Approximate number of unpacked files, for the progress line.
-pub(super) const ABOUT_FILES: u64 = 41_000;
+pub(super) const APPROX_FILES: u64 = 41_000;
 
 /// Returns the version of the source in a directory; an error if there is none, or if it is too old.
 pub(super) fn version_of_directory(directory: &Path) -> Result<Version, Error> {
@@ -94,7 +94,7 @@ fn judge(path: &Path, makefile: &str) -> Result<Version, Error> {
         path: path.to_owned(),
         why: "its Makefile has no VERSION and PATCHLEVEL".to_owned(),
     })?;
-    if version < OLDEST { Err(Error::TooOld(version.to_string())) } else { Ok(version) }
+    if version < MIN_VERSION { Err(Error::TooOld(version.to_string())) } else { Ok(version) }
 }
 
 /// Unpacks the used part of a tarball; `file` is called for each file.
@@ -242,7 +242,7 @@ mod tests {
         directory
     }
 
-    fn calm() -> AtomicBool {
+    fn not_interrupted() -> AtomicBool {
         AtomicBool::new(false)
     }
 
@@ -261,7 +261,8 @@ mod tests {
             assert!(error.contains("is not a kernel source"), "{error}");
         }
         let junk = tree(&[("x.tar.xz", "not a tarball")]);
-        let error = version_of_tarball(&junk.path().join("x.tar.xz"), &calm()).expect_err("junk").to_string();
+        let error =
+            version_of_tarball(&junk.path().join("x.tar.xz"), &not_interrupted()).expect_err("junk").to_string();
         assert!(error.contains("is not a kernel source"), "{error}");
     }
 
@@ -278,10 +279,10 @@ mod tests {
         let tarball = source.path().join("linux.tar");
         let status = Command::new("tar").arg("-C").arg(source.path()).arg("-cf").arg(&tarball).arg("linux").status();
         assert!(status.expect("tar is everywhere").success());
-        assert_eq!(version_of_tarball(&tarball, &calm()).expect("a kernel").to_string(), "7.3.4");
+        assert_eq!(version_of_tarball(&tarball, &not_interrupted()).expect("a kernel").to_string(), "7.3.4");
         let into = tempfile::tempdir().expect("a temporary directory");
-        unpack(&tarball, into.path(), &calm(), || ()).expect("unpacked");
-        let there = files_of(into.path(), &calm()).expect("readable").expect("calm");
+        unpack(&tarball, into.path(), &not_interrupted(), || ()).expect("unpacked");
+        let there = files_of(into.path(), &not_interrupted()).expect("readable").expect("not_interrupted");
         let expected = ["Documentation/Kconfig", "Documentation/Makefile", "Makefile", "include/sound/core.h"];
         assert_eq!(there, expected.map(PathBuf::from));
     }
@@ -303,15 +304,17 @@ mod tests {
             ("drivers/scsi/Kconfig", "x"),
         ]);
         std::os::unix::fs::symlink("kernel/fork.c", source.path().join("link")).expect("linked");
-        let files = files_of(source.path(), &calm()).expect("readable").expect("calm");
+        let files = files_of(source.path(), &not_interrupted()).expect("readable").expect("not_interrupted");
         let expected = ["Makefile", "drivers/scsi/Kconfig", "kernel/fork.c", "link", "net/config/keep.h"];
         assert_eq!(files, expected.map(PathBuf::from));
-        let hash = hash_of_files(source.path(), &files, &calm()).expect("readable");
+        let hash = hash_of_files(source.path(), &files, &not_interrupted()).expect("readable");
         let into = tempfile::tempdir().expect("a temporary directory");
-        copy(source.path(), &files, into.path(), &calm(), || ()).expect("copied").expect("calm");
-        assert_eq!(hash_of_files(into.path(), &files, &calm()).expect("readable"), hash);
+        copy(source.path(), &files, into.path(), &not_interrupted(), || ())
+            .expect("copied")
+            .expect("not_interrupted");
+        assert_eq!(hash_of_files(into.path(), &files, &not_interrupted()).expect("readable"), hash);
         fs::write(into.path().join("kernel/fork.c"), "y").expect("written");
-        assert_ne!(hash_of_files(into.path(), &files, &calm()).expect("readable"), hash);
+        assert_ne!(hash_of_files(into.path(), &files, &not_interrupted()).expect("readable"), hash);
         assert_eq!(fs::read_to_string(source.path().join("kernel/fork.c")).expect("there"), "x");
         assert!(source.path().join("kernel/fork.o").exists());
     }

@@ -20,7 +20,7 @@ const fn tool(name: &'static str, debian: &'static str, fedora: &'static str) ->
     Tool { name, debian, fedora }
 }
 
-const TO_BUILD: &[Tool] = &[
+const BUILD_TOOLS: &[Tool] = &[
     tool("gcc", "gcc", "gcc"),
     tool("/usr/include/stdio.h", "libc6-dev", "glibc-devel"),
     tool("ld", "binutils", "binutils"),
@@ -36,9 +36,9 @@ const TO_BUILD: &[Tool] = &[
     tool("grep", "grep", "grep"),
 ];
 
-const TO_UNPACK: &[Tool] = &[tool("tar", "tar", "tar")];
+const UNPACK_TOOLS: &[Tool] = &[tool("tar", "tar", "tar")];
 
-const FROM_DEBIAN: &[Tool] = &[
+const DEBIAN_TOOLS: &[Tool] = &[
     tool("apt-get", "apt", "apt"),
     tool("dpkg-deb", "dpkg", "dpkg"),
     tool("xz", "xz-utils", "xz"),
@@ -61,11 +61,11 @@ pub enum From<'a> {
 
 /// Returns the tools that a build from such a source needs.
 pub fn needed(from: From<'_>) -> Vec<Tool> {
-    let mut tools = TO_BUILD.to_vec();
+    let mut tools = BUILD_TOOLS.to_vec();
     match from {
-        From::Debian => tools.extend(TO_UNPACK.iter().chain(FROM_DEBIAN)),
+        From::Debian => tools.extend(UNPACK_TOOLS.iter().chain(DEBIAN_TOOLS)),
         From::Tarball(path) => {
-            tools.extend(TO_UNPACK);
+            tools.extend(UNPACK_TOOLS);
             match path.extension().and_then(|extension| extension.to_str()) {
                 Some("xz" | "txz") => tools.push(tool("xz", "xz-utils", "xz")),
                 Some("gz" | "tgz") => tools.push(tool("gzip", "gzip", "gzip")),

@@ -5,13 +5,13 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The oldest kernel that the lab can use: the first whose User-Mode port runs guests under seccomp.
-pub const OLDEST: Version = Version { numbers: [6, 16, 0], given: 2, candidate: None };
+pub const MIN_VERSION: Version = Version { numbers: [6, 16, 0], components: 2, candidate: None };
 
 /// A version such as `7.3.4`, `7.3` or `6.17-rc2`. The order is that of the releases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     numbers: [u32; 3],
-    given: usize,
+    components: usize,
     candidate: Option<u32>,
 }
 
@@ -24,9 +24,9 @@ impl Version {
     /// Returns whether this is `other` or one of its point releases: `7.3.4` is within `7.3` and `7`, not within
     /// `7.3.0`.
     pub fn is_within(&self, other: &Self) -> bool {
-        let given = other.given;
-        self.given >= given
-            && self.numbers[..given] == other.numbers[..given]
+        let components = other.components;
+        self.components >= components
+            && self.numbers[..components] == other.numbers[..components]
             && (other.candidate.is_none() || self.candidate == other.candidate)
     }
 
@@ -42,7 +42,7 @@ impl Version {
             [value("VERSION")?, value("PATCHLEVEL")?, value("SUBLEVEL").filter(|s| !s.is_empty()).unwrap_or("0")];
         let [Ok(major), Ok(minor), Ok(patch)] = numbers.map(str::parse) else { return None };
         let candidate = value("EXTRAVERSION").and_then(|extra| extra.strip_prefix("-rc")?.parse().ok());
-        Some(Self { numbers: [major, minor, patch], given: 3, candidate })
+        Some(Self { numbers: [major, minor, patch], components: 3, candidate })
     }
 }
 
@@ -55,12 +55,12 @@ impl FromStr for Version {
             Some((release, number)) => (release, Some(number.parse().map_err(|_| error())?)),
             None => (text, None),
         };
-        let mut version = Self { numbers: [0; 3], given: 0, candidate };
+        let mut version = Self { numbers: [0; 3], components: 0, candidate };
         for part in release.split('.') {
             let digits = part.bytes().all(|byte| byte.is_ascii_digit());
-            let slot = version.numbers.get_mut(version.given).filter(|_| digits).ok_or_else(error)?;
+            let slot = version.numbers.get_mut(version.components).filter(|_| digits).ok_or_else(error)?;
             *slot = part.parse().map_err(|_| error())?;
-            version.given += 1;
+            version.components += 1;
         }
         Ok(version)
     }
@@ -68,7 +68,7 @@ impl FromStr for Version {
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, number) in self.numbers[..self.given].iter().enumerate() {
+        for (index, number) in self.numbers[..self.components].iter().enumerate() {
             write!(f, "{}{number}", if index == 0 { "" } else { "." })?;
         }
         self.candidate.map_or(Ok(()), |number| write!(f, "-rc{number}"))
@@ -79,7 +79,7 @@ impl Ord for Version {
     fn cmp(&self, other: &Self) -> Ordering {
         // A release candidate precedes its release.
         let key = |version: &Self| (version.numbers, version.candidate.unwrap_or(u32::MAX));
-        key(self).cmp(&key(other)).then(self.given.cmp(&other.given))
+        key(self).cmp(&key(other)).then(self.components.cmp(&other.components))
     }
 }
 
@@ -101,7 +101,9 @@ mod tests {
     fn versions_are_ordered_as_released_not_as_text() {
         let ordered = ["6.9", "6.16-rc1", "6.16", "6.16.1", "7.3.4", "7.3.12", "7.10"].map(version);
         assert!(ordered.is_sorted());
-        assert!(version("6.16-rc1") < OLDEST && version("6.16") >= OLDEST && version("6.15.9") < OLDEST);
+        assert!(
+            version("6.16-rc1") < MIN_VERSION && version("6.16") >= MIN_VERSION && version("6.15.9") < MIN_VERSION
+        );
     }
 
     #[test]

@@ -18,11 +18,11 @@ use crate::scenario::ETHERNET_HEADER;
 /// Relative precision of a link's rate.
 const PRECISION: f64 = 1e-4;
 /// Frames per stream that the boundaries of a phase may split: at its start and at its end.
-const CUT_FRAMES: u64 = 2;
+const SPLIT_FRAMES: u64 = 2;
 /// Maximum time to read all streams at a boundary, nanoseconds.
 const BOUNDARY_NS: u64 = 2_000;
 /// Ratio by which the backlog may exceed its samples in between.
-const UNSAMPLED: u64 = 2;
+const MAX_UNSAMPLED_RATIO: u64 = 2;
 /// Flag of TCP timestamps (`TCPI_OPT_TIMESTAMPS`).
 const TIMESTAMPS: u8 = 1;
 
@@ -57,7 +57,7 @@ pub struct Delivery {
     /// Maximum payload of a frame, and its headers including Ethernet's, bytes.
     pub frame: (u64, u64),
     /// Upper bound of the payload in the receiver's sockets at the start, bytes.
-    pub held: u64,
+    pub unread_bytes: u64,
     /// Number of streams.
     pub streams: u64,
 }
@@ -72,12 +72,12 @@ impl Delivery {
     /// Returns the load of a link with this rate and framing, behind which `behind` bytes may have been queued.
     pub fn load(&self, rate_bps: u64, overhead: u64, behind: u64) -> Load {
         let ns = self.span_ns.1.saturating_sub(self.span_ns.0);
-        let boundary = self.streams * CUT_FRAMES * (self.frame.0 + self.frame.1 + overhead)
+        let boundary = self.streams * SPLIT_FRAMES * (self.frame.0 + self.frame.1 + overhead)
             + carried(BOUNDARY_NS, rate_bps) as u64;
         Load {
             delivered: self.on_link(self.bytes, overhead),
             carries: carried(ns, rate_bps),
-            slack: self.on_link(self.held, overhead) + (boundary + behind) as f64,
+            slack: self.on_link(self.unread_bytes, overhead) + (boundary + behind) as f64,
         }
     }
 }
@@ -120,7 +120,7 @@ pub fn check(plan: &Plan, report: &GuestReport) -> LabCheck {
                             "flow {}, {}: {}",
                             flow.name,
                             phase_name(phase.name),
-                            words(&load, &egress.name)
+                            load_summary(&load, &egress.name)
                         ));
                     }
                     if phase.name == PhaseName::Steady {
@@ -137,16 +137,18 @@ pub fn check(plan: &Plan, report: &GuestReport) -> LabCheck {
             problems.push(format!(
                 "{} flows in total, steady phase: {}",
                 deliveries.len(),
-                words(&load, &egress.name)
+                load_summary(&load, &egress.name)
             ));
         }
         let share = load.delivered / load.carries.max(1.0);
         if fullest.as_ref().is_none_or(|(most, _)| share > *most) {
-            fullest = Some((share, words(&load, &egress.name)));
+            fullest = Some((share, load_summary(&load, &egress.name)));
         }
     }
-    let fine =
-        fullest.map_or_else(|| "no bulk flow has a steady phase".to_owned(), |(_, words)| format!("at most {words}"));
+    let fine = fullest.map_or_else(
+        || "no bulk flow has a steady phase".to_owned(),
+        |(_, load_summary)| format!("at most {load_summary}"),
+    );
     super::checks::check(NAME, &problems, fine)
 }
 
@@ -162,7 +164,7 @@ fn sum(deliveries: &[(Delivery, u64)], rate_bps: u64, overhead: u64) -> Load {
     }
 }
 
-fn words(load: &Load, link: &str) -> String {
+fn load_summary(load: &Load, link: &str) -> String {
     let mut text = format!(
         "{:.0} bytes with headers delivered over {link}, which carries {:.0} in that time ({:+.3} %)",
         load.delivered,
@@ -215,14 +217,17 @@ fn delivery(flow: &PlannedFlow, run: &RunDocument, phase: &Phase, mtu: u32) -> O
             asked.filter(|bytes| *bytes > 0).map_or(room, |bytes| bytes.min(room)),
             u64::from(ip + transport + ETHERNET_HEADER),
         ),
-        held: streams.iter().map(|stream| held(stream, phase.start_ns, run.requested.write_bytes)).sum(),
+        unread_bytes: streams
+            .iter()
+            .map(|stream| unread_bytes(stream, phase.start_ns, run.requested.write_bytes))
+            .sum(),
         streams: streams.len() as u64,
     })
 }
 
 /// Returns an upper bound of the data in a stream's receiver at a boundary, bytes: the memory charged is not less
 /// than the payload.
-fn held(stream: &Stream, at_ns: u64, read_bytes: u64) -> u64 {
+fn unread_bytes(stream: &Stream, at_ns: u64, read_bytes: u64) -> u64 {
     let Some(end) = &stream.receiver else { return 0 };
     let Some(sample) = end.samples.iter().rev().find(|sample| sample.t_ns <= at_ns + BOUNDARY_NS) else {
         return if at_ns == 0 { 0 } else { end.rcvbuf_bytes.unwrap_or(0) };
@@ -269,7 +274,7 @@ fn hops(plan: &Plan, report: &GuestReport, (from, to): (usize, usize)) -> Option
         let waiting =
             report.queues.iter().find(|queue| (queue.node, queue.port) == at).map_or(0, |queue| queue.peak_bytes);
         for hop in &mut hops {
-            hop.behind += waiting * UNSAMPLED;
+            hop.behind += waiting * MAX_UNSAMPLED_RATIO;
         }
     }
     None
@@ -296,8 +301,8 @@ mod tests {
     /// Transmission time of a full frame, picoseconds.
     const FRAME_PS: u64 = (PAYLOAD + HEADERS + OVERHEAD) * 8 * 1_000_000_000_000 / RATE_BPS;
 
-    fn steady(bytes: u64, span_ns: (u64, u64), held: u64, streams: u64) -> Load {
-        Delivery { span_ns, bytes, frame: (PAYLOAD, HEADERS), held, streams }.load(RATE_BPS, OVERHEAD, 0)
+    fn steady(bytes: u64, span_ns: (u64, u64), unread_bytes: u64, streams: u64) -> Load {
+        Delivery { span_ns, bytes, frame: (PAYLOAD, HEADERS), unread_bytes, streams }.load(RATE_BPS, OVERHEAD, 0)
     }
 
     #[test]
@@ -315,7 +320,7 @@ mod tests {
             span_ns: (0, 1_000_000_000),
             bytes: 588_000_000,
             frame: (PAYLOAD, HEADERS),
-            held: 0,
+            unread_bytes: 0,
             streams: 1,
         };
         let later = Delivery { span_ns: (500_000_000, 1_500_000_000), ..half };
@@ -362,8 +367,8 @@ mod tests {
             for span in bounds.windows(2) {
                 let within = |at_ns: u64| span[0] <= at_ns && at_ns < span[1];
                 let bytes = read.iter().filter(|frame| within(frame.1)).count() as u64 * PAYLOAD;
-                let held = read.iter().filter(|frame| frame.0 < span[0] && frame.1 >= span[0]).count() as u64 * PAYLOAD;
-                let load = steady(bytes, (span[0], span[1]), held, streams.into());
+                let unread_bytes = read.iter().filter(|frame| frame.0 < span[0] && frame.1 >= span[0]).count() as u64 * PAYLOAD;
+                let load = steady(bytes, (span[0], span[1]), unread_bytes, streams.into());
                 prop_assert!(!load.exceeds(), "{load:?}");
                 total += bytes;
             }

@@ -2,7 +2,7 @@
 
 use landspeed_model::{ErrorEntry, LabCheck, QueueRole};
 
-use super::grown;
+use super::counter_increase;
 use crate::guest::GuestReport;
 use crate::plan::{EgressKind, Impairments, Plan, Role};
 
@@ -10,7 +10,7 @@ use crate::plan::{EgressKind, Impairments, Plan, Role};
 pub fn all(plan: &Plan, report: &GuestReport) -> Vec<LabCheck> {
     vec![
         cables(plan, report),
-        places(plan, report),
+        switches_and_wires(plan, report),
         devices(plan, report),
         backlog(report),
         memory(report),
@@ -37,11 +37,12 @@ pub(super) fn is_unfinished(error: &ErrorEntry) -> bool {
 }
 
 /// Returns whether a link or a host dropped frames as the scenario specifies.
-pub(super) fn losing(plan: &Plan, report: &GuestReport) -> bool {
+pub(super) fn drops_by_design(plan: &Plan, report: &GuestReport) -> bool {
     plan.nodes.iter().enumerate().any(|(index, node)| {
         node.ports.iter().enumerate().any(|(port, at)| {
-            let grown = grown(report, index, port);
-            grown.filtered > 0 || (node.role == Role::Wire && at.egress.role == QueueRole::Wire && grown.drops > 0)
+            let counter_increase = counter_increase(report, index, port);
+            counter_increase.filtered > 0
+                || (node.role == Role::Wire && at.egress.role == QueueRole::Wire && counter_increase.drops > 0)
         })
     })
 }
@@ -52,7 +53,10 @@ fn cables(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut frames = 0;
     for cable in &plan.cables {
         for (from, to) in [(cable.a, cable.b), (cable.b, cable.a)] {
-            let (out, into) = (grown(report, from.0, from.1).tx_packets, grown(report, to.0, to.1).rx_packets);
+            let (out, into) = (
+                counter_increase(report, from.0, from.1).tx_packets,
+                counter_increase(report, to.0, to.1).rx_packets,
+            );
             frames += out;
             if out != into {
                 let name = |(node, port): (usize, usize)| {
@@ -66,7 +70,7 @@ fn cables(plan: &Plan, report: &GuestReport) -> LabCheck {
 }
 
 /// Checks that in every switch and wire the frames received were sent, dropped by a queue, or are still queued.
-fn places(plan: &Plan, report: &GuestReport) -> LabCheck {
+fn switches_and_wires(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut problems = Vec::new();
     let (mut dropped, mut lost) = (0, 0);
     for (index, node) in plan.nodes.iter().enumerate() {
@@ -76,15 +80,18 @@ fn places(plan: &Plan, report: &GuestReport) -> LabCheck {
         let mut duplicates = false;
         let (mut came, mut went) = (0_i64, 0_i64);
         for (port, at) in node.ports.iter().enumerate() {
-            let grown = grown(report, index, port);
-            came += grown.rx_packets as i64;
-            went += grown.tx_packets as i64 + grown.drops as i64 + grown.queued + grown.filtered as i64;
+            let counter_increase = counter_increase(report, index, port);
+            came += counter_increase.rx_packets as i64;
+            went += counter_increase.tx_packets as i64
+                + counter_increase.drops as i64
+                + counter_increase.queued
+                + counter_increase.filtered as i64;
             match &at.egress.kind {
                 EgressKind::Wire(Impairments { duplicate, .. }) => {
-                    lost += grown.drops + grown.filtered;
+                    lost += counter_increase.drops + counter_increase.filtered;
                     duplicates |= *duplicate > 0.0;
                 }
-                EgressKind::Shaped { .. } => dropped += grown.drops,
+                EgressKind::Shaped { .. } => dropped += counter_increase.drops,
             }
         }
         // netem does not count the duplicates it creates.
@@ -101,7 +108,7 @@ fn devices(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut problems = Vec::new();
     for (index, node) in plan.nodes.iter().enumerate() {
         for (port, at) in node.ports.iter().enumerate() {
-            let drops = grown(report, index, port).device_drops;
+            let drops = counter_increase(report, index, port).device_drops;
             if drops > 0 {
                 problems.push(format!("{}:{} dropped {drops}", node.name, at.name));
             }
@@ -178,9 +185,9 @@ fn frames(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut problems = Vec::new();
     for (index, node) in plan.nodes.iter().enumerate() {
         for (port, at) in node.ports.iter().enumerate() {
-            let grown = grown(report, index, port);
+            let counter_increase = counter_increase(report, index, port);
             let largest = u64::from(at.mtu + crate::scenario::ETHERNET_HEADER);
-            if grown.tx_bytes > grown.tx_packets * largest {
+            if counter_increase.tx_bytes > counter_increase.tx_packets * largest {
                 problems
                     .push(format!("{}:{} sent frames larger than {largest} bytes on average", node.name, at.name));
             }
@@ -195,7 +202,7 @@ fn accounting(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut problems = Vec::new();
     for (index, flow) in report.flows.iter().enumerate() {
         let run = &flow.document;
-        for error in run.errors.iter().filter(|error| !(is_unfinished(error) && losing(plan, report))) {
+        for error in run.errors.iter().filter(|error| !(is_unfinished(error) && drops_by_design(plan, report))) {
             problems.push(format!("flow {}: {}", index + 1, error.message));
         }
         if !run.conservation.holds {

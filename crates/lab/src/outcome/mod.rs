@@ -10,13 +10,13 @@ use landspeed_model::{
     LabStatus, QueueRole, RunDocument, ScenarioInfo, Status, Topology, Warning,
 };
 
-use crate::boot::Booted;
+use crate::boot::BootOutcome;
 use crate::guest::{Drain, GuestReport, PortReport, QueueReport};
 use crate::plan::{Egress, EgressKind, Plan, PlannedLoss, Role};
 
 /// Contents of a document other than the readings.
 #[derive(Debug, Clone)]
-pub struct Frame {
+pub struct DocumentHeader {
     /// Start time, RFC 3339 UTC.
     pub started: String,
     /// Command line of the run.
@@ -34,7 +34,7 @@ pub struct Frame {
 }
 
 /// Returns the document of a run that failed.
-pub fn failed(frame: Frame, errors: Vec<ErrorEntry>) -> LabDocument {
+pub fn failed(frame: DocumentHeader, errors: Vec<ErrorEntry>) -> LabDocument {
     LabDocument {
         schema: LAB_SCHEMA.to_owned(),
         landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None },
@@ -64,8 +64,8 @@ pub fn failed(frame: Frame, errors: Vec<ErrorEntry>) -> LabDocument {
 }
 
 /// Returns the document of a run.
-pub fn document(frame: Frame, plan: &Plan, booted: Booted) -> LabDocument {
-    let Booted { report, wall_ns, boot_ns, memory_peak_bytes } = booted;
+pub fn document(frame: DocumentHeader, plan: &Plan, booted: BootOutcome) -> LabDocument {
+    let BootOutcome { report, wall_ns, boot_ns, memory_peak_bytes } = booted;
     let mut document = failed(frame, Vec::new());
     document.wall_s = seconds(wall_ns);
     document.boot_s = seconds(boot_ns);
@@ -79,9 +79,9 @@ pub fn document(frame: Frame, plan: &Plan, booted: Booted) -> LabDocument {
     document.host_drops = host_drops(plan, &report);
     document.captures = captures(plan, &report);
     document.warnings.extend(precision::warnings(plan, &report, &document.kernel));
-    let losing = checks::losing(plan, &report);
+    let drops_by_design = checks::drops_by_design(plan, &report);
     document.flows = flows(plan, report);
-    document.status = status(&document, losing);
+    document.status = status(&document, drops_by_design);
     document.warnings.extend(unfinished(&document));
     for capture in document.captures.iter().filter(|capture| capture.missed > 0) {
         document.warnings.push(Warning {
@@ -116,10 +116,10 @@ fn unfinished(document: &LabDocument) -> Vec<Warning> {
 
 /// Returns the status of a run. If links lose frames on purpose, a connection that does not finish is a result,
 /// and its run is complete.
-fn status(document: &LabDocument, losing: bool) -> LabStatus {
+fn status(document: &LabDocument, drops_by_design: bool) -> LabStatus {
     let runs = || document.flows.iter().filter_map(|flow| flow.run.as_ref());
     let cut_short = |run: &&RunDocument| {
-        run.status == Status::Partial && !(losing && run.errors.iter().all(checks::is_unfinished))
+        run.status == Status::Partial && !(drops_by_design && run.errors.iter().all(checks::is_unfinished))
     };
     if runs().any(|run| run.status == Status::Failed) || document.checks.iter().any(|check| !check.passed) {
         LabStatus::Invalid
@@ -144,7 +144,7 @@ fn flows(plan: &Plan, report: GuestReport) -> Vec<LabFlow> {
 }
 
 /// Increase of a port's counters from the scenario's zero to its end.
-pub(crate) struct Grown {
+pub(crate) struct CounterIncrease {
     /// Frames received.
     pub rx_packets: u64,
     /// Frames sent.
@@ -162,7 +162,7 @@ pub(crate) struct Grown {
 }
 
 /// Returns the increase of a port's counters.
-pub(crate) fn grown(report: &GuestReport, node: usize, port: usize) -> Grown {
+pub(crate) fn counter_increase(report: &GuestReport, node: usize, port: usize) -> CounterIncrease {
     let empty = PortReport::default();
     let at = |counters: &'_ crate::guest::HostCounters| -> PortReport {
         counters.ports.get(node).and_then(|ports| ports.get(port)).unwrap_or(&empty).clone()
@@ -170,7 +170,7 @@ pub(crate) fn grown(report: &GuestReport, node: usize, port: usize) -> Grown {
     let (before, after) = (at(&report.before), at(&report.after));
     let root = |it: &PortReport| it.qdiscs.iter().find(|q| q.root).cloned().unwrap_or_default();
     let (q0, q1) = (root(&before), root(&after));
-    Grown {
+    CounterIncrease {
         rx_packets: after.rx_packets - before.rx_packets,
         tx_packets: after.tx_packets - before.tx_packets,
         tx_bytes: after.tx_bytes - before.tx_bytes,
@@ -183,7 +183,7 @@ pub(crate) fn grown(report: &GuestReport, node: usize, port: usize) -> Grown {
 
 fn queue(plan: &Plan, report: &GuestReport, found: &QueueReport) -> LabQueue {
     let egress = &plan.nodes[found.node].ports[found.port].egress;
-    let grown = grown(report, found.node, found.port);
+    let counter_increase = counter_increase(report, found.node, found.port);
     let samples = found.samples.max(1) as f64;
     let sojourn = |link_bytes: u64| (link_bytes as f64 * 8e9 / egress.rate_bps as f64) as u64;
     let Drain { busy_ns, bytes: drained_bytes, .. } = found.drain;
@@ -196,10 +196,10 @@ fn queue(plan: &Plan, report: &GuestReport, found: &QueueReport) -> LabQueue {
         limit_bytes,
         limit_packets,
         rate_bps: egress.rate_bps,
-        bytes: grown.tx_bytes,
-        packets: grown.tx_packets,
+        bytes: counter_increase.tx_bytes,
+        packets: counter_increase.tx_packets,
         // A host's filter drops received frames, which were never in its egress queue.
-        drops: grown.drops + if wire { grown.filtered } else { 0 },
+        drops: counter_increase.drops + if wire { counter_increase.filtered } else { 0 },
         marks: found.detail.get("marked").copied().unwrap_or(0),
         peak_bytes: found.peak_bytes,
         mean_bytes: found.backlog_sum as f64 / samples,
@@ -230,16 +230,17 @@ fn links(plan: &Plan, report: &GuestReport) -> Vec<LabLink> {
     for (node, it) in plan.nodes.iter().enumerate() {
         for (port, at) in it.ports.iter().enumerate() {
             let EgressKind::Wire(impairments) = &at.egress.kind else { continue };
-            let grown = grown(report, node, port);
-            let bytes = grown.tx_bytes + grown.tx_packets * u64::try_from(at.egress.overhead).unwrap_or(0);
+            let counter_increase = counter_increase(report, node, port);
+            let bytes = counter_increase.tx_bytes
+                + counter_increase.tx_packets * u64::try_from(at.egress.overhead).unwrap_or(0);
             let room = at.egress.rate_bps as f64 / 8.0 * seconds(report.span_ns);
             links.push(LabLink {
                 name: at.egress.name.clone(),
                 rate_bps: at.egress.rate_bps,
                 delay_ns: impairments.delay_ns,
-                packets: grown.tx_packets,
+                packets: counter_increase.tx_packets,
                 bytes,
-                lost: grown.drops + grown.filtered,
+                lost: counter_increase.drops + counter_increase.filtered,
                 utilisation: if room > 0.0 { bytes as f64 / room } else { 0.0 },
             });
         }
@@ -251,8 +252,10 @@ fn host_drops(plan: &Plan, report: &GuestReport) -> Vec<LabHostDrops> {
     let hosts = plan.nodes.iter().enumerate().filter(|(_, node)| node.role == Role::Host);
     let drops = hosts.flat_map(|(node, it)| {
         let dropping = it.ports.iter().enumerate().filter(|(_, at)| at.drops != PlannedLoss::None);
-        dropping
-            .map(move |(port, _)| LabHostDrops { host: it.name.clone(), dropped: grown(report, node, port).filtered })
+        dropping.map(move |(port, _)| LabHostDrops {
+            host: it.name.clone(),
+            dropped: counter_increase(report, node, port).filtered,
+        })
     });
     drops.collect()
 }

@@ -294,7 +294,7 @@ impl Plan {
             let EgressKind::Shaped { rate_bps, counts_overhead, burst_bytes, .. } = kind else { continue };
             if !*counts_overhead {
                 (*rate_bps, *counts_overhead) = (link_bps, true);
-                *burst_bytes += network::frames_at_most(port.mtu) * overhead.unsigned_abs();
+                *burst_bytes += network::max_frames(port.mtu) * overhead.unsigned_abs();
             }
         }
     }

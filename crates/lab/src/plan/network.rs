@@ -20,19 +20,19 @@ const ETHERNET_FRAMING: i32 = 24;
 /// (`GSO_LEGACY_MAX_SIZE`).
 const SUPER_PACKET: u32 = 65_536 + 4096;
 /// Maximum length of IP and TCP headers, bytes: IPv6 40, TCP 60.
-const HEADERS_MOST: u32 = 100;
+const MAX_HEADER_BYTES: u32 = 100;
 /// Ratio of TCP's buffers to the data that a path holds: the kernel counts whole pages and metadata.
-const FIT: u64 = 4;
+const BUFFER_FACTOR: u64 = 4;
 /// Minimum size of fitted buffers, bytes.
-const FIT_LEAST: u64 = 16 << 20;
+const MIN_FITTED_BYTES: u64 = 16 << 20;
 /// Maximum size of a buffer, bytes. TCP's window is limited to 1 GiB (RFC 7323), and a buffer has room for the
 /// window and for the kernel's metadata. The kernel counts a socket's memory in 31 bits, and compares after it
 /// has added a packet: without a margin the count becomes negative, and the socket is no longer limited.
-const MOST: u64 = (2 << 30) - (64 << 20);
+const MAX_BUFFER_BYTES: u64 = (2 << 30) - (64 << 20);
 /// Defaults of a kernel with enough memory, bytes (maximum of `tcp_rmem`, `tcp_wmem`).
-const STOCK: (u64, u64) = (6_291_456, 4_194_304);
+const DEFAULT_BUFFERS: (u64, u64) = (6_291_456, 4_194_304);
 /// Bytes captured of each packet: headers with all options, and a margin.
-const SNAP: u32 = 128;
+const SNAP_BYTES: u32 = 128;
 
 /// A scenario's network while it is planned.
 pub struct Network {
@@ -52,7 +52,7 @@ pub struct Network {
 
 struct LinkPlan {
     forward: Impairments,
-    back: Impairments,
+    reverse: Impairments,
     rates: (u64, u64),
     mtu: u32,
 }
@@ -70,7 +70,7 @@ pub fn build(scenario: &Scenario) -> Result<Network, PlanError> {
         waiting_bytes: 0,
     };
     for (name, own) in &scenario.host {
-        network.add_host(name, &merged(&scenario.hosts, own))?;
+        network.add_host(name, &effective_settings(&scenario.hosts, own))?;
     }
     for name in scenario.switch.keys() {
         network.add_node(name, Role::Switch)?;
@@ -88,7 +88,7 @@ pub fn build(scenario: &Scenario) -> Result<Network, PlanError> {
 }
 
 /// Returns the effective settings of a host: its own, otherwise those for all hosts.
-fn merged(all: &HostSettings, own: &HostSettings) -> HostSettings {
+fn effective_settings(all: &HostSettings, own: &HostSettings) -> HostSettings {
     let mut sysctl = all.sysctl.clone();
     sysctl.extend(own.sysctl.clone());
     HostSettings {
@@ -136,17 +136,21 @@ impl Network {
     fn add_host(&mut self, name: &str, settings: &HostSettings) -> Result<(), PlanError> {
         let index = self.add_node(name, Role::Host)?;
         let congestion = settings.congestion.clone().unwrap_or_else(|| "cubic".to_owned());
-        let mut words = vec![congestion.clone()];
-        words.push(queues::name(queues::of_host(settings.qdisc.as_ref())?.kind).to_owned());
+        let mut descriptions = vec![congestion.clone()];
+        descriptions.push(queues::name(queues::of_host(settings.qdisc.as_ref())?.kind).to_owned());
         if settings.tso == Some(false) {
-            words.push("no TSO".to_owned());
+            descriptions.push("no TSO".to_owned());
         }
         if settings.delayed_ack == Some(false) {
-            words.push("no delayed ACKs".to_owned());
+            descriptions.push("no delayed ACKs".to_owned());
         }
-        self.topology.nodes.push(TopologyNode { name: name.to_owned(), role: "host".to_owned(), settings: words });
+        self.topology.nodes.push(TopologyNode {
+            name: name.to_owned(),
+            role: "host".to_owned(),
+            settings: descriptions,
+        });
         let node = &mut self.nodes[index];
-        node.control = Some(numbered(Ipv4Addr::new(172, 31, 0, 0), index));
+        node.control = Some(node_address(Ipv4Addr::new(172, 31, 0, 0), index));
         node.quick_ack = settings.delayed_ack == Some(false);
         node.sysctls.push(("net/ipv4/tcp_congestion_control".to_owned(), congestion));
         // Metrics that one flow left must not affect the next one.
@@ -171,7 +175,7 @@ impl Network {
             Framing::None => 0,
         };
         let seed = |salt: u64| splitmix(scenario.seed ^ splitmix((index as u64) << 1 | salt));
-        let (forward, back) = (direction(link, &link.forward, seed(0)), direction(link, &link.reverse, seed(1)));
+        let (forward, reverse) = (direction(link, &link.forward, seed(0)), direction(link, &link.reverse, seed(1)));
         let rate = |own: &LinkDirection| own.rate.unwrap_or(link.rate).0.bps();
         let rates = (rate(&link.forward), rate(&link.reverse));
         if rates.0 == 0 || rates.1 == 0 {
@@ -179,10 +183,10 @@ impl Network {
         }
         let wire = self.add_node(&format!("{first}={second}"), Role::Wire)?;
         for (end, node, other, rate_bps) in [(0, a, second, rates.0), (1, b, first, rates.1)] {
-            let port = self.end_port(scenario, node, other, Line { rate_bps, overhead, mtu })?;
+            let port = self.end_port(scenario, node, other, LinkParameters { rate_bps, overhead, mtu })?;
             self.nodes[node].ports.push(port);
             // Frames to this node leave the wire here, after crossing in the opposite direction.
-            let (impairments, rate_bps) = if end == 0 { (&back, rates.1) } else { (&forward, rates.0) };
+            let (impairments, rate_bps) = if end == 0 { (&reverse, rates.1) } else { (&forward, rates.0) };
             let (from, to) = if end == 0 { (second, first) } else { (first, second) };
             let inner = Port {
                 name: self.nodes[node].name.clone(),
@@ -211,17 +215,23 @@ impl Network {
             rate_bps: rates.0,
             reverse_rate_bps: rates.1,
             delay_ns: forward.delay_ns,
-            reverse_delay_ns: back.delay_ns,
+            reverse_delay_ns: reverse.delay_ns,
             mtu_bytes: mtu,
-            impairments: words(&forward, &back),
+            impairments: descriptions(&forward, &reverse),
         });
-        self.links.push(LinkPlan { forward, back, rates, mtu });
+        self.links.push(LinkPlan { forward, reverse, rates, mtu });
         Ok(())
     }
 
     /// Returns the port of a host or switch towards a neighbour.
-    fn end_port(&mut self, scenario: &Scenario, node: usize, neighbour: &str, line: Line) -> Result<Port, PlanError> {
-        let Line { rate_bps, overhead, mtu } = line;
+    fn end_port(
+        &mut self,
+        scenario: &Scenario,
+        node: usize,
+        neighbour: &str,
+        line: LinkParameters,
+    ) -> Result<Port, PlanError> {
+        let LinkParameters { rate_bps, overhead, mtu } = line;
         let Node { name, role, ports, .. } = &self.nodes[node];
         let frame = mtu + ETHERNET_HEADER;
         let mut port = Port {
@@ -255,14 +265,15 @@ impl Network {
         if !ports.is_empty() {
             return Err(PlanError(format!("host `{name}` has more than one link")));
         }
-        let settings = merged(&scenario.hosts, &scenario.host[name]);
+        let settings = effective_settings(&scenario.hosts, &scenario.host[name]);
         let mut discipline = queues::of_host(settings.qdisc.as_ref())?;
         // Different from the links' seeds, which are made of small numbers.
         discipline.seed = splitmix(scenario.seed ^ splitmix(u64::MAX - node as u64));
         let tso = settings.tso.unwrap_or(true);
         // A super-packet is counted once, without the framing of its frames: a lower rate compensates for that.
         let framed = u128::from(rate_bps) * u128::from(frame) / u128::from(frame + overhead as u32);
-        port.addresses = vec![(numbered(Ipv4Addr::new(10, 0, 0, 0), node).into(), 8), (numbered_v6(node).into(), 64)];
+        port.addresses =
+            vec![(node_address(Ipv4Addr::new(10, 0, 0, 0), node).into(), 8), (numbered_v6(node).into(), 64)];
         port.gso_max_segs = (!tso).then_some(1);
         port.gro_ns = settings.gro.map(|t| t.0.get()).filter(|&ns| ns > 0);
         port.drops = settings.drops.as_ref().map_or(PlannedLoss::None, loss);
@@ -362,7 +373,7 @@ impl Network {
         Ok(self
             .path(from, to)?
             .iter()
-            .map(|&(l, _)| self.links[l].forward.delay_ns + self.links[l].back.delay_ns)
+            .map(|&(l, _)| self.links[l].forward.delay_ns + self.links[l].reverse.delay_ns)
             .sum())
     }
 
@@ -374,8 +385,8 @@ impl Network {
     /// Returns the rate of the slowest link on the path, bits/s.
     fn path_rate(&self, from: usize, to: usize) -> Result<u64, PlanError> {
         let rate = |&(l, first): &(usize, bool)| {
-            let (there, back) = self.links[l].rates;
-            if first { there } else { back }
+            let (there, reverse) = self.links[l].rates;
+            if first { there } else { reverse }
         };
         Ok(self.path(from, to)?.iter().map(rate).min().unwrap_or(0))
     }
@@ -394,7 +405,7 @@ impl Network {
                 names.join(", ")
             ))
         })?;
-        Ok(CapturePoint { node: index, port, file: format!("{node}.{neighbour}.pcap"), snap: SNAP })
+        Ok(CapturePoint { node: index, port, file: format!("{node}.{neighbour}.pcap"), snap: SNAP_BYTES })
     }
 
     /// Sets the maximum sizes of TCP's buffers, which depend on the flows.
@@ -415,11 +426,11 @@ impl Network {
             };
             let (read, write) = match buffers {
                 Buffers::Named(BufferPolicy::Fit) => {
-                    let fit = holds.saturating_mul(FIT).clamp(FIT_LEAST, MOST);
+                    let fit = holds.saturating_mul(BUFFER_FACTOR).clamp(MIN_FITTED_BYTES, MAX_BUFFER_BYTES);
                     (fit, fit)
                 }
-                Buffers::Named(BufferPolicy::Stock) => STOCK,
-                Buffers::UpTo(size) => (size.0.get().min(MOST), size.0.get().min(MOST)),
+                Buffers::Named(BufferPolicy::Stock) => DEFAULT_BUFFERS,
+                Buffers::UpTo(size) => (size.0.get().min(MAX_BUFFER_BYTES), size.0.get().min(MAX_BUFFER_BYTES)),
             };
             // The scenario's own sysctls follow, and override these.
             node.sysctls.insert(0, ("net/ipv4/tcp_rmem".to_owned(), format!("4096 131072 {read}")));
@@ -430,15 +441,15 @@ impl Network {
 
 /// The rate, framing and MTU of one direction of a link.
 #[derive(Clone, Copy)]
-struct Line {
+struct LinkParameters {
     rate_bps: u64,
     overhead: i32,
     mtu: u32,
 }
 
 /// Returns the maximum number of frames in a super-packet: each contains at least eight bytes of payload.
-pub(super) fn frames_at_most(mtu: u32) -> u32 {
-    SUPER_PACKET.div_ceil(mtu.saturating_sub(HEADERS_MOST).max(8))
+pub(super) fn max_frames(mtu: u32) -> u32 {
+    SUPER_PACKET.div_ceil(mtu.saturating_sub(MAX_HEADER_BYTES).max(8))
 }
 
 fn direction(link: &Link, own: &LinkDirection, seed: u64) -> Impairments {
@@ -474,36 +485,40 @@ fn loss(loss: &Loss) -> PlannedLoss {
     }
 }
 
-fn words(forward: &Impairments, back: &Impairments) -> Vec<String> {
-    let mut words = Vec::new();
-    for (direction, impairments) in [("forward", forward), ("reverse", back)] {
+fn descriptions(forward: &Impairments, reverse: &Impairments) -> Vec<String> {
+    let mut descriptions = Vec::new();
+    for (direction, impairments) in [("forward", forward), ("reverse", reverse)] {
         match &impairments.loss {
             PlannedLoss::None => {}
-            PlannedLoss::Random(p) => words.push(format!("{direction}: random loss {:.6} %", p * 100.0)),
-            PlannedLoss::Every(n) => words.push(format!("{direction}: loses 1 in {n} frames")),
-            PlannedLoss::Packets(list) => words.push(format!("{direction}: loses {} specified frames", list.len())),
-            PlannedLoss::LongerThan(bytes) => {
-                words.push(format!("{direction}: loses packets larger than {bytes} bytes"));
+            PlannedLoss::Random(p) => descriptions.push(format!("{direction}: random loss {:.6} %", p * 100.0)),
+            PlannedLoss::Every(n) => descriptions.push(format!("{direction}: loses 1 in {n} frames")),
+            PlannedLoss::Packets(list) => {
+                descriptions.push(format!("{direction}: loses {} specified frames", list.len()))
             }
-            PlannedLoss::GilbertElliott(..) => words.push(format!("{direction}: burst loss (Gilbert-Elliott)")),
+            PlannedLoss::LongerThan(bytes) => {
+                descriptions.push(format!("{direction}: loses packets larger than {bytes} bytes"));
+            }
+            PlannedLoss::GilbertElliott(..) => {
+                descriptions.push(format!("{direction}: burst loss (Gilbert-Elliott)"))
+            }
         }
         if impairments.jitter_ns > 0 {
-            words.push(format!("{direction}: jitter {:.3} ms", impairments.jitter_ns as f64 / 1e6));
+            descriptions.push(format!("{direction}: jitter {:.3} ms", impairments.jitter_ns as f64 / 1e6));
         }
         if impairments.slot_ns > 0 {
-            words.push(format!("{direction}: slots of {:.3} ms", impairments.slot_ns as f64 / 1e6));
+            descriptions.push(format!("{direction}: slots of {:.3} ms", impairments.slot_ns as f64 / 1e6));
         }
         if impairments.frame_ns > 0 {
-            words.push(format!("{direction}: frame clock of {:.3} ms", impairments.frame_ns as f64 / 1e6));
+            descriptions.push(format!("{direction}: frame clock of {:.3} ms", impairments.frame_ns as f64 / 1e6));
         }
         if impairments.reorder > 0.0 {
-            words.push(format!("{direction}: reorders {:.4} %", impairments.reorder * 100.0));
+            descriptions.push(format!("{direction}: reorders {:.4} %", impairments.reorder * 100.0));
         }
         if impairments.duplicate > 0.0 {
-            words.push(format!("{direction}: duplicates {:.4} %", impairments.duplicate * 100.0));
+            descriptions.push(format!("{direction}: duplicates {:.4} %", impairments.duplicate * 100.0));
         }
     }
-    words
+    descriptions
 }
 
 /// Returns a locally administered MAC address that contains node and port.
@@ -513,7 +528,7 @@ fn mac(node: usize, port: usize) -> [u8; 6] {
     [0x02, 0x4c, n1, n0, p1, p0]
 }
 
-fn numbered(base: Ipv4Addr, node: usize) -> Ipv4Addr {
+fn node_address(base: Ipv4Addr, node: usize) -> Ipv4Addr {
     Ipv4Addr::from(u32::from(base) + node as u32 + 1)
 }
 

@@ -6,7 +6,7 @@ use crate::scenario::{Queue, QueueKind, QueueSettings, SWITCH_QUEUE_BYTES};
 /// Returns the qdisc of a switch port.
 pub fn of_switch(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
     let mut discipline = match queue {
-        None => bare(QueueKind::Bfifo),
+        None => default_discipline(QueueKind::Bfifo),
         Some(queue) => resolve(queue)?,
     };
     if discipline.kind == QueueKind::Netem {
@@ -20,7 +20,7 @@ pub fn of_switch(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
 
 /// Returns the qdisc of a host's interface.
 pub fn of_host(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
-    let mut discipline = queue.map_or_else(|| Ok(bare(QueueKind::Fq)), resolve)?;
+    let mut discipline = queue.map_or_else(|| Ok(default_discipline(QueueKind::Fq)), resolve)?;
     match discipline.kind {
         // The kernel's default flow limit of 100 packets is for hosts with many flows. A bulk sender on a long path
         // is limited by TSQ, and must not be limited by this.
@@ -36,7 +36,7 @@ pub fn of_host(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
     Ok(discipline)
 }
 
-fn bare(kind: QueueKind) -> Discipline {
+fn default_discipline(kind: QueueKind) -> Discipline {
     Discipline {
         kind,
         limit_bytes: None,
@@ -57,7 +57,7 @@ fn bare(kind: QueueKind) -> Discipline {
 
 fn resolve(queue: &Queue) -> Result<Discipline, PlanError> {
     let settings = match queue {
-        Queue::Kind(kind) => return Ok(bare(*kind)),
+        Queue::Kind(kind) => return Ok(default_discipline(*kind)),
         Queue::Settings(settings) => settings,
     };
     let QueueSettings { kind, .. } = *settings;

@@ -46,7 +46,7 @@ pub struct Estimate {
 /// Estimates the resources of a scenario with nothing left to vary. Invalid parts count as zero.
 pub fn estimate(scenario: &Scenario) -> Estimate {
     let paths = Paths::new(scenario);
-    let mut sum = Sum::default();
+    let mut sum = WorkEstimate::default();
     let mut end_s: f64 = 0.0;
     for flow in &scenario.flow {
         let Some(route) = paths.route(&flow.from, &flow.to) else { continue };
@@ -123,7 +123,7 @@ fn loss_limit_bps(scenario: &Scenario, flow: &Flow, way: &Route) -> f64 {
 }
 
 #[derive(Default)]
-struct Sum {
+struct WorkEstimate {
     packets: f64,
     packet_hops: f64,
     events: f64,
@@ -131,7 +131,7 @@ struct Sum {
     bits: BTreeMap<(usize, bool), f64>,
 }
 
-impl Sum {
+impl WorkEstimate {
     fn flow(&mut self, scenario: &Scenario, flow: &Flow, route: &Route, back: &Route, time_s: f64) {
         let protocol = flow.protocol.unwrap_or(FlowProtocol::Tcp);
         // Every link has a node at each end, and a wire.
@@ -212,7 +212,7 @@ pub(super) fn needed_memory(scenario: &Scenario) -> u64 {
             let frame = u64::from(hop.mtu + ETHERNET_HEADER);
             let waiting =
                 scenario.switch.get(from).map_or(0, |s| queue_bytes(s.port.get(to).or(s.queue.as_ref()), frame));
-            total = total.saturating_add(held(saturated(flying).saturating_add(waiting), frame));
+            total = total.saturating_add(frames_memory(saturated(flying).saturating_add(waiting), frame));
         }
     }
     // A sender keeps its unacknowledged data: the pages are shared with the packets in flight, the metadata is not.
@@ -229,11 +229,12 @@ pub(super) fn needed_memory(scenario: &Scenario) -> u64 {
         let Some(hop) = route.hops.iter().min_by_key(narrow) else { continue };
         let frame = u64::from(route.mtu() + ETHERNET_HEADER);
         let window = route.bdp_bytes();
-        let held = held(window, frame).saturating_add((window / frame.max(1)).saturating_mul(cost::SKB));
+        let frames_memory =
+            frames_memory(window, frame).saturating_add((window / frame.max(1)).saturating_mul(cost::SKB));
         let most = windows.entry(hop.link).or_default();
-        *most = held.max(*most);
+        *most = frames_memory.max(*most);
     }
-    total = windows.values().fold(total, |sum, held| sum.saturating_add(*held));
+    total = windows.values().fold(total, |sum, frames_memory| sum.saturating_add(*frames_memory));
     (total.min(u64::MAX / 2)).next_multiple_of(1 << 20)
 }
 
@@ -242,7 +243,7 @@ fn saturated(value: u128) -> u64 {
 }
 
 /// Returns the memory of `bytes` in frames of `frame` bytes.
-fn held(bytes: u64, frame: u64) -> u64 {
+fn frames_memory(bytes: u64, frame: u64) -> u64 {
     bytes.saturating_add((bytes / frame.max(1)).saturating_mul(cost::SKB))
 }
 

@@ -127,7 +127,7 @@ fn general(scenario: &Scenario, judgement: &mut Judgement) {
             format!("with queues sampled every {}, peaks and delays are missed", scenario.sample),
         );
     }
-    if scenario.repeats > 1 && !draws(scenario) {
+    if scenario.repeats > 1 && !uses_seed(scenario) {
         judgement.warn(
             "seeds-alike",
             "repeats",
@@ -152,7 +152,7 @@ fn general(scenario: &Scenario, judgement: &mut Judgement) {
 }
 
 /// Returns whether anything in the scenario depends on the seed.
-fn draws(scenario: &Scenario) -> bool {
+fn uses_seed(scenario: &Scenario) -> bool {
     let random = |loss: &Loss| {
         matches!(loss, Loss::Random(_) | Loss::Pattern(LossPattern::Random(_) | LossPattern::GilbertElliott(_)))
     };
@@ -169,7 +169,7 @@ fn draws(scenario: &Scenario) -> bool {
     // These choose at random which packet to drop, or which queue a flow uses.
     let kinds =
         [QueueKind::Red, QueueKind::Pie, QueueKind::FqCodel, QueueKind::Cake, QueueKind::Sfq, QueueKind::Netem];
-    let draws = |queue: &Queue| match queue {
+    let uses_seed = |queue: &Queue| match queue {
         Queue::Kind(kind) => kinds.contains(kind),
         Queue::Settings(settings) => kinds.contains(&settings.kind),
     };
@@ -177,7 +177,7 @@ fn draws(scenario: &Scenario) -> bool {
     let ports = || scenario.switch.values().flat_map(|switch| switch.queue.iter().chain(switch.port.values()));
     scenario.flow.iter().any(|flow| flow.start_spread.is_some())
         || scenario.link.iter().any(on_link)
-        || hosts().chain(ports()).any(draws)
+        || hosts().chain(ports()).any(uses_seed)
 }
 
 fn memory(scenario: &Scenario, judgement: &mut Judgement) {

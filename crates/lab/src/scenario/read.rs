@@ -11,7 +11,7 @@ use toml::de::DeTable;
 
 use super::judge::reference;
 use super::vary::{self, Axis, steps};
-use super::words::WORDS;
+use super::words::KEYWORDS;
 use super::{Problems, Scenario, Vary};
 
 /// Maximum number of cells in a scenario.
@@ -55,7 +55,7 @@ pub(super) fn resolve(text: &str, mut judge: impl FnMut(&Scenario) -> Vec<Proble
     let mut document = source::parse(text).map_err(one)?;
     let axes = take_axes(text, &mut document).map_err(|list| Problems::new(FILE, list))?;
     let combinations = axes.iter().fold(1usize, |n, axis| n.saturating_mul(axis.values.len()));
-    bounded(text, combinations, 1).map_err(one)?;
+    check_limits(text, combinations, 1).map_err(one)?;
 
     let mut cells = Vec::new();
     let mut problems: Vec<Problem> = Vec::new();
@@ -63,11 +63,11 @@ pub(super) fn resolve(text: &str, mut judge: impl FnMut(&Scenario) -> Vec<Proble
         match combination(text, &document, &axes, number) {
             Err(found) => add(&mut problems, found),
             Ok((resolved, scenario, values)) => {
-                bounded(text, combinations, scenario.repeats).map_err(one)?;
+                check_limits(text, combinations, scenario.repeats).map_err(one)?;
                 let labels: Vec<&str> = axes.iter().map(|axis| axis.label.as_str()).collect();
                 let figures = scenario.reference.iter().flat_map(|reference| reference::labels(reference, &labels));
                 let found = judge(&scenario).into_iter().chain(figures);
-                add(&mut problems, found.map(|p| placed(text, &resolved, p)).collect());
+                add(&mut problems, found.map(|p| with_position(text, &resolved, p)).collect());
                 if problems.is_empty() {
                     let hash = hash(&scenario);
                     let repeats = scenario.repeats;
@@ -143,13 +143,13 @@ fn take_axes<'i>(text: &str, document: &mut Document<'i>) -> Result<Vec<Axis<'i>
     if let Some((key, value)) = document.get_ref().get_key_value("vary") {
         only.get_mut().insert(key.clone(), value.clone());
     }
-    let vary: OnlyVary = source::typed(text, &only, &WORDS)?;
+    let vary: OnlyVary = source::typed(text, &only, &KEYWORDS)?;
     let axes = vary::axes(text, document, &vary.vary)?;
     document.get_mut().remove("vary");
     Ok(axes)
 }
 
-fn bounded(text: &str, combinations: usize, repeats: u32) -> Result<(), Problem> {
+fn check_limits(text: &str, combinations: usize, repeats: u32) -> Result<(), Problem> {
     let span = |key: &str| {
         let document = source::parse(text).ok();
         document.map_or(0..0, |d| source::span_of(&d, &[key.to_owned()]))
@@ -188,11 +188,11 @@ fn combination<'i>(
         axis.set(text, &mut document, index).map_err(|problem| vec![problem])?;
         values.insert(axis.label.clone(), axis.json[index].clone());
     }
-    let scenario = source::typed(text, &document, &WORDS)?;
+    let scenario = source::typed(text, &document, &KEYWORDS)?;
     Ok((document, scenario, values))
 }
 
-fn placed(text: &str, document: &Document, problem: Problem) -> Problem {
+fn with_position(text: &str, document: &Document, problem: Problem) -> Problem {
     let span = source::span_of(document, &steps(&problem.key));
     if span.is_empty() { problem } else { problem.at(text, span) }
 }

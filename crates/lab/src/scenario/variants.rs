@@ -19,7 +19,7 @@ pub(super) fn two<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[String;
 read_by_notations!(Queue, Buffers, SysctlValue);
 
 impl Notations for Queue {
-    const WHAT: &'static str =
+    const EXPECTED: &'static str =
         "a queue: its kind, such as \"fq\", or a table such as { kind = \"bfifo\", limit = \"1MB\" }";
 
     fn text<E: Error>(text: &str) -> Result<Self, E> {
@@ -32,7 +32,7 @@ impl Notations for Queue {
 }
 
 impl Notations for Buffers {
-    const WHAT: &'static str = "\"fit\", \"stock\", or a size such as \"64MiB\"";
+    const EXPECTED: &'static str = "\"fit\", \"stock\", or a size such as \"64MiB\"";
 
     fn text<E: Error>(text: &str) -> Result<Self, E> {
         match text {
@@ -47,12 +47,12 @@ impl Notations for Buffers {
 
     fn number<E: Error>(number: f64) -> Result<Self, E> {
         let size = Bytes::bare(number).map(Written::<Bytes>);
-        size.map(Self::UpTo).ok_or_else(|| E::invalid_value(de::Unexpected::Float(number), &Self::WHAT))
+        size.map(Self::UpTo).ok_or_else(|| E::invalid_value(de::Unexpected::Float(number), &Self::EXPECTED))
     }
 }
 
 impl Notations for SysctlValue {
-    const WHAT: &'static str = "a number or text";
+    const EXPECTED: &'static str = "a number or text";
 
     fn text<E: Error>(text: &str) -> Result<Self, E> {
         Ok(Self::Text(text.to_owned()))

@@ -1,6 +1,6 @@
 //! `vary`: keys by their dotted paths, and the values they take.
 
-use landspeed_problems::{Document, Problem, near_or_list};
+use landspeed_problems::{Document, Problem, suggest_or_list};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
@@ -39,7 +39,7 @@ pub(super) fn axes<'i>(text: &str, document: &Document<'i>, vary: &[Vary]) -> Re
         };
         if axis.values.is_empty() {
             problems.push(at("values", "the list is empty, so there is no cell to run".to_owned()));
-        } else if let Some(reason) = refused(&axis.path) {
+        } else if let Some(reason) = refusal_reason(&axis.path) {
             problems.push(at("key", format!("`{}` cannot be varied", vary.key)).hint(reason));
         } else if axes.iter().any(|other| other.path == axis.path || other.label == axis.label) {
             problems.push(
@@ -60,7 +60,7 @@ fn written_parts<'i>(table: &Spanned<DeValue<'i>>) -> Option<(Spanned<DeString<'
     Some((Spanned::new(key.span(), name.clone()), values))
 }
 
-fn refused(path: &[String]) -> Option<&'static str> {
+fn refusal_reason(path: &[String]) -> Option<&'static str> {
     Some(match path.first().map(String::as_str) {
         Some("seed" | "repeats") => "use `repeats = 15`: its runs have seed, seed + 1, …",
         Some("name" | "description" | "reference") => "vary a key that changes the run",
@@ -87,24 +87,24 @@ pub(super) fn steps(path: &str) -> Vec<String> {
 impl<'i> Axis<'i> {
     /// Sets the key to its value number `index` in `document`.
     pub(super) fn set(&self, text: &str, document: &mut Document<'i>, index: usize) -> Result<(), Problem> {
-        let mut walk = Walk { axis: self, value: &self.values[index], walked: Vec::new() };
+        let mut walk = KeyWalk { axis: self, value: &self.values[index], walked: Vec::new() };
         walk.table(document.get_mut(), &self.path).map_err(|problem| problem.at(text, self.key.span()))
     }
 }
 
-struct Walk<'a, 'i> {
+struct KeyWalk<'a, 'i> {
     axis: &'a Axis<'i>,
     value: &'a Spanned<DeValue<'i>>,
     walked: Vec<String>,
 }
 
-impl<'i> Walk<'_, 'i> {
+impl<'i> KeyWalk<'_, 'i> {
     fn table(&mut self, table: &mut DeTable<'i>, path: &[String]) -> Result<(), Problem> {
         let [step, rest @ ..] = path else { return Ok(()) };
         if step == "*" {
             let names: Vec<String> = table.keys().map(|k| k.get_ref().to_string()).collect();
             if names.is_empty() {
-                return Err(self.dead(step, &[]));
+                return Err(self.unknown_key(step, &[]));
             }
             return names.iter().try_for_each(|name| self.enter(table, name, rest));
         }
@@ -113,18 +113,18 @@ impl<'i> Walk<'_, 'i> {
         }
         let named = matches!(self.walked.as_slice(), [one] if one == "host" || one == "switch");
         if !table.contains_key(step.as_str()) && (named || !rest.is_empty()) {
-            let Some(fresh) = self.fresh(step).filter(|_| !named) else {
+            let Some(default_table) = self.default_table(step).filter(|_| !named) else {
                 let mut known: Vec<String> = table.keys().map(|k| k.get_ref().to_string()).collect();
                 known.retain(|k| k != "vary");
-                return Err(self.dead(step, &known));
+                return Err(self.unknown_key(step, &known));
             };
-            table.insert(self.key(step), Spanned::new(self.axis.key.span(), DeValue::Table(fresh)));
+            table.insert(self.key(step), Spanned::new(self.axis.key.span(), DeValue::Table(default_table)));
         }
         self.enter(table, step, rest)
     }
 
     /// Returns a table for one that is absent: with the kind that is the default of the file format, if it has one.
-    fn fresh(&self, step: &str) -> Option<DeTable<'i>> {
+    fn default_table(&self, step: &str) -> Option<DeTable<'i>> {
         let mut table = DeTable::new();
         let kind = match step {
             "hosts" | "sysctl" | "forward" | "reverse" | "port" | "jitter" | "loss" => return Some(table),
@@ -148,14 +148,14 @@ impl<'i> Walk<'_, 'i> {
             return Ok(());
         }
         self.walked.push(step.to_owned());
-        if let Some(below) = table.get_mut(step) {
-            self.below(below, rest)?;
+        if let Some(descend) = table.get_mut(step) {
+            self.descend(descend, rest)?;
         }
         self.walked.pop();
         Ok(())
     }
 
-    fn below(&mut self, value: &mut Spanned<DeValue<'i>>, path: &[String]) -> Result<(), Problem> {
+    fn descend(&mut self, value: &mut Spanned<DeValue<'i>>, path: &[String]) -> Result<(), Problem> {
         let span = value.span();
         let is_queue = self.walked.last().is_some_and(|w| w == "queue" || w == "qdisc")
             || self.walked.iter().any(|w| w == "port");
@@ -184,7 +184,7 @@ impl<'i> Walk<'_, 'i> {
         };
         if positions.is_empty() || positions.iter().any(|p| *p >= array.len()) {
             let known: Vec<String> = (0..array.len()).map(|i| i.to_string()).collect();
-            return Err(self.dead(step, &known));
+            return Err(self.unknown_key(step, &known));
         }
         for position in positions {
             if rest.is_empty() {
@@ -192,20 +192,20 @@ impl<'i> Walk<'_, 'i> {
                 continue;
             }
             self.walked.push(position.to_string());
-            self.below(&mut array[position], rest)?;
+            self.descend(&mut array[position], rest)?;
             self.walked.pop();
         }
         Ok(())
     }
 
-    fn dead(&self, step: &str, known: &[String]) -> Problem {
+    fn unknown_key(&self, step: &str, known: &[String]) -> Problem {
         let place =
             if self.walked.is_empty() { "the scenario".to_owned() } else { format!("`{}`", self.walked.join(".")) };
         let message = match (step, known) {
             ("*", _) | (_, []) => format!("no such key: {place} is empty"),
             _ => format!("no such key: {place} has no `{step}`"),
         };
-        let hint = if step == "*" { None } else { near_or_list(step, known.iter().map(String::as_str)) };
+        let hint = if step == "*" { None } else { suggest_or_list(step, known.iter().map(String::as_str)) };
         Problem::new(self.axis.key.get_ref().as_ref(), message).maybe_hint(hint)
     }
 }

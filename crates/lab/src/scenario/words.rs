@@ -1,10 +1,10 @@
 //! Keywords of the format, for hints in errors.
 
-use landspeed_problems::Words;
+use landspeed_problems::FormatTerms;
 
 /// Keywords of scenarios.
-pub(super) const WORDS: Words =
-    Words { arrays: &["link", "flow", "vary"], named: &["host", "switch"], example: key_example };
+pub(super) const KEYWORDS: FormatTerms =
+    FormatTerms { arrays: &["link", "flow", "vary"], named: &["host", "switch"], example: key_example };
 
 fn key_example(key: &str) -> Option<&'static str> {
     Some(match key {

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use landspeed_checks::{all, audit, out_of_order};
+use landspeed_checks::{all, audit, failing_example};
 use landspeed_host::{RecordedHost, collect};
 use landspeed_model::{Facts, Finding, Goal, Role};
 use landspeed_testkit::hosts;
 
-use crate::advice::exceptions::{LASTING, PLACEHOLDERS};
+use crate::advice::exceptions::{LONG_RUN_OPTION, PLACEHOLDERS};
 use crate::advice::texts;
 
 /// Number of changes of a finding that `landspeed check` prints.
-const SHOWN_CHANGES: usize = 2;
+const PRINTED_CHANGES: usize = 2;
 
 const ROLES: [Role; 5] = [Role::Dtn, Role::Benchmark, Role::Latency, Role::Guest, Role::Router];
 
@@ -28,7 +28,7 @@ pub struct Advice {
 fn findings() -> Vec<(Facts, Vec<Finding>)> {
     let mut found = Vec::new();
     for check in all() {
-        let (facts, goal) = out_of_order(check);
+        let (facts, goal) = failing_example(check);
         let goals = ROLES.map(|role| Goal { role, ..goal.clone() }).into_iter().chain([goal]);
         let of = |goal| audit(&facts, &goal, &|asked| asked.code == check.code).expect("audited").findings;
         let findings = goals.flat_map(of).collect();
@@ -55,7 +55,7 @@ pub fn finding_texts() -> BTreeMap<String, String> {
         .collect()
 }
 
-fn marked(text: &str) -> impl Iterator<Item = &str> {
+fn inline_code(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
@@ -64,11 +64,11 @@ pub fn commands() -> Advice {
     let mut advice = Advice::default();
     for (facts, findings) in findings() {
         for finding in findings {
-            let fixes = finding.changes.iter().take(SHOWN_CHANGES);
+            let fixes = finding.changes.iter().take(PRINTED_CHANGES);
             let fixes =
                 fixes.map(|change| format!("landspeed tune plan --set '{}'", landspeed_tune::setting(change)));
             let texts = [&finding.recommended, &finding.why, &finding.effect];
-            let sentences = texts.into_iter().flat_map(|text| marked(text)).filter(|part| is_command(part));
+            let sentences = texts.into_iter().flat_map(|text| inline_code(text)).filter(|part| is_command(part));
             let sentences = sentences.map(str::to_owned);
             for line in fixes.chain(sentences).chain([finding.by_hand.clone()]) {
                 advice.commands.insert(line, finding.code.clone());
@@ -78,7 +78,7 @@ pub fn commands() -> Advice {
         advice.interfaces.extend(names.filter(|name| name != "lo"));
     }
     for text in texts::texts() {
-        for part in marked(&text).filter(|part| is_command(part)) {
+        for part in inline_code(&text).filter(|part| is_command(part)) {
             advice.commands.insert(filled(part).to_owned(), "a verdict or a warning".to_owned());
         }
     }
@@ -111,9 +111,9 @@ fn is_command(text: &str) -> bool {
 pub fn run_options() -> BTreeSet<String> {
     let texts = texts::texts();
     let options = texts.iter().flat_map(|text| {
-        let marked = marked(text).filter(|part| part.starts_with('-')).map(str::to_owned);
+        let inline_code = inline_code(text).filter(|part| part.starts_with('-')).map(str::to_owned);
         let prose: Vec<String> = text.split('`').step_by(2).flat_map(texts::options).map(|o| o.join(" ")).collect();
-        marked.chain(prose)
+        inline_code.chain(prose)
     });
-    options.filter(|option| option.contains(' ') && !option.starts_with(LASTING)).collect()
+    options.filter(|option| option.contains(' ') && !option.starts_with(LONG_RUN_OPTION)).collect()
 }

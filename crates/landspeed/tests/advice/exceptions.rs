@@ -2,7 +2,7 @@
 
 /// Parts of command lines that cannot succeed there, or not on every host, each with the reason. The shell
 /// parses them.
-pub const NOT_HERE: &[(&str, &str)] = &[
+pub const UNSUPPORTED_IN_LAB: &[(&str, &str)] = &[
     // Hardware.
     ("/sys/devices/system/cpu/", "the lab's CPU has no frequencies, idle states, threads or known weaknesses"),
     ("cpupower ", "the lab's CPU has one frequency"),
@@ -43,7 +43,7 @@ pub const NOT_HERE: &[(&str, &str)] = &[
 ];
 
 /// Beginning of options for runs of half a minute and more; the tests of `cli` parse them.
-pub const LASTING: &str = "--time ";
+pub const LONG_RUN_OPTION: &str = "--time ";
 
 /// Commands with placeholders as in the source, and as filled in on a host.
 pub const PLACEHOLDERS: &[(&str, &str)] = &[
@@ -62,6 +62,6 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
 ];
 
 /// Returns why a command line cannot succeed in the lab's kernel, if it cannot.
-pub fn not_here(line: &str) -> Option<&'static str> {
-    NOT_HERE.iter().find(|(part, _)| line.contains(part)).map(|(_, why)| *why)
+pub fn unsupported_in_lab(line: &str) -> Option<&'static str> {
+    UNSUPPORTED_IN_LAB.iter().find(|(part, _)| line.contains(part)).map(|(_, why)| *why)
 }

@@ -19,7 +19,7 @@ use std::process::{Command, Output, Stdio};
 use landspeed_testkit::process::Process;
 use landspeed_testkit::{in_lab_kernel, lab_kernel};
 
-use exceptions::{PLACEHOLDERS, not_here};
+use exceptions::{PLACEHOLDERS, unsupported_in_lab};
 
 /// The program under test.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
@@ -35,7 +35,7 @@ fn shell(line: &str) -> Output {
     bash.stdin(Stdio::null()).output().expect("timeout, of coreutils, runs")
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
@@ -43,7 +43,7 @@ fn said(output: &Output) -> String {
 fn succeeded(line: &str, output: &Output) -> bool {
     let found_nothing = || line.contains("grep ") && output.stderr.is_empty();
     let refused = || {
-        let plan = said(output);
+        let plan = output_text(output);
         let lacking = ["is not there", "keeps it fixed", "can be changed"].iter().any(|why| plan.contains(why));
         line.starts_with("landspeed tune plan ") && plan.starts_with("Plan: ") && lacking
     };
@@ -57,13 +57,13 @@ fn make_interfaces(names: &BTreeSet<String>) {
             "ip link add {name} numtxqueues 16 numrxqueues 16 type veth peer name far{number} && ip link set {name} up &&
              ip link set far{number} up"
         ));
-        assert!(made.status.success(), "{name}: {}", said(&made));
+        assert!(made.status.success(), "{name}: {}", output_text(&made));
     }
 }
 
 #[test]
 fn every_command_in_advice_runs_as_printed() {
-    if !lab_kernel::is_inside() {
+    if !lab_kernel::runs_in_lab_kernel() {
         in_lab_kernel!("commands that change a host run in a guest");
     }
     let advice = collect::commands();
@@ -73,10 +73,10 @@ fn every_command_in_advice_runs_as_printed() {
         let output = shell(line);
         if succeeded(line, &output) {
             ran += 1;
-        } else if let Some(why) = not_here(line) {
+        } else if let Some(why) = unsupported_in_lab(line) {
             println!("only parsed: {line}: {why}");
         } else {
-            failed.push(format!("{line} ({from}): {}, {}", output.status, said(&output)));
+            failed.push(format!("{line} ({from}): {}, {}", output.status, output_text(&output)));
         }
     }
     println!("{ran} of {} commands ran", advice.commands.len());
@@ -86,7 +86,7 @@ fn every_command_in_advice_runs_as_printed() {
 
 #[test]
 fn every_option_in_advice_runs_as_printed() {
-    if !lab_kernel::is_inside() {
+    if !lab_kernel::runs_in_lab_kernel() {
         in_lab_kernel!("the ends of a run should not share this host's cores with other tests");
     }
     let mut command = Command::new(PROGRAM);
@@ -96,7 +96,7 @@ fn every_option_in_advice_runs_as_printed() {
     let options = collect::run_options();
     for option in &options {
         let output = shell(&format!("landspeed run {address} -t 0.2 {option}"));
-        assert!(matches!(output.status.code(), Some(0 | 1)), "{option}: {}", said(&output));
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{option}: {}", output_text(&output));
     }
     assert!(options.len() > 5, "{options:?}");
 }
@@ -105,7 +105,7 @@ fn every_option_in_advice_runs_as_printed() {
 fn bash_parses_every_command_in_advice() {
     for (line, from) in collect::commands().commands {
         let parsed = Command::new("bash").args(["-n", "-c", &line]).output().expect("bash");
-        assert!(parsed.status.success(), "{line} ({from}): {}", said(&parsed));
+        assert!(parsed.status.success(), "{line} ({from}): {}", output_text(&parsed));
     }
 }
 
@@ -126,7 +126,7 @@ fn commands_in_findings_are_in_backticks() {
 #[test]
 fn every_exception_matches_a_command() {
     let advice = collect::commands();
-    for (part, why) in exceptions::NOT_HERE {
+    for (part, why) in exceptions::UNSUPPORTED_IN_LAB {
         assert!(advice.commands.keys().any(|line| line.contains(part)), "no command has {part} ({why})");
     }
     let source = texts::commands();

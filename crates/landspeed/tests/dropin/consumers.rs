@@ -1,7 +1,7 @@
 //! Programs that read iperf3's JSON read ours. They come from a package registry; `cargo xtask test`
 //! downloads them.
 
-use landspeed_testkit::process::side_by_side;
+use landspeed_testkit::process::run_concurrently;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -66,7 +66,7 @@ fn iperf3_parsers_read_our_documents() {
         &["-t", "1", "-u", "-b", "5M"],
         &["-t", "1", "-P", "2", "-b", "200M"],
     ];
-    side_by_side(kinds, |kind| {
+    run_concurrently(kinds, |kind| {
         let client = |program: &std::path::Path, first: &[&str]| {
             let server = Server::start(&newest.path, &[]);
             let port = server.port.to_string();

@@ -1,6 +1,6 @@
 //! The drop-in mode against real iperf3 servers and clients.
 
-use landspeed_testkit::process::side_by_side;
+use landspeed_testkit::process::run_concurrently;
 use std::collections::BTreeSet;
 
 use landspeed_testkit::iperf3;
@@ -39,7 +39,7 @@ fn keys_of(value: &Value) -> BTreeSet<String> {
 }
 
 /// Whether our document may lack this key of iperf3's.
-fn excused(key: &str, kind: &[&str]) -> bool {
+fn may_be_missing(key: &str, kind: &[&str]) -> bool {
     let udp_receiver = kind.contains(&"-u") && (kind.contains(&"-R") || kind.contains(&"--bidir"));
     // Fields of tcp_info in newer kernels, and values that only the remote side knows and does not report.
     ["snd_wnd", "reorder", "max_snd_wnd"].iter().any(|field| key.ends_with(field))
@@ -63,7 +63,7 @@ fn client_json_has_the_keys_of_iperf3() {
     let Some(newest) = programs.last() else {
         landspeed_testkit::skip!("no iperf3 here: cargo xtask iperf3");
     };
-    side_by_side(KINDS, |kind| {
+    run_concurrently(KINDS, |kind| {
         let client = |program: &std::path::Path, first: &[&str]| {
             let server = Server::start(&newest.path, &[]);
             let port = server.port.to_string();
@@ -73,7 +73,7 @@ fn client_json_has_the_keys_of_iperf3() {
         let (ours, theirs) = (client(&landspeed(), &["iperf3"]), client(&newest.path, &[]));
         assert_eq!(ours.get("error"), None, "{kind:?}: {ours:#}");
         let (ours_has, theirs_has) = (keys_of(&ours), keys_of(&theirs));
-        let missing: Vec<_> = theirs_has.difference(&ours_has).filter(|key| !excused(key, kind)).collect();
+        let missing: Vec<_> = theirs_has.difference(&ours_has).filter(|key| !may_be_missing(key, kind)).collect();
         let added: Vec<_> = ours_has.difference(&theirs_has).collect();
         assert!(missing.is_empty(), "{kind:?}: {newest} has {missing:?}");
         assert!(added.is_empty(), "{kind:?}: {newest} has not {added:?}");
@@ -101,7 +101,7 @@ fn every_iperf3_release_interoperates_in_both_roles() {
     if programs.is_empty() {
         landspeed_testkit::skip!("no iperf3 here: cargo xtask iperf3");
     }
-    side_by_side(programs, |program| {
+    run_concurrently(programs, |program| {
         // -n with -R is left out: 3.9's client does not end such a test with its own server either.
         for kind in [&["-n", "4M"][..], &["-t", "1", "-u", "-b", "5M"], &["-t", "1", "-R"]] {
             // Our client, iperf3's server.

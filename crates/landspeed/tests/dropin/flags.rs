@@ -1,6 +1,6 @@
 //! Interfaces that scripts rely on besides the figures: lines, files, exit status, program name.
 
-use landspeed_testkit::process::side_by_side;
+use landspeed_testkit::process::run_concurrently;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use landspeed_sys::clock;
 use landspeed_testkit::process::free_port;
 
-use super::{PATIENCE_S, Server, json, landspeed, run};
+use super::{Server, TIMEOUT_S, json, landspeed, run};
 
 fn text(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -40,7 +40,7 @@ fn a_background_server_outlives_its_parent() {
     // A typical command of scripts. With -1 the server exits after one test and leaves no process.
     let out = run(&landspeed(), &["iperf3", "-s1D", "-p", &port, "-I", &pid.to_string_lossy()]);
     assert!(out.status.success(), "{out:?}");
-    let deadline = clock::monotonic_ns() + PATIENCE_S * 1_000_000_000;
+    let deadline = clock::monotonic_ns() + TIMEOUT_S * 1_000_000_000;
     let mut served = false;
     while !served && clock::monotonic_ns() < deadline {
         // The server may not listen yet.
@@ -60,7 +60,7 @@ fn a_background_server_outlives_its_parent() {
 
 #[test]
 fn test_ended_by_timeout_is_reported() {
-    side_by_side([&["-b", "50M"][..], &["-u"]], |kind| {
+    run_concurrently([&["-b", "50M"][..], &["-u"]], |kind| {
         let server = Server::start(&landspeed(), &["iperf3"]);
         let port = server.port.to_string();
         // timeout sends two signals, to the program and to its group: one request to stop, not a second Ctrl-C.
@@ -83,7 +83,7 @@ fn intervals_are_printed_while_the_test_runs_and_add_up() {
     let mut words = vec!["iperf3", "-c", "127.0.0.1", "-p", &port, "-P", "2", "-b", "50M", "--json-stream"];
     words.extend(["-t", "2", "-O", "1", "-i", "0.5"]);
     let mut client = Command::new("timeout")
-        .arg(PATIENCE_S.to_string())
+        .arg(TIMEOUT_S.to_string())
         .arg(landspeed())
         .args(words)
         .stdin(Stdio::null())
@@ -126,7 +126,7 @@ fn intervals_are_printed_while_the_test_runs_and_add_up() {
 fn an_endless_test_runs_until_the_server_ends() {
     let server = Server::start(&landspeed(), &["iperf3"]);
     let script = format!(
-        "timeout {PATIENCE_S} {} iperf3 -c 127.0.0.1 -p {} -t 0 -i 0.1 | head -n 4",
+        "timeout {TIMEOUT_S} {} iperf3 -c 127.0.0.1 -p {} -t 0 -i 0.1 | head -n 4",
         landspeed().display(),
         server.port
     );

@@ -13,7 +13,7 @@ use landspeed_testkit::process::{Process, free_port, until};
 use serde_json::Value;
 
 /// Timeout of every test here, seconds; allows for a busy machine.
-pub const PATIENCE_S: u64 = 60;
+pub const TIMEOUT_S: u64 = 60;
 
 /// The program under test.
 pub fn landspeed() -> PathBuf {
@@ -23,7 +23,7 @@ pub fn landspeed() -> PathBuf {
 /// Runs a program to its end, with a timeout.
 pub fn run(program: &Path, words: &[&str]) -> Output {
     let mut command = Command::new("timeout");
-    command.arg(PATIENCE_S.to_string()).arg(program).args(words).stdin(Stdio::null());
+    command.arg(TIMEOUT_S.to_string()).arg(program).args(words).stdin(Stdio::null());
     command.output().expect("timeout, of coreutils, runs")
 }
 
@@ -48,12 +48,12 @@ impl Server {
         let mut command = Command::new(program);
         command.args(words).args(["-s", "-1", "--forceflush", "-p", &port.to_string()]).stdin(Stdio::null());
         let process = Process::start(command);
-        until(PATIENCE_S, "the server to listen", || process.stdout().contains("Server listening on"));
+        until(TIMEOUT_S, "the server to listen", || process.stdout().contains("Server listening on"));
         Self { process, port }
     }
 
     /// Waits until the server exits by itself, successfully.
     pub fn end(self) {
-        assert_eq!(self.process.end(PATIENCE_S).code, 0);
+        assert_eq!(self.process.end(TIMEOUT_S).code, 0);
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use landspeed_testkit::process::Process;
 use serde_json::Value;
 
-use super::{PATIENCE_S, assert_verdict_is_withdrawn, certificate, landspeed, number, path_file, suspend};
+use super::{TIMEOUT_S, assert_no_network_verdict, certificate, landspeed, number, path_file, suspend};
 
 const LINK: &str = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nqueue = { kind = \"bfifo\", limit = \"500KB\" }";
 /// User id of `nobody`.
@@ -27,11 +27,11 @@ pub(super) fn user_namespaces() -> Result<(), String> {
 }
 
 /// Runs `landspeed run` over a path, and returns its document and the certificate.
-pub(super) fn run_over(command: &mut Command, directory: &std::path::Path) -> (Value, Value) {
+pub(super) fn run_over_path(command: &mut Command, directory: &std::path::Path) -> (Value, Value) {
     let (json, run) = (directory.join("certificate.json"), directory.join("run.json"));
     command.args(["--json".as_ref(), json.as_os_str(), "--".as_ref(), env!("CARGO_BIN_EXE_landspeed").as_ref()]);
     command.args(["run", "198.18.0.2", "-t", "2s", "--quiet", "--json"]).arg(&run);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     assert!(ended.code < 2, "{}", ended.stderr);
     let run = serde_json::from_str(&std::fs::read_to_string(run).expect("a run")).expect("JSON");
     (run, certificate(&json))
@@ -64,7 +64,7 @@ fn root_runs_a_command_over_the_path() {
     let (directory, file) = path_file(LINK);
     let mut command = landspeed();
     command.arg("emulate").arg(&file);
-    let (run, certificate) = run_over(&mut command, directory.path());
+    let (run, certificate) = run_over_path(&mut command, directory.path());
     assert_path_was_measured(&run, &certificate);
 }
 
@@ -77,7 +77,7 @@ fn an_ordinary_user_runs_a_command_over_the_path() {
         command.uid(USER).gid(USER);
     }
     command.current_dir(directory.path()).arg("emulate").arg(&file);
-    let (run, certificate) = run_over(&mut command, directory.path());
+    let (run, certificate) = run_over_path(&mut command, directory.path());
     assert_path_was_measured(&run, &certificate);
 }
 
@@ -87,7 +87,7 @@ fn the_remote_command_is_reached_and_ends_with_the_command() {
     let (_directory, file) = path_file(LINK);
     let mut command = landspeed();
     command.arg("emulate").arg(&file).args(["--quiet", "--remote", "exec sleep 71.125", "--", "sh", "-c", "exit 3"]);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     assert_eq!(ended.code, 2, "{}", ended.stderr);
     assert!(ended.stderr.contains("the command ended with status 3"), "{}", ended.stderr);
     assert!(!super::leftovers::runs("71.125"), "the remote command is left");
@@ -101,7 +101,7 @@ fn a_time_limit_ends_the_command() {
     let mut command = landspeed();
     command.arg("emulate").arg(&file).args(["--time", "1s", "--quiet", "--json"]).arg(&json);
     command.args(["--", "sleep", "72.125"]);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     assert_eq!(certificate(&json)["ended"], "time", "{}", ended.stderr);
     assert!(!super::leftovers::runs("72.125"), "the command is left");
 }
@@ -112,7 +112,7 @@ fn the_command_sees_nothing_but_the_path() {
     let (_directory, file) = path_file(LINK);
     let mut command = landspeed();
     command.arg("emulate").arg(&file).args(["--quiet", "--", "cat", "/proc/net/dev"]);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     let names: Vec<&str> =
         ended.stdout.lines().skip(2).filter_map(|line| line.split(':').next()).map(str::trim).collect();
     assert!(names.contains(&"lo") && names.contains(&"path0"), "{}{}", ended.stdout, ended.stderr);
@@ -130,9 +130,9 @@ fn invalid_emulated_seconds_withdraw_the_verdict() {
     command.args(["run", "198.18.0.2", "-t", "4s", "--json"]).arg(&run);
     let process = Process::start(command);
     suspend(&process, &process);
-    let ended = process.end(PATIENCE_S);
+    let ended = process.end(TIMEOUT_S);
     assert!(ended.code < 2, "{}", ended.stderr);
-    assert_verdict_is_withdrawn(&run);
+    assert_no_network_verdict(&run);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn certificate_is_rendered_as_a_report() {
     let mut command = landspeed();
     command.arg("emulate").arg(&file).args(["--quiet", "--report"]).arg(&report);
     command.args(["--", "ping", "-c", "3", "-i", "0.2", "198.18.0.2"]);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     if ended.stderr.contains("cannot run ping") {
         landspeed_testkit::skip!("{}", ended.stderr);
     }

@@ -6,12 +6,12 @@ use std::os::unix::process::CommandExt as _;
 
 use landspeed_testkit::process::{Ended, Process, until};
 
-use super::{PATIENCE_S, Wire, certificate, landspeed, path_file, stop};
+use super::{TIMEOUT_S, Wire, certificate, landspeed, path_file, stop};
 
 const LINK: &str = "[[link]]\nrate = \"1G\"\ndelay = \"5ms\"";
 
 #[track_caller]
-fn says(ended: &Ended, words: &str) {
+fn assert_error(ended: &Ended, words: &str) {
     assert_eq!(ended.code, 2, "{}", ended.stderr);
     assert!(ended.stderr.contains(words), "{words:?} in {}", ended.stderr);
 }
@@ -20,26 +20,26 @@ fn says(ended: &Ended, words: &str) {
 fn unsuitable_interfaces_are_refused_with_advice() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     let (_directory, file) = path_file(LINK);
-    says(&wire.refused(&file, "m1,m3"), "cannot emulate on m3: there is no such interface\nUse two of: ");
-    says(&wire.refused(&file, "m1,m1"), "cannot emulate on m1: it is both ends of the path");
-    says(&wire.refused(&file, "m1"), "two interfaces are needed");
-    says(&wire.refused(&file, "m1,lo"), "cannot emulate on lo: it carries no Ethernet frames");
+    assert_error(&wire.refused(&file, "m1,m3"), "cannot emulate on m3: there is no such interface\nUse two of: ");
+    assert_error(&wire.refused(&file, "m1,m1"), "cannot emulate on m1: it is both ends of the path");
+    assert_error(&wire.refused(&file, "m1"), "two interfaces are needed");
+    assert_error(&wire.refused(&file, "m1,lo"), "cannot emulate on lo: it carries no Ethernet frames");
     wire.middle.exec(["ip", "link", "add", "p1", "type", "veth", "peer", "name", "p2"]);
-    says(&wire.refused(&file, "m1,p1"), "cannot emulate on p1: it is down\nSet it up: 'ip link set p1 up'.");
+    assert_error(&wire.refused(&file, "m1,p1"), "cannot emulate on p1: it is down\nSet it up: 'ip link set p1 up'.");
     wire.middle.exec(["ip", "link", "set", "p1", "up"]);
     wire.middle.exec(["ip", "link", "set", "p2", "up"]);
-    says(&wire.refused(&file, "p1,p2"), "what leaves by one interface arrives at the other");
+    assert_error(&wire.refused(&file, "p1,p2"), "what leaves by one interface arrives at the other");
     wire.middle.exec(["ip", "link", "set", "m2", "mtu", "9000"]);
-    says(&wire.refused(&file, "m1,m2"), "its MTU is 9000, the path's is 1500");
+    assert_error(&wire.refused(&file, "m1,m2"), "its MTU is 9000, the path's is 1500");
     wire.middle.exec(["ip", "link", "set", "m2", "mtu", "1500"]);
     wire.middle.exec(["ip", "address", "add", "10.94.0.1/24", "dev", "m2"]);
-    says(&wire.refused(&file, "m1,m2"), "it has the address 10.94.0.1/24");
+    assert_error(&wire.refused(&file, "m1,m2"), "it has the address 10.94.0.1/24");
     wire.middle.exec(["ip", "route", "add", "default", "via", "10.94.0.2"]);
-    says(&wire.refused(&file, "m1,m2"), "cannot emulate on m2: the default route uses it");
+    assert_error(&wire.refused(&file, "m1,m2"), "cannot emulate on m2: the default route uses it");
     wire.middle.exec(["ip", "address", "flush", "dev", "m2"]);
     wire.middle.exec(["ip", "link", "add", "bridge", "type", "bridge"]);
     wire.middle.exec(["ip", "link", "set", "m2", "master", "bridge"]);
-    says(&wire.refused(&file, "m1,m2"), "it is a port of a bridge, bond or VRF");
+    assert_error(&wire.refused(&file, "m1,m2"), "it is a port of a bridge, bond or VRF");
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn two_emulators_on_one_interface_are_refused() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     let (_directory, file) = path_file(LINK);
     let first = wire.emulate(&file, &[]);
-    says(&wire.refused(&file, "m1,m2"), "another landspeed emulates on it");
+    assert_error(&wire.refused(&file, "m1,m2"), "another landspeed emulates on it");
     stop(first);
     let again = wire.emulate(&file, &[]);
     assert!(stop(again).code < 2);
@@ -63,10 +63,10 @@ fn forwarding_loops_between_interfaces_are_refused() {
     for port in ["l0", "r0"] {
         wire.left.exec(["ip", "link", "set", port, "master", "switch", "up"]);
     }
-    until(PATIENCE_S, "the ports forward", || {
+    until(TIMEOUT_S, "the ports forward", || {
         wire.left.exec(["bridge", "link"]).matches("state forwarding").count() == 2
     });
-    says(&wire.refused(&file, "m1,m2"), "what leaves by one interface arrives at the other");
+    assert_error(&wire.refused(&file, "m1,m2"), "what leaves by one interface arrives at the other");
 }
 
 #[test]
@@ -76,8 +76,8 @@ fn an_interface_that_vanishes_ends_the_emulation() {
     let json = directory.path().join("certificate.json");
     let process = wire.emulate(&file, &["--json", &json.to_string_lossy()]);
     wire.middle.exec(["ip", "link", "delete", "m2"]);
-    let ended = process.end(PATIENCE_S);
-    says(&ended, "an interface disappeared or went down");
+    let ended = process.end(TIMEOUT_S);
+    assert_error(&ended, "an interface disappeared or went down");
     assert_eq!(certificate(&json)["ended"], "interface-gone");
 }
 
@@ -112,7 +112,7 @@ fn gro_on_the_interface_is_refused() {
         tool.set_features(&["rx-gro"], true).map_err(|why| why.to_string())
     });
     landspeed_testkit::or_skip!(merges);
-    says(
+    assert_error(
         &wire.refused(&file, "m1,m2"),
         "it merges frames on receipt (gro)\nSwitch that off: 'ethtool -K m1 gro off'.",
     );
@@ -123,8 +123,8 @@ fn path_exceeding_memory_is_refused_with_the_calculation() {
     let (_directory, file) = path_file("[[link]]\nrate = \"1T\"\ndelay = \"60s\"");
     let mut command = landspeed();
     command.arg("emulate").arg(&file).args(["--", "true"]);
-    let ended = Process::start(command).end(PATIENCE_S);
-    says(&ended, "not enough memory for the path: forward 1000.0000 Gb/s x 60000 ms: 7500.00 GB in flight");
+    let ended = Process::start(command).end(TIMEOUT_S);
+    assert_error(&ended, "not enough memory for the path: forward 1000.0000 Gb/s x 60000 ms: 7500.00 GB in flight");
 }
 
 #[test]
@@ -135,8 +135,8 @@ fn missing_privilege_for_interfaces_is_reported() {
         command.uid(65_534).gid(65_534);
     }
     command.current_dir(directory.path()).arg("emulate").arg(&file).args(["--between", "eth1,eth2"]);
-    let ended = Process::start(command).end(PATIENCE_S);
-    says(&ended, "cannot read frames of eth1: permission denied\nRun it as root");
+    let ended = Process::start(command).end(TIMEOUT_S);
+    assert_error(&ended, "cannot read frames of eth1: permission denied\nRun it as root");
 }
 
 #[test]
@@ -145,18 +145,21 @@ fn invalid_command_lines_are_refused() {
     let run = |arguments: &[&str]| {
         let mut command = landspeed();
         command.arg("emulate").args(arguments);
-        Process::start(command).end(PATIENCE_S)
+        Process::start(command).end(TIMEOUT_S)
     };
     let file = file.to_string_lossy().into_owned();
-    says(&run(&[&file]), "<CMD>");
-    says(&run(&["/nonexistent.toml", "--", "true"]), "cannot read /nonexistent.toml: No such file or directory");
-    says(&run(&[&file, "--json", "-", "--", "true"]), "cannot write the certificate to standard output");
-    says(&run(&[&file, "--json", "/nonexistent/x", "--", "true"]), "cannot write /nonexistent/x");
-    says(&run(&[&file, "--between", "a,b", "--", "true"]), "cannot be used with");
-    says(&run(&["/dev/zero", "--", "true"]), "it is longer than");
+    assert_error(&run(&[&file]), "<CMD>");
+    assert_error(
+        &run(&["/nonexistent.toml", "--", "true"]),
+        "cannot read /nonexistent.toml: No such file or directory",
+    );
+    assert_error(&run(&[&file, "--json", "-", "--", "true"]), "cannot write the certificate to standard output");
+    assert_error(&run(&[&file, "--json", "/nonexistent/x", "--", "true"]), "cannot write /nonexistent/x");
+    assert_error(&run(&[&file, "--between", "a,b", "--", "true"]), "cannot be used with");
+    assert_error(&run(&["/dev/zero", "--", "true"]), "it is longer than");
     let missing = run(&[&file, "--remote", "exec sleep 60", "--quiet", "--", "/nonexistent/program"]);
     if !missing.stderr.contains("namespace") {
-        says(&missing, "cannot run /nonexistent/program: No such file or directory");
+        assert_error(&missing, "cannot run /nonexistent/program: No such file or directory");
     }
     let example = run(&["--example"]);
     assert_eq!((example.code, &example.stdout[..8]), (0, "# A path"));

@@ -7,10 +7,10 @@ use std::process::Command;
 use landspeed_testkit::process::{Ended, Process, until};
 use serde_json::Value;
 
-use super::around::{USER, run_over, user_namespaces};
+use super::around::{USER, run_over_path, user_namespaces};
 use super::between::send;
-use super::leftovers::{host_of, runs};
-use super::{PATIENCE_S, Wire, certificate, landspeed, number, path_file, stop};
+use super::leftovers::{middle_state, runs};
+use super::{TIMEOUT_S, Wire, certificate, landspeed, number, path_file, stop};
 
 const RATE: &str = "[[link]]\nrate = \"100M\"\nqueue = { kind = \"bfifo\", limit = \"100KB\" }";
 const KERNEL: [&str; 2] = ["--datapath", "kernel"];
@@ -52,7 +52,7 @@ fn a_rate_and_a_buffer_are_the_kernels_around_a_command() {
         landspeed_testkit::skip!("namespaces without a user namespace need root");
     }
     let (directory, file) = path_file(RATE);
-    let (run, certificate) = run_over(&mut emulate(&file), directory.path());
+    let (run, certificate) = run_over_path(&mut emulate(&file), directory.path());
     assert_rate_was_delivered(&run, &certificate);
 }
 
@@ -65,7 +65,7 @@ fn an_ordinary_user_has_the_kernel_datapath_too() {
         command.uid(USER).gid(USER);
     }
     command.current_dir(directory.path());
-    let (run, certificate) = run_over(&mut command, directory.path());
+    let (run, certificate) = run_over_path(&mut command, directory.path());
     assert_rate_was_delivered(&run, &certificate);
 }
 
@@ -95,7 +95,7 @@ fn begin(wire: &Wire, file: &Path, more: &[&str]) -> Result<Process, String> {
     let process = wire.middle.run(|| Process::start(command));
     let lacks =
         || ["cannot attach a program", "this kernel has no"].iter().any(|words| process.stderr().contains(words));
-    until(PATIENCE_S, "it begins", || lacks() || process.stderr().contains("asked"));
+    until(TIMEOUT_S, "it begins", || lacks() || process.stderr().contains("asked"));
     if lacks() { Err(process.stderr()) } else { Ok(process) }
 }
 
@@ -108,7 +108,7 @@ fn kernel_datapath_refuses_forwarding_loops() {
     }
     let mut command = emulate(&file);
     command.args(["--between", "p1,p2", "--time", "5s"]);
-    let ended = wire.middle.run(|| Process::start(command)).end(PATIENCE_S);
+    let ended = wire.middle.run(|| Process::start(command)).end(TIMEOUT_S);
     assert_eq!(ended.code, 2, "{}", ended.stderr);
     assert!(ended.stderr.contains("arrives at the other: frames would go round for ever"), "{}", ended.stderr);
 }
@@ -117,26 +117,26 @@ fn kernel_datapath_refuses_forwarding_loops() {
 fn killed_kernel_path_around_a_command_leaves_nothing() {
     let (_directory, file) = path_file(RATE);
     let wire = landspeed_testkit::or_skip!(Wire::new());
-    let before = host_of(&wire);
+    let before = middle_state(&wire);
     let mut command = emulate(&file);
     command.args(["--remote", "exec sleep 77.125", "--", "sleep", "78.125"]);
     let mut process = wire.middle.run(|| Process::start(command));
-    until(PATIENCE_S, "both run", || runs("77.125") && runs("78.125") && process.stderr().contains("asked"));
+    until(TIMEOUT_S, "both run", || runs("77.125") && runs("78.125") && process.stderr().contains("asked"));
     process.kill();
-    until(PATIENCE_S, "both end", || !runs("77.125") && !runs("78.125"));
-    assert_eq!(host_of(&wire), before);
+    until(TIMEOUT_S, "both end", || !runs("77.125") && !runs("78.125"));
+    assert_eq!(middle_state(&wire), before);
 }
 
 #[test]
 fn a_killed_kernel_path_between_interfaces_leaves_nothing() {
     let (_directory, file) = path_file(RATE);
     let wire = landspeed_testkit::or_skip!(Wire::new());
-    let before = host_of(&wire);
+    let before = middle_state(&wire);
     let mut process = landspeed_testkit::or_skip!(begin(&wire, &file, &[]));
     assert_eq!(send(&wire, 5, 500, 0, 5), [1, 2, 3, 4, 5]);
-    assert_ne!(host_of(&wire), before, "its links exist while it runs");
+    assert_ne!(middle_state(&wire), before, "its links exist while it runs");
     process.kill();
-    until(PATIENCE_S, "the interfaces are as before", || host_of(&wire) == before);
+    until(TIMEOUT_S, "the interfaces are as before", || middle_state(&wire) == before);
     assert!(send(&wire, 1, 500, 0, 0).is_empty(), "nothing passes any more");
 }
 
@@ -148,7 +148,7 @@ fn unsupported_keys_are_refused_by_the_kernel_datapath() {
         command.args(["--", "true"]);
         command
     })
-    .end(PATIENCE_S);
+    .end(TIMEOUT_S);
     assert_eq!(ended.code, 2, "{}", ended.stderr);
     let words = "the kernel datapath cannot emulate link.0.loss.every (reverse): netem loses frames at random only\n\
                  Write a share, such as loss = '0.01%', or use the userspace datapath: leave out --datapath kernel.";
@@ -158,16 +158,16 @@ fn unsupported_keys_are_refused_by_the_kernel_datapath() {
 /// Runs over a path that needs more than tbf and bfifo; the error names a missing kernel feature. The lab's
 /// kernel has all of them but cannot run it: under User-mode Linux a process that has mapped a packet ring
 /// cannot fork.
-fn run_or_lacks(link: &str) -> Result<(Value, Value), String> {
+fn run_or_missing_feature(link: &str) -> Result<(Value, Value), String> {
     let (directory, file) = path_file(link);
     let mut command = emulate(&file);
     command.args(["--quiet", "--", "true"]);
-    let Ended { code, stderr, .. } = Process::start(command).end(PATIENCE_S);
+    let Ended { code, stderr, .. } = Process::start(command).end(TIMEOUT_S);
     if stderr.contains("this kernel has no queueing discipline") {
         return Err(stderr);
     }
     assert!(code < 2, "{stderr}");
-    Ok(run_over(&mut emulate(&file), directory.path()))
+    Ok(run_over_path(&mut emulate(&file), directory.path()))
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn netem_emulates_delay_loss_and_duplication() {
     landspeed_testkit::or_skip!(user_namespaces());
     let link = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nloss = \"1%\"\nduplicate = \"1%\"\n\
                 queue = { kind = \"bfifo\", limit = \"500KB\" }";
-    let (run, certificate) = match run_or_lacks(link) {
+    let (run, certificate) = match run_or_missing_feature(link) {
         Ok(documents) => documents,
         Err(why) => {
             let advice = "Load it ('modprobe sch_netem', CONFIG_NET_SCH_NETEM), or use the userspace datapath";
@@ -222,7 +222,7 @@ fn netem_delays_frames_between_interfaces() {
 fn kernel_delay_is_compared_with_the_model() {
     landspeed_testkit::or_skip!(user_namespaces());
     let link = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nqueue = { kind = \"bfifo\", limit = \"500KB\" }";
-    let (_, certificate) = match run_or_lacks(link) {
+    let (_, certificate) = match run_or_missing_feature(link) {
         Ok(documents) => documents,
         Err(why) => landspeed_testkit::skip!("{why}"),
     };
@@ -243,7 +243,7 @@ fn kernel_datapath_supports_every_queue_kind() {
              jitter = {{ spread = \"1ms\", distribution = \"normal\" }}\nreorder = \"1%\"\n\
              loss = {{ gilbert-elliott = {{ p = 0.0001, r = 0.2 }} }}"
         );
-        match run_or_lacks(&link) {
+        match run_or_missing_feature(&link) {
             Ok((_, certificate)) => {
                 assert_balanced(&certificate);
                 assert!(number(&certificate, "/delivered/forward/delivered_packets") > 1000, "{certificate}");

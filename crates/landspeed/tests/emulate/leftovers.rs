@@ -4,7 +4,7 @@ use std::process::Command;
 
 use landspeed_testkit::process::{Process, until};
 
-use super::{PATIENCE_S, Wire, landspeed, path_file};
+use super::{TIMEOUT_S, Wire, landspeed, path_file};
 
 /// Whether a process with the argument `word` is running.
 pub(super) fn runs(word: &str) -> bool {
@@ -35,7 +35,7 @@ fn host() -> String {
 }
 
 /// State of the middle namespace, which only this test changes.
-pub(super) fn host_of(wire: &Wire) -> String {
+pub(super) fn middle_state(wire: &Wire) -> String {
     wire.middle.run(|| [output("ip", &["-d", "link"]), output("tc", &["qdisc"]), output("ip", &["address"])].concat())
 }
 
@@ -44,27 +44,27 @@ fn a_killed_emulation_around_a_command_leaves_nothing() {
     let (_directory, file) = path_file("[[link]]\nrate = \"10M\"\ndelay = \"5ms\"");
     // In a separate namespace: other tests create and remove links at the same time.
     let wire = landspeed_testkit::or_skip!(Wire::new());
-    let before = host_of(&wire);
+    let before = middle_state(&wire);
     let mut command = landspeed();
     command.arg("emulate").arg(&file).args(["--remote", "exec sleep 73.125"]);
     command.args(["--", "sh", "-c", "(trap '' TERM INT HUP; setsid sleep 74.125) & sleep 75.125"]);
     let mut process = wire.middle.run(|| Process::start(command));
-    until(PATIENCE_S, "all run", || ["73.125", "74.125", "75.125"].iter().all(|word| runs(word)));
+    until(TIMEOUT_S, "all run", || ["73.125", "74.125", "75.125"].iter().all(|word| runs(word)));
     process.kill();
-    until(PATIENCE_S, "all end", || !["73.125", "74.125", "75.125"].iter().any(|word| runs(word)));
-    assert_eq!(host_of(&wire), before);
+    until(TIMEOUT_S, "all end", || !["73.125", "74.125", "75.125"].iter().any(|word| runs(word)));
+    assert_eq!(middle_state(&wire), before);
 }
 
 #[test]
 fn a_killed_emulation_between_interfaces_leaves_nothing() {
     let (_directory, file) = path_file("[[link]]\nrate = \"10M\"\ndelay = \"5ms\"");
     let wire = landspeed_testkit::or_skip!(Wire::new());
-    let before = host_of(&wire);
+    let before = middle_state(&wire);
     let mut process = wire.emulate(&file, &[]);
-    let during = host_of(&wire);
+    let during = middle_state(&wire);
     assert_ne!(during, before, "the interfaces are promiscuous while it runs");
     process.kill();
-    until(PATIENCE_S, "the interfaces are as before", || host_of(&wire) == before);
+    until(TIMEOUT_S, "the interfaces are as before", || middle_state(&wire) == before);
 }
 
 #[test]
@@ -76,11 +76,11 @@ fn an_interrupted_emulation_leaves_nothing() {
     command.arg("emulate").arg(&file).args(["--", "sleep", "76.125"]);
     let process = wire.middle.run(|| Process::start(command));
     // The emulator's own command line contains the number too.
-    until(PATIENCE_S, "it runs", || process.stderr().contains("asked") && runs("76.125"));
+    until(TIMEOUT_S, "it runs", || process.stderr().contains("asked") && runs("76.125"));
     // On a terminal the command would receive the signal too; here it does not, and is killed after a grace
     // period.
     process.signal("INT");
-    let ended = process.end(PATIENCE_S);
+    let ended = process.end(TIMEOUT_S);
     assert!(ended.stderr.contains("ended: interrupted"), "{}", ended.stderr);
     assert!(!runs("76.125"));
     let settings =

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Timeout of every step here, seconds; allows for a busy machine.
-const PATIENCE_S: u64 = 60;
+const TIMEOUT_S: u64 = 60;
 
 /// The program.
 fn landspeed() -> Command {
@@ -96,7 +96,7 @@ impl Wire {
         wire.left.exec(["ip", "neighbour", "add", "10.93.0.2", "lladdr", "02:00:00:00:00:02", "dev", "l0"]);
         wire.right.exec(["ip", "neighbour", "add", "10.93.0.1", "lladdr", "02:00:00:00:00:01", "dev", "r0"]);
         // The carrier comes up a little later.
-        until(PATIENCE_S, "the links are up", || {
+        until(TIMEOUT_S, "the links are up", || {
             let links = wire.middle.exec(["ip", "link"]);
             ["m1", "m2"].iter().all(|name| {
                 links.lines().any(|line| line.contains(&format!(" {name}@")) && line.contains("state UP"))
@@ -110,7 +110,7 @@ impl Wire {
         let mut command = landspeed();
         command.arg("emulate").arg(file).args(["--between", "m1,m2"]).args(more);
         let process = self.middle.run(|| Process::start(command));
-        until(PATIENCE_S, "it begins", || process.stderr().contains("asked"));
+        until(TIMEOUT_S, "it begins", || process.stderr().contains("asked"));
         process
     }
 
@@ -118,20 +118,20 @@ impl Wire {
     fn refused(&self, file: &std::path::Path, between: &str) -> Ended {
         let mut command = landspeed();
         command.arg("emulate").arg(file).args(["--between", between, "--time", "5s"]);
-        self.middle.run(|| Process::start(command)).end(PATIENCE_S)
+        self.middle.run(|| Process::start(command)).end(TIMEOUT_S)
     }
 }
 
 /// Stops an emulation with SIGINT.
 fn stop(process: Process) -> Ended {
     process.signal("INT");
-    process.end(PATIENCE_S)
+    process.end(TIMEOUT_S)
 }
 
 /// Suspends the emulation for 0.6 s (SIGSTOP) during a run.
 fn suspend(emulation: &Process, run: &Process) {
     // The run prints a line every second.
-    until(PATIENCE_S, "the run is under way", || {
+    until(TIMEOUT_S, "the run is under way", || {
         run.stdout().lines().filter(|line| line.contains("Mb/s")).count() > 1
     });
     emulation.signal("STOP");
@@ -141,7 +141,7 @@ fn suspend(emulation: &Process, run: &Process) {
 
 /// Asserts that a run of 4 s records the invalid seconds of its path, and that its verdict names no network
 /// cause.
-fn assert_verdict_is_withdrawn(file: &std::path::Path) {
+fn assert_no_network_verdict(file: &std::path::Path) {
     let run: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("a run")).expect("JSON");
     let schema = landspeed_model::schema("run").expect("a schema");
     jsonschema::validate(&schema, &run).unwrap_or_else(|why| panic!("{why}"));

@@ -8,11 +8,11 @@ use std::time::Duration;
 use landspeed_testkit::netns::Namespace;
 use landspeed_testkit::process::{Ended, Process, until};
 
-use super::{PATIENCE_S, certificate, landspeed, number, path_file, stop};
+use super::{TIMEOUT_S, certificate, landspeed, number, path_file, stop};
 
 const LINK: &str = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nqueue = { kind = \"bfifo\", limit = \"2MB\" }";
 const PEER: &str = "10.94.0.2";
-const OTHER: &str = "10.94.0.3";
+const OTHER_PEER: &str = "10.94.0.3";
 
 /// A host with interface `h0`, and a remote host with two addresses; the first is the peer.
 struct Hosts {
@@ -38,7 +38,7 @@ impl Hosts {
         hosts.remote.exec(["ip", "link", "set", "r0", "up"]);
         hosts.host.exec(["ip", "link", "set", "h0", "up"]);
         // The carrier comes up a little later.
-        until(PATIENCE_S, "the link is up", || hosts.host.exec(["ip", "link", "show", "h0"]).contains("state UP"));
+        until(TIMEOUT_S, "the link is up", || hosts.host.exec(["ip", "link", "show", "h0"]).contains("state UP"));
         Ok(hosts)
     }
 
@@ -54,12 +54,12 @@ impl Hosts {
     fn emulate(&self, file: &std::path::Path, more: &[&str]) -> Result<Process, String> {
         let process = self.host.run(|| Process::start(Self::command(file, PEER, more)));
         let lacks = || process.stderr().contains("cannot attach a program");
-        until(PATIENCE_S, "it begins", || lacks() || process.stderr().contains("asked"));
+        until(TIMEOUT_S, "it begins", || lacks() || process.stderr().contains("asked"));
         if lacks() { Err(format!("no TCX programs here: {}", process.stderr())) } else { Ok(process) }
     }
 
     fn refused(&self, file: &std::path::Path, peers: &str) -> Ended {
-        self.host.run(|| Process::start(Self::command(file, peers, &["--time", "5s"]))).end(PATIENCE_S)
+        self.host.run(|| Process::start(Self::command(file, peers, &["--time", "5s"]))).end(TIMEOUT_S)
     }
 
     /// Sends `count` datagrams to an address, waits for their echoes and returns the minimum RTT, nanoseconds.
@@ -121,7 +121,7 @@ fn only_packets_of_the_peer_take_the_path() {
     let json = directory.path().join("certificate.json");
     let process = landspeed_testkit::or_skip!(hosts.emulate(&file, &["--json", &json.to_string_lossy()]));
     let peer_ns = hosts.echo(PEER, 20);
-    let other_ns = hosts.echo(OTHER, 20);
+    let other_ns = hosts.echo(OTHER_PEER, 20);
     assert!(peer_ns >= 40_000_000, "{peer_ns}");
     assert!(other_ns < 20_000_000, "{other_ns}");
     let ended = stop(process);
@@ -196,31 +196,31 @@ fn unsuitable_peers_are_refused_with_advice() {
     let hosts = landspeed_testkit::or_skip!(Hosts::new());
     let (_directory, file) = path_file(LINK);
     hosts.host.exec(["ip", "route", "add", "default", "via", "10.94.0.9"]);
-    let says = |ended: &Ended, words: &str| {
+    let assert_error = |ended: &Ended, words: &str| {
         assert_eq!(ended.code, 2, "{}", ended.stderr);
         assert!(ended.stderr.contains(words), "{words:?} in {}", ended.stderr);
     };
-    says(
+    assert_error(
         &hosts.refused(&file, "10.94.0.0/28"),
         "cannot emulate on h0: the peer 10.94.0.0/28 covers 10.94.0.9, the default",
     );
-    says(&hosts.refused(&file, "0.0.0.0/0"), "the peer 0.0.0.0/0 is everybody");
-    says(&hosts.refused(&file, "10.94.0.1"), "the peer 10.94.0.1 is this host");
-    says(&hosts.refused(&file, "127.0.0.1"), "the peer 127.0.0.1/32 is not another host");
-    says(&hosts.refused(&file, "example.net"), "`example.net` is not a network");
+    assert_error(&hosts.refused(&file, "0.0.0.0/0"), "the peer 0.0.0.0/0 is everybody");
+    assert_error(&hosts.refused(&file, "10.94.0.1"), "the peer 10.94.0.1 is this host");
+    assert_error(&hosts.refused(&file, "127.0.0.1"), "the peer 127.0.0.1/32 is not another host");
+    assert_error(&hosts.refused(&file, "example.net"), "`example.net` is not a network");
     let mut command = Hosts::command(&file, "10.94.0.2,10.94.0.3", &["--time", "5s"]);
     command.env("SSH_CONNECTION", "10.94.0.3 50022 10.94.0.1 22");
-    let ended = hosts.host.run(|| Process::start(command)).end(PATIENCE_S);
-    says(&ended, "the peer 10.94.0.3/32 covers 10.94.0.3, which has an SSH session here");
+    let ended = hosts.host.run(|| Process::start(command)).end(TIMEOUT_S);
+    assert_error(&ended, "the peer 10.94.0.3/32 covers 10.94.0.3, which has an SSH session here");
     hosts.host.exec(["ip", "link", "add", "h1", "up", "type", "veth", "peer", "name", "h2"]);
     hosts.host.exec(["ip", "link", "set", "h2", "up"]);
     hosts.host.exec(["ip", "address", "add", "10.95.0.1/24", "dev", "h1"]);
-    says(
+    assert_error(
         &hosts.refused(&file, "10.95.0.2"),
         "the route to the peer 10.95.0.2/32 leaves by h1\nEmulate on that one: --on h1.",
     );
     let first = landspeed_testkit::or_skip!(hosts.emulate(&file, &[]));
-    says(&hosts.refused(&file, OTHER), "another landspeed emulates on it");
+    assert_error(&hosts.refused(&file, OTHER_PEER), "another landspeed emulates on it");
     hosts.host.exec(["ip", "link", "set", "h0", "down"]);
-    says(&first.end(PATIENCE_S), "an interface disappeared or went down");
+    assert_error(&first.end(TIMEOUT_S), "an interface disappeared or went down");
 }

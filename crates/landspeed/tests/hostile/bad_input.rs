@@ -8,13 +8,13 @@ use landspeed_testkit::drip::State;
 use landspeed_testkit::skip;
 
 use crate::hostile::common::{
-    PATIENCE_S, Process, Server, assert_short_error, begin, files, finish, landspeed, run, scratch, until,
+    Process, Server, TIMEOUT_S, assert_short_error, begin, files, finish, landspeed, run, scratch, until,
 };
 use crate::hostile::raw;
-use landspeed_testkit::process::side_by_side;
+use landspeed_testkit::process::run_concurrently;
 
 /// Invalid options, each with a word that the error must contain.
-const ABSURD: &[(&str, &str)] = &[
+const INVALID_OPTIONS: &[(&str, &str)] = &[
     ("--time -1", "--time"),
     ("-t 0", "--time"),
     ("-t 1e30", "--time"),
@@ -74,10 +74,10 @@ const ABSURD: &[(&str, &str)] = &[
 
 #[test]
 fn invalid_options_are_named_and_nothing_runs() {
-    for (options, word) in ABSURD {
+    for (options, word) in INVALID_OPTIONS {
         let mut command = landspeed();
         command.args(["run", "127.0.0.1:9"]).args(options.split(' '));
-        let ended = Process::start(command).end(PATIENCE_S);
+        let ended = Process::start(command).end(TIMEOUT_S);
         assert_eq!(ended.code, 2, "{options}: {ended:?}");
         let first = ended.stderr.lines().next().unwrap_or_default();
         let begins = first.starts_with("landspeed: ") || first.starts_with("error: ");
@@ -100,7 +100,7 @@ fn invalid_values_leave_a_valid_document() {
 #[test]
 fn unknown_congestion_control_error_names_the_sysctl() {
     let server = Server::start(&[]);
-    side_by_side(["-t1", "-R"], |direction| {
+    run_concurrently(["-t1", "-R"], |direction| {
         let run = server.run(&["--congestion", "nosuch", direction]);
         assert_eq!((run.ended.code, run.status()), (2, "failed"), "{:?}", run.ended);
         assert!(run.ended.stderr.contains("nosuch"), "{:?}", run.ended);
@@ -134,7 +134,7 @@ fn an_invalid_target_is_refused_with_an_example() {
     for target in ["host:0", "host:70000", "[::1", "a b", ""] {
         let mut command = landspeed();
         command.args(["run", target]);
-        let ended = Process::start(command).end(PATIENCE_S);
+        let ended = Process::start(command).end(TIMEOUT_S);
         assert!(ended.code == 2 && ended.stderr.contains("HOST:PORT"), "{target}: {ended:?}");
     }
 }
@@ -145,11 +145,11 @@ fn other_services_are_reported_as_not_landspeed() {
     let client = begin(&addr.to_string(), &[]);
     let mut web = raw::welcome(&listener, *b"HTTP/1.1 400 Bad");
     let _ = web.write_all(b" Request\r\n\r\n");
-    finish(client.end(PATIENCE_S)).assert_failed("not-landspeed");
+    finish(client.end(TIMEOUT_S)).assert_failed("not-landspeed");
 
     let client = begin(&addr.to_string(), &[]);
     drop(listener.accept().expect("the client comes"));
-    finish(client.end(PATIENCE_S)).assert_failed("not-landspeed");
+    finish(client.end(TIMEOUT_S)).assert_failed("not-landspeed");
 }
 
 /// A client gives up on a service that does not respond.
@@ -171,7 +171,7 @@ fn version_mismatch_names_the_host_to_update() {
         let mut answer = preface::encode_answer(Status::Version);
         answer[8..10].copy_from_slice(&u16::to_be_bytes(version));
         let _stream = raw::welcome(&listener, answer);
-        let run = finish(client.end(PATIENCE_S));
+        let run = finish(client.end(TIMEOUT_S));
         run.assert_failed("version-mismatch");
         assert!(run.ended.stderr.to_lowercase().contains(advice), "{:?}", run.ended);
     }
@@ -194,13 +194,13 @@ fn server_reports_its_version_on_mismatch() {
 fn a_busy_server_serves_the_next_test_afterwards() {
     let server = Server::start(&["--max-tests", "1"]);
     let mut long = server.begin(&["-t", "60"]);
-    until(PATIENCE_S, "the first test to start", || server.process.stdout().contains("start"));
+    until(TIMEOUT_S, "the first test to start", || server.process.stdout().contains("start"));
     let busy = server.run(&["-t", "0.1"]);
     busy.assert_failed("server-busy");
     assert!(busy.ended.stderr.contains("Try again"), "{:?}", busy.ended);
     long.kill();
-    until(PATIENCE_S, "the first test to end", || server.process.stdout().contains("end "));
-    until(PATIENCE_S, "a free place", || server.run(&["-t", "0.1"]).ended.code == 0);
+    until(TIMEOUT_S, "the first test to end", || server.process.stdout().contains("end "));
+    until(TIMEOUT_S, "a free place", || server.run(&["-t", "0.1"]).ended.code == 0);
 }
 
 #[test]
@@ -232,14 +232,14 @@ fn a_full_disk_loses_only_its_own_output() {
     let report = directory.path().join("run.html");
     let mut command = landspeed();
     command.args(["run", &server.addr.to_string(), "-t", "0.2", "--json", "/dev/full", "--report"]).arg(&report);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     assert_eq!(ended.code, 2, "{ended:?}");
     assert_short_error(&ended);
     assert!(ended.stderr.contains("No space left"), "{ended:?}");
     assert!(std::fs::read_to_string(&report).expect("the report").ends_with("</html>\n"));
     let mut command = landspeed();
     command.args(["run", &server.addr.to_string(), "-t", "0.2", "--jsonl", "/dev/full", "--json", "-"]);
-    let run = finish(Process::start(command).end(PATIENCE_S));
+    let run = finish(Process::start(command).end(TIMEOUT_S));
     assert_eq!((run.ended.code, run.status()), (2, "complete"), "{:?}", run.ended);
 }
 
@@ -254,7 +254,7 @@ fn full_file_system_keeps_the_previous_file() {
     let shell = |script: &str| {
         let mut command = std::process::Command::new("sh");
         command.args(["-c", script]);
-        Process::start(command).end(PATIENCE_S)
+        Process::start(command).end(TIMEOUT_S)
     };
     if shell(&format!("mount -t tmpfs -o size=8k landspeed {place}")).code != 0 {
         skip!("no privilege to mount a file system");
@@ -263,7 +263,7 @@ fn full_file_system_keeps_the_previous_file() {
     std::fs::write(&target, "before").unwrap();
     let mut command = landspeed();
     command.args(["run", &server.addr.to_string(), "-t", "0.2", "-q", "--json"]).arg(&target);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     let (kept, left) = (std::fs::read_to_string(&target), files(directory.path()));
     assert_eq!(shell(&format!("umount {place}")).code, 0);
     assert_eq!(ended.code, 2, "{ended:?}");
@@ -290,7 +290,7 @@ fn invalid_server_options_are_named() {
     for (args, word) in wrong {
         let mut command = landspeed();
         command.arg("serve").args(*args);
-        let ended = Process::start(command).end(PATIENCE_S);
+        let ended = Process::start(command).end(TIMEOUT_S);
         assert!(ended.code == 2 && ended.stderr.contains(word), "{args:?}: {ended:?}");
     }
 }
@@ -311,7 +311,7 @@ fn configuration_errors_name_file_line_and_key() {
         std::fs::write(&path, text).unwrap();
         let mut command = landspeed();
         command.args(["serve", "--config"]).arg(&path);
-        let ended = Process::start(command).end(PATIENCE_S);
+        let ended = Process::start(command).end(TIMEOUT_S);
         assert_eq!(ended.code, 2, "{text}: {ended:?}");
         assert_short_error(&ended);
         assert!(words.iter().all(|word| ended.stderr.contains(word)), "{text}: {ended:?}");

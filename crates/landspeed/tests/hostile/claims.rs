@@ -18,8 +18,8 @@ use landspeed_testkit::drip::{self, State};
 use crate::hostile::common::{Server, run, scratch};
 use crate::hostile::keys::{new_key, text};
 use crate::hostile::raw::{self, Client};
-use crate::hostile::thief::{self, Crime, THIEF};
-use landspeed_testkit::process::side_by_side;
+use crate::hostile::thief::{self, ATTACKER_IP, RelayAttack};
+use landspeed_testkit::process::run_concurrently;
 
 /// Every kind of data transfer.
 const TESTS: [&[&str]; 8] = [
@@ -34,7 +34,7 @@ const TESTS: [&[&str]; 8] = [
 ];
 
 /// Computes a proof for a server's nonce.
-type Prove<'a> = dyn Fn(&Nonce) -> [u8; 32] + 'a;
+type ProofFunction<'a> = dyn Fn(&Nonce) -> [u8; 32] + 'a;
 
 #[test]
 fn replayed_stream_openings_fail_with_a_key() {
@@ -42,26 +42,26 @@ fn replayed_stream_openings_fail_with_a_key() {
     let key = new_key(directory.path(), "key");
     let server = Server::start(&["--key-file", text(&key)]);
     let idle = server.baseline_with(&["--key-file", text(&key)]);
-    side_by_side(TESTS, |test| {
-        let (addr, loot) = thief::start(server.addr, Crime::Steal);
+    run_concurrently(TESTS, |test| {
+        let (addr, attack_counts) = thief::start(server.addr, RelayAttack::ReplayMessages);
         let run = run(&addr.to_string(), &[test, &["--key-file", text(&key)]].concat());
         run.assert_clean();
         assert_eq!(run.document["path"]["authenticated"], true);
-        assert!(loot.copies.load(Ordering::SeqCst) > 0, "nothing was stolen, nothing was tested: {test:?}");
-        let got = (loot.bytes.load(Ordering::SeqCst), loot.let_in.load(Ordering::SeqCst));
+        assert!(attack_counts.copies.load(Ordering::SeqCst) > 0, "nothing was stolen, nothing was tested: {test:?}");
+        let got = (attack_counts.bytes.load(Ordering::SeqCst), attack_counts.accepted_copies.load(Ordering::SeqCst));
         assert_eq!(got, (0, 0), "bytes and welcomes for the thief: {test:?}");
     });
-    server.settles_to((idle.0 + 2, idle.1));
+    server.wait_for_resources((idle.0 + 2, idle.1));
 }
 
 #[test]
 fn replayed_openings_from_other_addresses_fail_without_a_key() {
     let server = Server::start(&[]);
-    side_by_side(TESTS, |test| {
-        let (addr, loot) = thief::start(server.addr, Crime::Steal);
+    run_concurrently(TESTS, |test| {
+        let (addr, attack_counts) = thief::start(server.addr, RelayAttack::ReplayMessages);
         run(&addr.to_string(), test).assert_clean();
-        assert!(loot.copies.load(Ordering::SeqCst) > 0, "nothing was stolen, nothing was tested: {test:?}");
-        let got = (loot.bytes.load(Ordering::SeqCst), loot.let_in.load(Ordering::SeqCst));
+        assert!(attack_counts.copies.load(Ordering::SeqCst) > 0, "nothing was stolen, nothing was tested: {test:?}");
+        let got = (attack_counts.bytes.load(Ordering::SeqCst), attack_counts.accepted_copies.load(Ordering::SeqCst));
         assert_eq!(got, (0, 0), "bytes and welcomes for the thief: {test:?}");
     });
 }
@@ -74,7 +74,7 @@ fn a_man_in_the_middle_is_detected() {
     let tests = [&["-t", "0.5"][..], &["-t", "0.5", "-R"], &["-t", "0.5", "-u"], &["-t", "0.5", "--probe-mtu"]];
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let (addr, _) = thief::start(server.addr, Crime::Impersonate);
+            let (addr, _) = thief::start(server.addr, RelayAttack::Impersonate);
             let connect = run(&addr.to_string(), &["-t", "3", "--rr", "--connect", "--key-file", text(&key)]);
             assert_ne!(connect.ended.code, 0);
             assert!(
@@ -83,8 +83,8 @@ fn a_man_in_the_middle_is_detected() {
                 connect.document
             );
         });
-        side_by_side(tests, |test| {
-            let (addr, _) = thief::start(server.addr, Crime::Impersonate);
+        run_concurrently(tests, |test| {
+            let (addr, _) = thief::start(server.addr, RelayAttack::Impersonate);
             run(&addr.to_string(), &[test, &["--key-file", text(&key)]].concat()).assert_failed("unproved-server");
         });
     });
@@ -97,7 +97,7 @@ fn data_from_other_addresses_needs_a_key_or_option() {
     let paced = ["-t", "0.3", "-b", "20m"];
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            let (addr, _) = thief::start(closed.addr, Crime::OtherAddress);
+            let (addr, _) = thief::start(closed.addr, RelayAttack::OtherAddress);
             // On a busy machine opening a connection may take a second.
             let connect = run(&addr.to_string(), &["-t", "3", "--rr", "--connect"]);
             assert!(
@@ -105,20 +105,20 @@ fn data_from_other_addresses_needs_a_key_or_option() {
                 "{connect:?}"
             );
         });
-        side_by_side([(&paced[..], "wrong-address"), (&["-t", "0.3", "-u"], "timeout")], |(test, code)| {
-            let (addr, _) = thief::start(closed.addr, Crime::OtherAddress);
+        run_concurrently([(&paced[..], "wrong-address"), (&["-t", "0.3", "-u"], "timeout")], |(test, code)| {
+            let (addr, _) = thief::start(closed.addr, RelayAttack::OtherAddress);
             let refused = run(&addr.to_string(), test);
             refused.assert_failed(code);
             assert!(refused.ended.stderr.contains("--data-from-anywhere"), "{}", refused.ended.stderr);
-            let (addr, _) = thief::start(open.addr, Crime::OtherAddress);
+            let (addr, _) = thief::start(open.addr, RelayAttack::OtherAddress);
             run(&addr.to_string(), test).assert_clean();
         });
     });
     let directory = scratch();
     let key = new_key(directory.path(), "key");
     let keyed = Server::start(&["--key-file", text(&key)]);
-    side_by_side(TESTS, |test| {
-        let (addr, _) = thief::start(keyed.addr, Crime::OtherAddress);
+    run_concurrently(TESTS, |test| {
+        let (addr, _) = thief::start(keyed.addr, RelayAttack::OtherAddress);
         run(&addr.to_string(), &[test, &["--key-file", text(&key)]].concat()).assert_clean();
     });
 }
@@ -129,7 +129,7 @@ fn configuration_file_can_allow_data_from_anywhere() {
     let path = directory.path().join("serve.toml");
     std::fs::write(&path, "data_from_anywhere = true\n").unwrap();
     let server = Server::start(&["--config", text(&path)]);
-    let (addr, _) = thief::start(server.addr, Crime::OtherAddress);
+    let (addr, _) = thief::start(server.addr, RelayAttack::OtherAddress);
     run(&addr.to_string(), &["-t", "0.3"]).assert_clean();
 }
 
@@ -139,7 +139,7 @@ fn ipv4_mapped_data_addresses_are_compared_as_ipv4() {
     let v4 = SocketAddr::from(([127, 0, 0, 1], server.addr.port()));
     let client = raw::ask(v4, Parameters::default()).expect("accepted");
     let purpose = Purpose::Data { stream: 0, token: client.token };
-    let stolen = raw::introduce_on(raw::connect_from(THIEF, v4), purpose);
+    let stolen = raw::introduce_on(raw::connect_from(ATTACKER_IP, v4), purpose);
     assert_eq!(stolen.1, Some(Status::WrongAddress));
     assert_eq!(client.data(0).1, Some(Status::Welcome));
 }
@@ -153,8 +153,8 @@ fn keyed(server: &Server, path: &std::path::Path, parameters: Parameters) -> (Cl
 }
 
 /// Sends a preface with a nonce and reads the server's challenge.
-fn challenged(server: SocketAddr, stream: u32, credentials: &Credentials, nonce: Nonce) -> (TcpStream, Nonce) {
-    let (mut tcp, status) = raw::introduce(server, Purpose::KeyedData { stream, test: credentials.id(), nonce });
+fn request_challenge(server: SocketAddr, stream: u32, credentials: &Credentials, nonce: Nonce) -> (TcpStream, Nonce) {
+    let (mut tcp, status) = raw::run_handshake(server, Purpose::KeyedData { stream, test: credentials.id(), nonce });
     assert_eq!(status, Some(Status::Welcome));
     let mut challenge = [0; CHALLENGE_LEN];
     tcp.read_exact(&mut challenge).unwrap();
@@ -174,10 +174,10 @@ fn only_a_fresh_proof_opens_a_stream() {
     let nonce = [1; 16];
     let first = credentials.stream(0);
     // The plain token, as without a key, is refused.
-    let (_, status) = raw::introduce(server.addr, Purpose::Data { stream: 0, token: client.token });
+    let (_, status) = raw::run_handshake(server.addr, Purpose::Data { stream: 0, token: client.token });
     assert_eq!(status, Some(Status::UnknownTest));
     // Proofs of another stream, of another test, of the server's side, for another nonce, and all zeros.
-    let wrong: [&Prove<'_>; 5] = [
+    let wrong: [&ProofFunction<'_>; 5] = [
         &|servers| credentials.stream(1).prove(Step::TcpClient, &nonce, servers),
         &|servers| others.stream(0).prove(Step::TcpClient, &nonce, servers),
         &|servers| first.prove(Step::TcpServer, &nonce, servers),
@@ -185,14 +185,14 @@ fn only_a_fresh_proof_opens_a_stream() {
         &|_| [0; 32],
     ];
     for proof in wrong {
-        let (mut tcp, servers) = challenged(server.addr, 0, &credentials, nonce);
+        let (mut tcp, servers) = request_challenge(server.addr, 0, &credentials, nonce);
         tcp.write_all(&proof(&servers)).unwrap();
         assert!(raw::is_closed(tcp));
     }
     // A replayed exchange fails: the server's nonce differs.
-    let (mut real, servers) = challenged(server.addr, 0, &credentials, nonce);
+    let (mut real, servers) = request_challenge(server.addr, 0, &credentials, nonce);
     let proof = first.prove(Step::TcpClient, &nonce, &servers);
-    let (mut replayed, again) = challenged(server.addr, 0, &credentials, nonce);
+    let (mut replayed, again) = request_challenge(server.addr, 0, &credentials, nonce);
     assert_ne!(again, servers);
     replayed.write_all(&proof).unwrap();
     assert!(raw::is_closed(replayed));
@@ -200,7 +200,7 @@ fn only_a_fresh_proof_opens_a_stream() {
     for byte in proof {
         real.write_all(&[byte]).unwrap();
     }
-    let (mut second, servers) = challenged(server.addr, 1, &credentials, nonce);
+    let (mut second, servers) = request_challenge(server.addr, 1, &credentials, nonce);
     second.write_all(&credentials.stream(1).prove(Step::TcpClient, &nonce, &servers)).unwrap();
     client.ready();
     drop(other);
@@ -213,7 +213,7 @@ pub fn missing_proof() -> State {
         let path = new_key(directory.path(), "key");
         let server = Server::start(&["--key-file", text(&path)]);
         let (_client, credentials) = keyed(&server, &path, Parameters::default());
-        let (mut tcp, _) = challenged(server.addr, 0, &credentials, [1; 16]);
+        let (mut tcp, _) = request_challenge(server.addr, 0, &credentials, [1; 16]);
         // One byte per second does not extend the deadline.
         let held_s = drip::drip(&mut tcp, &[0], Duration::from_secs(1), most_s);
         assert!(held_s > 4.0, "{held_s} s");
@@ -265,7 +265,7 @@ fn only_a_fresh_proof_opens_a_udp_flow() {
         mine.send(&wrong).unwrap();
     }
     assert!(thief::heard(&mine).is_empty());
-    keyed_hello::introduce(&mine, 0, &credentials, &raw::NEVER).expect("the flow is still open");
+    keyed_hello::run_handshake(&mine, 0, &credentials, &raw::NOT_INTERRUPTED).expect("the flow is still open");
     client.ready();
     client.tx.queue(&ToServer::Stop).unwrap();
     assert!(thief::heard(&theirs).is_empty());

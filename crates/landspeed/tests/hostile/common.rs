@@ -10,7 +10,7 @@ pub use landspeed_testkit::process::{Ended, Process, until};
 use serde_json::Value;
 
 /// Timeout of every run of these tests, seconds; allows for a busy machine.
-pub const PATIENCE_S: u64 = 60;
+pub const TIMEOUT_S: u64 = 60;
 
 /// The program under test.
 pub fn landspeed() -> Command {
@@ -46,7 +46,7 @@ impl Server {
 
     /// Runs a client against it to its end; the document is on standard output.
     pub fn run(&self, args: &[&str]) -> Run {
-        finish(self.begin(args).end(PATIENCE_S))
+        finish(self.begin(args).end(TIMEOUT_S))
     }
 
     /// Starts a client against it.
@@ -55,9 +55,9 @@ impl Server {
     }
 
     /// Waits until its open files and threads are down to these numbers.
-    pub fn settles_to(&self, (fds, threads): (usize, usize)) {
+    pub fn wait_for_resources(&self, (fds, threads): (usize, usize)) {
         let mut now = (0, 0);
-        until(PATIENCE_S, &format!("the server to return to {fds} descriptors and {threads} threads"), || {
+        until(TIMEOUT_S, &format!("the server to return to {fds} descriptors and {threads} threads"), || {
             now = self.process.resources();
             now.0 <= fds && now.1 <= threads
         });
@@ -72,7 +72,7 @@ impl Server {
     pub fn baseline_with(&self, args: &[&str]) -> (usize, usize) {
         assert_eq!(self.run(&[&["-t", "0.1"], args].concat()).ended.code, 0);
         let mut last = (0, 0);
-        until(PATIENCE_S, "the server to be idle", || {
+        until(TIMEOUT_S, "the server to be idle", || {
             let now = self.process.resources();
             let same = now == last;
             last = now;
@@ -92,7 +92,7 @@ pub fn begin(target: &str, args: &[&str]) -> Process {
 
 /// Runs a client to its end; the document is on standard output.
 pub fn run(target: &str, args: &[&str]) -> Run {
-    finish(begin(target, args).end(PATIENCE_S))
+    finish(begin(target, args).end(TIMEOUT_S))
 }
 
 /// A finished client with its checked document.
@@ -146,18 +146,18 @@ pub fn assert_short_error(ended: &Ended) {
 pub fn finish(ended: Ended) -> Run {
     let document: Value = serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|error| panic!("standard output is not one JSON document: {error}\n{ended:?}"));
-    judge(&document);
+    validate_document(&document);
     assert!(!ended.stderr.contains("panicked"), "{ended:?}");
     Run { ended, document }
 }
 
 /// Checks what every document must satisfy: it matches its schema, and its intervals add up.
-pub fn judge(document: &Value) {
+pub fn validate_document(document: &Value) {
     static SCHEMA: OnceLock<jsonschema::Validator> = OnceLock::new();
     let schema = SCHEMA.get_or_init(|| {
         let mut command = landspeed();
         command.args(["schema", "run"]);
-        let ended = Process::start(command).end(PATIENCE_S);
+        let ended = Process::start(command).end(TIMEOUT_S);
         let schema: Value = serde_json::from_str(&ended.stdout).expect("the schema is JSON");
         jsonschema::validator_for(&schema).expect("the schema is a schema")
     });

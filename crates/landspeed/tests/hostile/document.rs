@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use crate::hostile::common::{PATIENCE_S, Process, Run, Server, files, judge, landspeed, scratch};
-use landspeed_testkit::process::side_by_side;
+use crate::hostile::common::{Process, Run, Server, TIMEOUT_S, files, landspeed, scratch, validate_document};
+use landspeed_testkit::process::run_concurrently;
 
 #[test]
 fn every_kind_of_test_has_a_valid_balanced_document() {
@@ -41,7 +41,7 @@ fn every_kind_of_test_has_a_valid_balanced_document() {
         "-t 0.2 -T title --dscp ef",
     ];
     for some in kinds.chunks(8) {
-        side_by_side(some, |options| {
+        run_concurrently(some, |options| {
             let args: Vec<_> = options.split(' ').collect();
             let run = server.run(&args);
             assert_eq!(
@@ -70,20 +70,20 @@ fn jsonl_ends_with_the_document() {
     let server = Server::start(&[]);
     let mut command = landspeed();
     command.args(["run", &server.addr.to_string(), "-t", "0.5", "--jsonl", "-"]);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     assert_eq!(ended.code, 0, "{ended:?}");
     let events = events(&ended.stdout);
     let kinds = kinds(&events);
     assert_eq!((kinds.first(), kinds.last()), (Some(&"accepted"), Some(&"document")), "{kinds:?}");
     assert!(kinds.contains(&"progress"), "{kinds:?}");
-    judge(&events.last().expect("a line")["document"]);
+    validate_document(&events.last().expect("a line")["document"]);
     // A failed run has a document too.
     let mut command = landspeed();
     command.args(["run", "127.0.0.1:9", "--jsonl", "-"]);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     let events = self::events(&ended.stdout);
     assert_eq!((ended.code, self::kinds(&events)), (2, vec!["document"]));
-    judge(&events[0]["document"]);
+    validate_document(&events[0]["document"]);
 }
 
 #[test]
@@ -94,11 +94,11 @@ fn output_files_are_complete_without_temporary_files() {
     let mut command = landspeed();
     command.args(["run", &server.addr.to_string(), "-t", "0.3"]);
     command.arg("--json").arg(path("a.json")).arg("--jsonl").arg(path("a.jsonl")).arg("--report").arg(path("a.html"));
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     assert_eq!(ended.code, 0, "{ended:?}");
     assert!(ended.stdout.contains("  limit  "), "a person reads the summary: {ended:?}");
     let document: Value = serde_json::from_slice(&std::fs::read(path("a.json")).unwrap()).unwrap();
-    judge(&document);
+    validate_document(&document);
     let lines = std::fs::read_to_string(path("a.jsonl")).unwrap();
     assert_eq!(events(&lines).last().expect("a line")["document"]["id"], document["id"]);
     let mut left = files(directory.path());
@@ -131,7 +131,7 @@ fn every_command_help_has_examples() {
     let help = |args: &[&str]| {
         let mut command = landspeed();
         command.args(args);
-        let ended = Process::start(command).end(PATIENCE_S);
+        let ended = Process::start(command).end(TIMEOUT_S);
         assert_eq!(ended.code, 0, "{args:?}: {ended:?}");
         ended.stdout
     };
@@ -162,6 +162,6 @@ fn closed_stdout_does_not_panic() {
         format!("{program} run {} -t 0.5 --json - | head -c 10; {program} schema run | head -c 10", server.addr);
     let mut command = std::process::Command::new("sh");
     command.args(["-c", &script]);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     assert!(!ended.stderr.contains("panicked"), "{ended:?}");
 }

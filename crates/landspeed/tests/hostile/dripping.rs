@@ -10,21 +10,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use landspeed_flow::control::message::{Accepted, REPORT_PART, ToClient, ToServer};
+use landspeed_flow::control::message::{Accepted, REPORT_PART_BYTES, ToClient, ToServer};
 use landspeed_flow::control::preface::{self, Purpose, Status, Token};
 use landspeed_flow::control::{channel, message::MAX_MESSAGE};
 use landspeed_model::{HostSnapshot, Parameters, Protocol, RrMode, RrParameters, RrSize};
 use landspeed_sys::clock;
 use landspeed_testkit::drip::{self, SLACK_S, State};
 
-use crate::hostile::common::{PATIENCE_S, Process, Server, begin, scratch, until};
+use crate::hostile::common::{Process, Server, TIMEOUT_S, begin, scratch, until};
 use crate::hostile::keys::{new_key, text};
-use crate::hostile::raw::{self, NEVER, SHORT};
+use crate::hostile::raw::{self, IO_TIMEOUT, NOT_INTERRUPTED};
 use crate::hostile::{bad_input, claims, server_abuse, server_limits, server_shares, strangers};
-use landspeed_testkit::process::side_by_side;
+use landspeed_testkit::process::run_concurrently;
 
 /// Interval between bytes: shorter than any timeout of a single system call.
-const EVERY: Duration = Duration::from_millis(20);
+const BYTE_INTERVAL: Duration = Duration::from_millis(20);
 
 fn seconds_since(then_ns: u64) -> f64 {
     (clock::monotonic_ns() - then_ns) as f64 / 1e9
@@ -33,11 +33,11 @@ fn seconds_since(then_ns: u64) -> f64 {
 /// Announces a message of 1 MB and transfers a byte of it now and then, until the peer hangs up or `most_s`
 /// have passed. Returns the elapsed time, seconds.
 fn drip(stream: &mut TcpStream, most_s: f64) -> f64 {
-    drip::drip(stream, &1_000_000_u32.to_be_bytes(), EVERY, most_s)
+    drip::drip(stream, &1_000_000_u32.to_be_bytes(), BYTE_INTERVAL, most_s)
 }
 
 /// Parameters of a test of `ms` milliseconds at a minimal rate.
-fn slow_test(ms: u64) -> Parameters {
+fn slow_test_parameters(ms: u64) -> Parameters {
     Parameters {
         time_ns: Some(ms * 1_000_000),
         rate_bps: Some(8000),
@@ -51,16 +51,17 @@ fn slow_test(ms: u64) -> Parameters {
 fn started(server: SocketAddr, parameters: Parameters) -> (TcpStream, TcpStream) {
     let control = raw::control(server);
     let twin = control.try_clone().unwrap();
-    let (mut tx, mut rx) = channel::open(control, channel::Role::Client, None, MAX_MESSAGE, SHORT, &NEVER).unwrap();
+    let (mut tx, mut rx) =
+        channel::open(control, channel::Role::Client, None, MAX_MESSAGE, IO_TIMEOUT, &NOT_INTERRUPTED).unwrap();
     tx.queue(&ToServer::Hello { version: "0".into(), parameters: Box::new(parameters) }).unwrap();
-    let Ok(ToClient::Accepted(accepted)) = raw::hear(&mut rx) else { panic!("not accepted") };
+    let Ok(ToClient::Accepted(accepted)) = raw::receive_message(&mut rx) else { panic!("not accepted") };
     let token = Token::from_hex(&accepted.token).unwrap();
-    let (data, status) = raw::introduce(server, Purpose::Data { stream: 0, token });
+    let (data, status) = raw::run_handshake(server, Purpose::Data { stream: 0, token });
     assert_eq!(status, Some(Status::Welcome));
     tx.queue(&ToServer::Ping { n: 0 }).unwrap();
-    let Ok(ToClient::Pong { now_ns, .. }) = raw::hear(&mut rx) else { panic!("no pong") };
+    let Ok(ToClient::Pong { now_ns, .. }) = raw::receive_message(&mut rx) else { panic!("no pong") };
     tx.queue(&ToServer::Opened).unwrap();
-    assert!(matches!(raw::hear(&mut rx), Ok(ToClient::Ready)));
+    assert!(matches!(raw::receive_message(&mut rx), Ok(ToClient::Ready)));
     tx.queue(&ToServer::Start { at_ns: now_ns + 20_000_000 }).unwrap();
     (twin, data)
 }
@@ -84,8 +85,8 @@ fn every_step_ends_by_its_documented_deadline() {
         server_shares::silent_client(),
         strangers::idle_prefaces(),
     ]);
-    drip::hold_no_longer_than_documented(states);
-    server.settles_to(idle);
+    drip::assert_time_limits(states);
+    server.wait_for_resources(idle);
     server.run(&["-t", "0.2"]).assert_clean();
 }
 
@@ -104,7 +105,7 @@ fn slow_clients(open: SocketAddr, keyed: SocketAddr) -> Vec<State> {
             "key handshake",
             5.0,
             Box::new(move |most| {
-                let (mut stream, status) = raw::introduce(keyed, Purpose::Control { keyed: true });
+                let (mut stream, status) = raw::run_handshake(keyed, Purpose::Control { keyed: true });
                 assert_eq!(status, Some(Status::Welcome));
                 drip::drip(&mut stream, &[0, 200], Duration::from_millis(100), most)
             }),
@@ -115,7 +116,7 @@ fn slow_clients(open: SocketAddr, keyed: SocketAddr) -> Vec<State> {
             10.0,
             Box::new(move |most| {
                 let mut control = raw::control(open);
-                let hello = ToServer::Hello { version: "0".into(), parameters: Box::new(slow_test(500)) };
+                let hello = ToServer::Hello { version: "0".into(), parameters: Box::new(slow_test_parameters(500)) };
                 control.write_all(&raw::frame(&serde_json::to_vec(&hello).unwrap())).unwrap();
                 drip(&mut control, most)
             }),
@@ -125,7 +126,7 @@ fn slow_clients(open: SocketAddr, keyed: SocketAddr) -> Vec<State> {
             "run and farewell",
             1.0 + 10.0 + 10.0,
             Box::new(move |most| {
-                let (mut control, _data) = started(open, slow_test(1000));
+                let (mut control, _data) = started(open, slow_test_parameters(1000));
                 drip(&mut control, most)
             }),
         ),
@@ -133,19 +134,19 @@ fn slow_clients(open: SocketAddr, keyed: SocketAddr) -> Vec<State> {
             "farewell",
             1.0 + 10.0,
             Box::new(move |most| {
-                let (mut control, data) = started(open, slow_test(500));
+                let (mut control, data) = started(open, slow_test_parameters(500));
                 data.shutdown(std::net::Shutdown::Write).unwrap();
                 drip(&mut control, most)
             }),
         ),
-        ("unread answers", 60.0, Box::new(move |_| reads_no_answers(open))),
+        ("unread answers", 60.0, Box::new(move |_| send_without_reading(open))),
     ]
 }
 
 /// Sends pings continuously without reading the answers. Returns how long the server allows it, seconds.
-fn reads_no_answers(server: SocketAddr) -> f64 {
+fn send_without_reading(server: SocketAddr) -> f64 {
     let mut control = raw::control(server);
-    let hello = ToServer::Hello { version: "0".into(), parameters: Box::new(slow_test(500)) };
+    let hello = ToServer::Hello { version: "0".into(), parameters: Box::new(slow_test_parameters(500)) };
     let ping = raw::frame(&serde_json::to_vec(&ToServer::Ping { n: 1 }).unwrap()).repeat(1000);
     control.write_all(&raw::frame(&serde_json::to_vec(&hello).unwrap())).unwrap();
     control.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
@@ -172,7 +173,7 @@ fn the_rate_limit_holds_for_a_slow_client() {
         },
     );
     let dripping = std::thread::spawn(move || drip(&mut control, 20.0));
-    data.set_read_timeout(Some(SHORT)).unwrap();
+    data.set_read_timeout(Some(IO_TIMEOUT)).unwrap();
     let begun_ns = clock::monotonic_ns();
     let mut buffer = vec![0; 1 << 20];
     let (mut moved, mut owed) = (0_u64, 0_u64);
@@ -196,7 +197,7 @@ fn the_rate_limit_holds_for_a_slow_client() {
 
 /// The message that a hostile server drips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Until {
+enum DripStage {
     /// Answer to the preface.
     Answer,
     /// Key handshake.
@@ -217,7 +218,7 @@ enum Until {
 }
 
 /// Follows the protocol up to a state and drips from there on, until stopped.
-fn dripping_server(listener: &TcpListener, until: Until, reached: &AtomicBool, over: &AtomicBool) {
+fn serve_and_drip(listener: &TcpListener, until: DripStage, reached: &AtomicBool, over: &AtomicBool) {
     let (mut control, _) = listener.accept().expect("the client comes");
     let mut shown = [0; preface::PREFACE_LEN];
     control.read_exact(&mut shown).unwrap();
@@ -225,10 +226,10 @@ fn dripping_server(listener: &TcpListener, until: Until, reached: &AtomicBool, o
     let endless = |stream: &mut TcpStream, first: &[u8]| {
         let mut bytes = first.iter().copied().chain(std::iter::repeat(b' '));
         while !over.load(Ordering::Relaxed) && stream.write_all(&[bytes.next().unwrap_or_default()]).is_ok() {
-            clock::sleep_until(clock::monotonic_ns() + EVERY.as_nanos() as u64);
+            clock::sleep_until(clock::monotonic_ns() + BYTE_INTERVAL.as_nanos() as u64);
         }
     };
-    if until == Until::Answer {
+    if until == DripStage::Answer {
         reached.store(true, Ordering::Relaxed);
         // There are only sixteen bytes, so each is delayed for long.
         for byte in &welcome[..15] {
@@ -241,7 +242,7 @@ fn dripping_server(listener: &TcpListener, until: Until, reached: &AtomicBool, o
         return;
     }
     control.write_all(&welcome).unwrap();
-    if until == Until::Handshake {
+    if until == DripStage::Handshake {
         // The client has sent its part and waits.
         control.read_exact(&mut [0; 2]).unwrap();
         reached.store(true, Ordering::Relaxed);
@@ -255,13 +256,14 @@ fn dripping_server(listener: &TcpListener, until: Until, reached: &AtomicBool, o
         return;
     }
     let mut raw_control = control.try_clone().unwrap();
-    let (mut tx, mut rx) = channel::open(control, channel::Role::Server, None, MAX_MESSAGE, SHORT, &NEVER).unwrap();
+    let (mut tx, mut rx) =
+        channel::open(control, channel::Role::Server, None, MAX_MESSAGE, IO_TIMEOUT, &NOT_INTERRUPTED).unwrap();
     let mut data = Vec::new();
     let announced = 1_000_000_u32.to_be_bytes();
     loop {
-        let Ok(message) = rx.wait::<ToServer>("a message", SHORT, over) else { return };
+        let Ok(message) = rx.wait::<ToServer>("a message", IO_TIMEOUT, over) else { return };
         match message {
-            ToServer::Hello { .. } if until == Until::Acceptance => break,
+            ToServer::Hello { .. } if until == DripStage::Acceptance => break,
             ToServer::Hello { parameters, .. } => {
                 let accepted = Accepted {
                     id: "0123456789abcdef".into(),
@@ -273,13 +275,13 @@ fn dripping_server(listener: &TcpListener, until: Until, reached: &AtomicBool, o
                 };
                 tx.queue(&ToClient::Accepted(Box::new(accepted))).unwrap();
             }
-            ToServer::Ping { .. } if until == Until::Pong => break,
+            ToServer::Ping { .. } if until == DripStage::Pong => break,
             ToServer::Ping { n } => {
                 tx.queue(&ToClient::Pong { n, now_ns: clock::monotonic_ns() }).unwrap();
                 if n == 9 {
                     let (mut stream, _) = listener.accept().unwrap();
                     stream.read_exact(&mut shown).unwrap();
-                    if until == Until::DataAnswer {
+                    if until == DripStage::DataAnswer {
                         raw_control = stream;
                         break;
                     }
@@ -289,19 +291,19 @@ fn dripping_server(listener: &TcpListener, until: Until, reached: &AtomicBool, o
                     std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
                 }
             }
-            ToServer::Opened if until == Until::Ready => break,
+            ToServer::Opened if until == DripStage::Ready => break,
             ToServer::Opened => tx.queue(&ToClient::Ready).unwrap(),
-            ToServer::Start { .. } if until == Until::Run => break,
-            ToServer::SenderDone(_) if until == Until::Report => break,
+            ToServer::Start { .. } if until == DripStage::Run => break,
+            ToServer::SenderDone(_) if until == DripStage::Report => break,
             ToServer::SenderDone(_) => {
-                tx.queue(&ToClient::Report { text: " ".repeat(REPORT_PART), last: false }).unwrap();
+                tx.queue(&ToClient::Report { text: " ".repeat(REPORT_PART_BYTES), last: false }).unwrap();
                 break;
             }
             _ => {}
         }
     }
     reached.store(true, Ordering::Relaxed);
-    if until == Until::DataAnswer {
+    if until == DripStage::DataAnswer {
         endless(&mut raw_control, &welcome[..15]);
     } else {
         endless(&mut raw_control, &announced);
@@ -309,28 +311,28 @@ fn dripping_server(listener: &TcpListener, until: Until, reached: &AtomicBool, o
 }
 
 /// Every state, with the documented maximum duration of a test of 0.5 s, seconds.
-const STATES: [(&str, Until, f64); 9] = [
-    ("the answer to the preface", Until::Answer, 10.0),
-    ("the server's key handshake", Until::Handshake, 10.0),
-    ("the acceptance", Until::Acceptance, 15.0),
-    ("the answer to a ping", Until::Pong, 15.0),
-    ("the answer to a data connection's preface", Until::DataAnswer, 10.0),
-    ("the wait for the server's data connections", Until::Ready, 15.0),
-    ("live figures", Until::Run, 15.0),
-    ("the report", Until::Report, 0.5 + 15.0 + 10.0),
-    ("the report's second part", Until::SecondPart, 0.5 + 15.0 + 10.0),
+const STATES: [(&str, DripStage, f64); 9] = [
+    ("the answer to the preface", DripStage::Answer, 10.0),
+    ("the server's key handshake", DripStage::Handshake, 10.0),
+    ("the acceptance", DripStage::Acceptance, 15.0),
+    ("the answer to a ping", DripStage::Pong, 15.0),
+    ("the answer to a data connection's preface", DripStage::DataAnswer, 10.0),
+    ("the wait for the server's data connections", DripStage::Ready, 15.0),
+    ("live figures", DripStage::Run, 15.0),
+    ("the report", DripStage::Report, 0.5 + 15.0 + 10.0),
+    ("the report's second part", DripStage::SecondPart, 0.5 + 15.0 + 10.0),
 ];
 
 /// Runs a client against a server that drips in this state; `judge` gets the client and a flag that is set
 /// when the state is reached.
-fn against<T>(state: Until, key: &Path, judge: impl FnOnce(Process, &AtomicBool) -> T) -> T {
+fn against<T>(state: DripStage, key: &Path, judge: impl FnOnce(Process, &AtomicBool) -> T) -> T {
     let (listener, addr) = raw::listener();
     let (reached, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        scope.spawn(|| dripping_server(&listener, state, &reached, &over));
-        let keyed: &[&str] = if state == Until::Handshake { &["--key-file", text(key)] } else { &[] };
+        scope.spawn(|| serve_and_drip(&listener, state, &reached, &over));
+        let keyed: &[&str] = if state == DripStage::Handshake { &["--key-file", text(key)] } else { &[] };
         // The server must end the run, so the test itself is long.
-        let time = if state == Until::Run { "60" } else { "0.5" };
+        let time = if state == DripStage::Run { "60" } else { "0.5" };
         let judged = judge(begin(&addr.to_string(), &[&["-t", time, "-b", "1M"], keyed].concat()), &reached);
         over.store(true, Ordering::Relaxed);
         judged
@@ -338,7 +340,7 @@ fn against<T>(state: Until, key: &Path, judge: impl FnOnce(Process, &AtomicBool)
 }
 
 fn slow_servers(key: &Path) -> Vec<State> {
-    let state = |(name, state, limit_s): (&'static str, Until, f64)| -> State {
+    let state = |(name, state, limit_s): (&'static str, DripStage, f64)| -> State {
         let key = key.to_owned();
         let hold = move |_| {
             against(state, &key, |client, _| {
@@ -356,9 +358,9 @@ fn slow_servers(key: &Path) -> Vec<State> {
 fn ctrl_c_ends_a_client_of_a_slow_server() {
     let directory = scratch();
     let key = new_key(directory.path(), "key");
-    side_by_side(STATES, |(name, state, _)| {
+    run_concurrently(STATES, |(name, state, _)| {
         against(state, &key, |client, reached| {
-            until(PATIENCE_S, name, || reached.load(Ordering::Relaxed));
+            until(TIMEOUT_S, name, || reached.load(Ordering::Relaxed));
             client.signal("INT");
             let asked_ns = clock::monotonic_ns();
             let ended = client.end(120);
@@ -386,22 +388,22 @@ fn sigterm_stops_a_server_with_dripping_clients() {
         Box::new(move || greeting(&mut raw::control(open), 60.0)),
         Box::new(move || {
             let mut control = raw::control(open);
-            let hello = ToServer::Hello { version: "0".into(), parameters: Box::new(slow_test(500)) };
+            let hello = ToServer::Hello { version: "0".into(), parameters: Box::new(slow_test_parameters(500)) };
             control.write_all(&raw::frame(&serde_json::to_vec(&hello).unwrap())).unwrap();
             set_up(&mut control, 60.0)
         }),
         Box::new(move || {
-            let (mut control, _data) = started(open, slow_test(60_000));
+            let (mut control, _data) = started(open, slow_test_parameters(60_000));
             run(&mut control, 60.0)
         }),
         Box::new(move || {
-            let (mut control, data) = started(open, slow_test(300));
+            let (mut control, data) = started(open, slow_test_parameters(300));
             data.shutdown(std::net::Shutdown::Write).unwrap();
             farewell(&mut control, 60.0)
         }),
     ];
     let drips: Vec<_> = states.into_iter().map(std::thread::spawn).collect();
-    until(PATIENCE_S, "every state to be reached", || in_state.load(Ordering::Relaxed) == 5);
+    until(TIMEOUT_S, "every state to be reached", || in_state.load(Ordering::Relaxed) == 5);
     // The shortest test ends in the meantime.
     clock::sleep_until(clock::monotonic_ns() + 800_000_000);
     server.process.signal("TERM");

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use landspeed_testkit::skip;
 
-use crate::hostile::common::{PATIENCE_S, Process, landspeed, run, scratch};
+use crate::hostile::common::{Process, TIMEOUT_S, landspeed, run, scratch};
 
-const OVERRIDE: &str = "--insecure-permissions";
+const INSECURE_OPTION: &str = "--insecure-permissions";
 
 /// Creates a file with this content and mode.
 fn file(directory: &Path, name: &str, content: &str, mode: u32) -> PathBuf {
@@ -25,7 +25,7 @@ fn key(directory: &Path, mode: u32) -> PathBuf {
 fn failure(arguments: &[&str]) -> String {
     let mut command = landspeed();
     command.args(arguments);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     // The drop-in mode exits as iperf3 does.
     let code = if arguments.first() == Some(&"iperf3") { 1 } else { 2 };
     assert_eq!(ended.code, code, "{arguments:?}: {ended:?}");
@@ -47,10 +47,10 @@ fn a_key_readable_by_others_is_refused_with_advice() {
             said.contains(&format!("cannot use key file {path}: it is readable by others (mode 0644)")),
             "{said}"
         );
-        assert!(said.contains(&format!("Run chmod 600 {path}, or pass {OVERRIDE}.")), "{said}");
+        assert!(said.contains(&format!("Run chmod 600 {path}, or pass {INSECURE_OPTION}.")), "{said}");
     }
     run("127.0.0.1:9", &["--key-file", path]).assert_failed("bad-key");
-    let said = failure(&["run", "127.0.0.1:9", "--key-file", path, OVERRIDE]);
+    let said = failure(&["run", "127.0.0.1:9", "--key-file", path, INSECURE_OPTION]);
     assert!(said.contains("warning") && said.contains("readable by others (mode 0644)"), "{said}");
     assert!(!said.contains("cannot use"), "it is used: {said}");
 }

@@ -2,10 +2,10 @@
 
 use landspeed_flow::control::message::{Accepted, SenderDone, ToClient, ToServer};
 use landspeed_flow::control::preface::{self, Status, Token};
-use landspeed_flow::end::{Cuts, EndReport, LiveReading, TcpState};
+use landspeed_flow::end::{EndReport, LiveReading, PhaseEnds, TcpState};
 use landspeed_model::{Direction, ErrorEntry, HostSnapshot, Parameters};
 
-use crate::hostile::common::{PATIENCE_S, Run, begin, finish};
+use crate::hostile::common::{Run, TIMEOUT_S, begin, finish};
 use crate::hostile::raw;
 
 fn accepted(parameters: Parameters) -> Accepted {
@@ -23,10 +23,10 @@ fn accepted(parameters: Parameters) -> Accepted {
 fn answered(answer: impl FnOnce(Parameters) -> ToClient) -> Run {
     let (listener, addr) = raw::listener();
     let client = begin(&addr.to_string(), &["-t", "1"]);
-    let (mut tx, rx, asked) = raw::greet(&listener, None);
+    let (mut tx, rx, asked) = raw::accept_client(&listener, None);
     tx.queue(&answer(asked)).unwrap();
     drop((tx, rx));
-    finish(client.end(PATIENCE_S))
+    finish(client.end(TIMEOUT_S))
 }
 
 #[test]
@@ -70,14 +70,14 @@ fn a_wrong_or_missing_message_ends_the_attempt() {
 
 /// Runs a client against a server that follows the protocol of a one-stream test up to the start, and then
 /// sends `report`.
-fn reported(report: &str) -> Run {
+fn run_with_report(report: &str) -> Run {
     let (listener, addr) = raw::listener();
     let client = begin(&addr.to_string(), &["-t", "0.3"]);
-    let (mut tx, mut rx, asked) = raw::greet(&listener, None);
+    let (mut tx, mut rx, asked) = raw::accept_client(&listener, None);
     tx.queue(&ToClient::Accepted(Box::new(accepted(asked)))).unwrap();
     let mut streams = Vec::new();
     loop {
-        match rx.poll::<ToServer>(raw::SHORT) {
+        match rx.poll::<ToServer>(raw::IO_TIMEOUT) {
             Ok(Some(ToServer::Ping { n })) => {
                 tx.queue(&ToClient::Pong { n, now_ns: u64::MAX / 2 }).unwrap();
                 if n == 9 {
@@ -104,15 +104,15 @@ fn reported(report: &str) -> Run {
     tx.queue(&ToClient::Report { text: report.to_owned(), last: true }).unwrap();
     let mut stream = streams.pop().expect("one");
     std::thread::spawn(move || std::io::copy(&mut stream, &mut std::io::sink()));
-    finish(client.end(PATIENCE_S))
+    finish(client.end(TIMEOUT_S))
 }
 
 #[test]
 fn invalid_reports_leave_a_document() {
     let empty = serde_json::to_string(&EndReport::default()).unwrap();
-    let run = reported(&empty);
+    let run = run_with_report(&empty);
     assert_ne!(run.document["conservation"]["holds"], true, "a server that saw nothing has no balanced accounting");
-    let run = reported("{\"streams\": 7}");
+    let run = run_with_report("{\"streams\": 7}");
     assert_eq!((run.ended.code, run.status()), (1, "partial"));
     assert!(run.errors().contains(&"protocol"), "{:?}", run.errors());
 }
@@ -121,7 +121,12 @@ fn invalid_reports_leave_a_document() {
 fn impossible_report_figures_are_rejected() {
     let end = serde_json::json!({ "bytes": u64::MAX, "syscalls": u64::MAX, "thread_cpu_ns": u64::MAX });
     let mut report = serde_json::to_value(EndReport {
-        cuts: Cuts { startup_end_ns: Some(u64::MAX), omit_end_ns: Some(0), steady_end_ns: Some(1), end_ns: Some(0) },
+        cuts: PhaseEnds {
+            startup_end_ns: Some(u64::MAX),
+            omit_end_ns: Some(0),
+            steady_end_ns: Some(1),
+            end_ns: Some(0),
+        },
         ..EndReport::default()
     })
     .unwrap();
@@ -140,7 +145,7 @@ fn impossible_report_figures_are_rejected() {
         { "id": 0, "direction": "download", "sends": true, "local_addr": "", "peer_addr": "", "end": stream },
         { "id": 4_000_000_000_u32, "direction": "both", "sends": false, "local_addr": "", "peer_addr": "", "end": stream },
     ]);
-    let run = reported(&report.to_string());
+    let run = run_with_report(&report.to_string());
     assert_eq!((run.ended.code, run.status()), (1, "partial"));
     assert!(run.errors().contains(&"protocol"), "{:?}", run.errors());
 }

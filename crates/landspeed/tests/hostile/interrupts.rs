@@ -1,15 +1,15 @@
 //! Tests that end early: by signals, and by peers that vanish.
 
-use crate::hostile::common::{PATIENCE_S, Process, Server, finish, scratch, until};
+use crate::hostile::common::{Process, Server, TIMEOUT_S, finish, scratch, until};
 use crate::hostile::raw;
-use landspeed_testkit::process::side_by_side;
+use landspeed_testkit::process::run_concurrently;
 
 /// Starts a client and waits until it transfers data.
-fn under_way(server: &Server, args: &[&str]) -> (Process, tempfile::TempDir) {
+fn start_transferring(server: &Server, args: &[&str]) -> (Process, tempfile::TempDir) {
     let directory = scratch();
     let events = directory.path().join("events");
     let client = server.begin(&[args, &["--jsonl", events.to_str().expect("a plain path")]].concat());
-    until(PATIENCE_S, "traffic", || {
+    until(TIMEOUT_S, "traffic", || {
         let lines = std::fs::read_to_string(&events).unwrap_or_default();
         lines.lines().filter(|line| line.contains("\"progress\"")).count() >= 4
     });
@@ -23,11 +23,11 @@ fn results_before_a_lost_server_are_kept() {
         &["-t", "60", "-b", "50m", "-R", "-P", "2"],
         &["-t", "60", "-b", "50m", "-u", "-R"],
     ];
-    side_by_side(tests, |args| {
+    run_concurrently(tests, |args| {
         let mut server = Server::start(&[]);
-        let (client, _directory) = under_way(&server, args);
+        let (client, _directory) = start_transferring(&server, args);
         server.process.kill();
-        let run = finish(client.end(PATIENCE_S));
+        let run = finish(client.end(TIMEOUT_S));
         assert_eq!((run.ended.code, run.status()), (1, "partial"), "{args:?}: {:?}", run.ended.stderr);
         assert!(run.errors().contains(&"peer-lost"), "{args:?}: {:?}", run.errors());
         assert_eq!(run.document["conservation"]["holds"], false);
@@ -50,10 +50,10 @@ fn a_server_releases_the_resources_of_vanished_clients() {
         &["-t", "60", "-R"],
         &["--rr", "--rate", "1000"],
     ] {
-        let (mut client, _directory) = under_way(&server, args);
+        let (mut client, _directory) = start_transferring(&server, args);
         client.kill();
         server.run(&["-t", "0.2"]).assert_clean();
-        server.settles_to(idle);
+        server.wait_for_resources(idle);
     }
 }
 
@@ -61,10 +61,10 @@ fn a_server_releases_the_resources_of_vanished_clients() {
 fn ctrl_c_ends_a_test_with_both_reports() {
     let server = Server::start(&[]);
     let tests = [&["-t", "60"][..], &["-t", "60", "-b", "50m", "-R"], &["-t", "60", "-u", "-b", "50m"]];
-    side_by_side(tests, |args| {
-        let (client, _directory) = under_way(&server, args);
+    run_concurrently(tests, |args| {
+        let (client, _directory) = start_transferring(&server, args);
         client.signal("INT");
-        let run = finish(client.end(PATIENCE_S));
+        let run = finish(client.end(TIMEOUT_S));
         assert_eq!((run.ended.code, run.status()), (1, "partial"), "{args:?}: {:?}", run.ended.stderr);
         assert_eq!(run.errors(), ["interrupted"], "{args:?}: {}", run.document["errors"]);
         assert_eq!(run.document["conservation"]["holds"], true, "{args:?}: {}", run.document["conservation"]);
@@ -85,11 +85,11 @@ fn ctrl_c_ends_a_client_of_a_silent_server() {
 #[test]
 fn a_second_ctrl_c_ends_at_once() {
     let server = Server::start(&[]);
-    let (client, _directory) = under_way(&server, &["-t", "60", "-b", "50m"]);
+    let (client, _directory) = start_transferring(&server, &["-t", "60", "-b", "50m"]);
     server.process.signal("STOP");
     client.signal("INT");
     // The second signal counts only after the client has handled the first one, when sending stops.
-    until(PATIENCE_S, "the first to be taken", || {
+    until(TIMEOUT_S, "the first to be taken", || {
         let status = std::fs::read_to_string(format!("/proc/{}/status", client.id())).unwrap_or_default();
         status.lines().any(|line| line.starts_with("SigPnd") || line.starts_with("ShdPnd"))
             && !status.lines().any(|line| line.starts_with("ShdPnd") && !line.ends_with("0000"))
@@ -104,14 +104,14 @@ fn a_second_ctrl_c_ends_at_once() {
 
 #[test]
 fn a_stopping_server_ends_its_tests_with_reports() {
-    side_by_side(["TERM", "INT"], |signal| {
+    run_concurrently(["TERM", "INT"], |signal| {
         let server = Server::start(&[]);
-        let (client, _directory) = under_way(&server, &["-t", "60", "-b", "50m"]);
+        let (client, _directory) = start_transferring(&server, &["-t", "60", "-b", "50m"]);
         server.process.signal(signal);
-        let run = finish(client.end(PATIENCE_S));
+        let run = finish(client.end(TIMEOUT_S));
         assert_eq!((run.ended.code, run.status()), (1, "partial"), "{:?}", run.ended.stderr);
         assert!(run.document["streams"][0]["sender"]["bytes"].as_u64() > Some(0));
-        let ended = server.process.end(PATIENCE_S);
+        let ended = server.process.end(TIMEOUT_S);
         assert_eq!(ended.code, 0, "{ended:?}");
         assert!(ended.stdout.contains("stopped after"), "{ended:?}");
     });

@@ -8,7 +8,7 @@ use landspeed_testkit::netns::{Namespace, address, veth};
 use landspeed_testkit::skip;
 
 use crate::hostile::common::{Process, Server, finish, run};
-use landspeed_testkit::process::side_by_side;
+use landspeed_testkit::process::run_concurrently;
 
 const KINDS: [&[&str]; 4] = [
     &["-t", "0.2", "-b", "10m"],
@@ -17,19 +17,19 @@ const KINDS: [&[&str]; 4] = [
     &["-t", "0.2", "--rr", "-u"],
 ];
 
-fn no_ipv6() -> bool {
+fn lacks_ipv6() -> bool {
     std::net::UdpSocket::bind("[::1]:0").is_err()
 }
 
 #[test]
 fn one_server_answers_ipv4_and_ipv6() {
-    if no_ipv6() {
+    if lacks_ipv6() {
         skip!("this host has no IPv6");
     }
     let server = Server::listening("[::]:0", &[]);
     for host in ["127.0.0.1", "[::1]"] {
         let target = format!("{host}:{}", server.addr.port());
-        side_by_side(KINDS, |kind| {
+        run_concurrently(KINDS, |kind| {
             let run = run(&target, kind);
             run.assert_clean();
             let shown = run.document["path"]["server_addr"].as_str().unwrap_or_default().to_owned();
@@ -40,11 +40,11 @@ fn one_server_answers_ipv4_and_ipv6() {
 
 #[test]
 fn a_server_answers_only_on_its_address() {
-    if no_ipv6() {
+    if lacks_ipv6() {
         skip!("this host has no IPv6");
     }
     let server = Server::listening("[::1]:0", &[]);
-    side_by_side(KINDS, |kind| server.run(&[kind, &["-6"]].concat()).assert_clean());
+    run_concurrently(KINDS, |kind| server.run(&[kind, &["-6"]].concat()).assert_clean());
     let v4 = run("::1", &["-4"]);
     v4.assert_failed("no-address");
     assert!(v4.ended.stderr.contains("-4/-6"), "{:?}", v4.ended);
@@ -57,7 +57,7 @@ fn a_server_answers_only_on_its_address() {
 #[test]
 fn the_requested_local_address_is_used() {
     let server = Server::start(&[]);
-    side_by_side(KINDS, |kind| {
+    run_concurrently(KINDS, |kind| {
         let run = server.run(&[kind, &["--bind", "127.0.0.5"]].concat());
         run.assert_clean();
         let addr: SocketAddr = run.document["path"]["client_addr"].as_str().unwrap().parse().unwrap();
@@ -111,7 +111,7 @@ fn multipath_tcp_accounting_balances() {
 }
 
 /// The program in a network namespace.
-fn inside(namespace: &Namespace, args: &[&str]) -> Command {
+fn command_in_namespace(namespace: &Namespace, args: &[&str]) -> Command {
     let mut command = Command::new("ip");
     let program = Path::new(env!("CARGO_BIN_EXE_landspeed"));
     command.args(["netns", "exec", namespace.name()]).arg(program).args(args);
@@ -140,14 +140,16 @@ fn a_link_local_address_is_reached_through_its_zone() {
     };
     local(&near, &link.a);
     let there = local(&far, &link.b);
-    let server = Server::of(inside(&far, &["serve", "--listen", "[::]:0"]));
+    let server = Server::of(command_in_namespace(&far, &["serve", "--listen", "[::]:0"]));
     let target = format!("[{there}%{}]:{}", link.a, server.addr.port());
-    side_by_side(KINDS, |kind| {
-        let run = finish(Process::start(inside(&near, &[&["run", &target, "--json", "-"], kind].concat())).end(60));
+    run_concurrently(KINDS, |kind| {
+        let run = finish(
+            Process::start(command_in_namespace(&near, &[&["run", &target, "--json", "-"], kind].concat())).end(60),
+        );
         run.assert_clean();
     });
     let unzoned = format!("[{there}]:{}", server.addr.port());
-    let run = finish(Process::start(inside(&near, &["run", &unzoned, "--json", "-"])).end(60));
+    let run = finish(Process::start(command_in_namespace(&near, &["run", &unzoned, "--json", "-"])).end(60));
     assert_eq!((run.ended.code, run.status()), (2, "failed"));
     assert!(run.ended.stderr.contains('%'), "says how to write a zone: {:?}", run.ended);
 }
@@ -182,14 +184,14 @@ fn payload_has_the_requested_dscp() {
             }",
         );
     }
-    let server = Server::of(inside(&far, &["serve", "--listen", "[::]:0"]));
-    side_by_side([("10.9.0.2", "v4"), ("[fd00:9::2]", "v6")], |(host, family)| {
+    let server = Server::of(command_in_namespace(&far, &["serve", "--listen", "[::]:0"]));
+    run_concurrently([("10.9.0.2", "v4"), ("[fd00:9::2]", "v6")], |(host, family)| {
         for kind in KINDS {
             let target = format!("{host}:{}", server.addr.port());
             let sender = if kind.contains(&"-R") { &far } else { &near };
             let before = marked(sender, family);
             let args = [&["run", &target, "--json", "-", "--dscp", "ef"], kind].concat();
-            let run = finish(Process::start(inside(&near, &args)).end(60));
+            let run = finish(Process::start(command_in_namespace(&near, &args)).end(60));
             run.assert_clean();
             let payload = run.document["summary"]["bytes_delivered"].as_u64().unwrap_or(1);
             let left = marked(sender, family) - before;

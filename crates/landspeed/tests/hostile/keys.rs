@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use landspeed_flow::control::preface::{Purpose, Status};
 
-use crate::hostile::common::{PATIENCE_S, Process, Server, landspeed, run, scratch};
-use crate::hostile::proxy::{self, Deed, Target};
+use crate::hostile::common::{Process, Server, TIMEOUT_S, landspeed, run, scratch};
+use crate::hostile::proxy::{self, Tampering, Target};
 use crate::hostile::raw;
 
 pub fn new_key(directory: &Path, name: &str) -> PathBuf {
     let path = directory.join(name);
     let mut command = landspeed();
     command.args(["serve", "--new-key"]).arg(&path);
-    assert_eq!(Process::start(command).end(PATIENCE_S).code, 0);
+    assert_eq!(Process::start(command).end(TIMEOUT_S).code, 0);
     path
 }
 
@@ -30,7 +30,7 @@ fn a_key_file_is_private_and_never_overwritten() {
     let before = std::fs::read(&path).unwrap();
     let mut command = landspeed();
     command.args(["serve", "--new-key"]).arg(&path);
-    let again = Process::start(command).end(PATIENCE_S);
+    let again = Process::start(command).end(TIMEOUT_S);
     assert!(again.code == 2 && again.stderr.contains("never overwritten"), "{again:?}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
@@ -48,7 +48,7 @@ fn server_accepts_only_its_own_key() {
     let run = server.run(&["-t", "0.2", "--key-file", text(&right)]);
     run.assert_clean();
     assert_eq!(run.document["path"]["authenticated"], true);
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn tampered_messages_end_the_test() {
     std::thread::scope(|scope| {
         for from_client in [true, false] {
             for number in [0, 4, 13] {
-                for deed in [Deed::FlipBit, Deed::Drop, Deed::Repeat, Deed::SwapWithNext] {
-                    let target = Target { from_client, number, deed };
+                for tampering in [Tampering::FlipBit, Tampering::Drop, Tampering::Repeat, Tampering::SwapWithNext] {
+                    let target = Target { from_client, number, tampering };
                     let addr = proxy::start(server.addr, Some(target)).to_string();
                     let key = text(&key);
                     scope.spawn(move || {
@@ -98,11 +98,11 @@ fn garbage_in_the_handshake_is_refused() {
     let garbage: &[&[u8]] =
         &[&[0, 0], &[0xff, 0xff], &[0, 48], &[&[0, 48][..], &[7; 48]].concat(), &[&[1, 0][..], &[0; 256]].concat()];
     for bytes in garbage {
-        let (mut stream, status) = raw::introduce(server.addr, Purpose::Control { keyed: true });
+        let (mut stream, status) = raw::run_handshake(server.addr, Purpose::Control { keyed: true });
         assert_eq!(status, Some(Status::Welcome));
         stream.write_all(bytes).unwrap();
         stream.shutdown(std::net::Shutdown::Write).unwrap();
         assert!(raw::is_closed(stream), "{bytes:?}");
     }
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
 }

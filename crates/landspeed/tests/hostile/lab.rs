@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::hostile::common::{Ended, PATIENCE_S, Process, landspeed, scratch, until};
+use crate::hostile::common::{Ended, Process, TIMEOUT_S, landspeed, scratch, until};
 
 /// A scenario of two hosts and a link, with a flow of `seconds` of virtual time.
 fn scenario(seconds: u64, more: &str) -> String {
@@ -23,7 +23,7 @@ fn run(directory: &Path, text: &str, args: &[&str]) -> Process {
 
 fn ended(text: &str, args: &[&str]) -> Ended {
     let directory = scratch();
-    let ended = run(directory.path(), text, args).end(PATIENCE_S);
+    let ended = run(directory.path(), text, args).end(TIMEOUT_S);
     assert_empty(directory.path());
     ended
 }
@@ -76,7 +76,7 @@ fn a_missing_kernel_is_named_with_advice() {
     assert!(sink.stderr.contains("/nonexistent"), "{}", sink.stderr);
     let mut command = landspeed();
     command.args(["lab", "run", "/nonexistent.toml"]);
-    let file = Process::start(command).end(PATIENCE_S);
+    let file = Process::start(command).end(TIMEOUT_S);
     assert_eq!(file.code, 2);
     assert!(file.stderr.contains("lab new"), "{}", file.stderr);
 }
@@ -85,7 +85,7 @@ fn a_missing_kernel_is_named_with_advice() {
 fn lab_guest_runs_only_in_a_guest() {
     let mut command = landspeed();
     command.args(["lab", "guest"]);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     assert_eq!(ended.code, 2);
     assert!(ended.stderr.contains("lab run"), "{}", ended.stderr);
 }
@@ -98,7 +98,7 @@ fn an_unwritable_output_fails_before_the_boot() {
     std::fs::write(&path, scenario(1, "")).expect("writable");
     let mut command = landspeed();
     command.args(["lab", "run"]).arg(&path).env("LANDSPEED_LAB_TMP", "/proc");
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     assert_eq!(ended.code, 2, "{}", ended.stderr);
     assert!(ended.stderr.contains("LANDSPEED_LAB_TMP"), "{}", ended.stderr);
 }
@@ -123,9 +123,9 @@ fn ctrl_c_ends_the_guest_and_leaves_nothing() {
         let text = scenario(100_000, "");
         let process = run(directory.path(), &text, &["--yes", "--quiet"]);
         let place = directory.path().join(format!("landspeed-lab.{}.0", process.id()));
-        until(PATIENCE_S, "the guest's progress", || place.join("out/progress.json").exists());
+        until(TIMEOUT_S, "the guest's progress", || place.join("out/progress.json").exists());
         process.signal(signal);
-        let ended = process.end(PATIENCE_S);
+        let ended = process.end(TIMEOUT_S);
         assert_eq!(ended.code, 2, "{}", ended.stderr);
         assert!(ended.stderr.contains("interrupted"), "{}", ended.stderr);
         assert_empty(directory.path());
@@ -138,17 +138,17 @@ fn a_killed_run_leaves_no_guest() {
     let directory = scratch();
     let mut process = run(directory.path(), &scenario(100_000, ""), &["--yes", "--quiet"]);
     let place = directory.path().join(format!("landspeed-lab.{}.0", process.id()));
-    until(PATIENCE_S, "the guest's progress", || place.join("out/progress.json").exists());
+    until(TIMEOUT_S, "the guest's progress", || place.join("out/progress.json").exists());
     process.kill();
     let progress = || std::fs::read(place.join("out/progress.json")).unwrap_or_default();
     let mut before = progress();
-    until(PATIENCE_S, "the guest to be gone", || {
+    until(TIMEOUT_S, "the guest to be gone", || {
         std::thread::yield_now();
         landspeed_sys::clock::sleep_until(landspeed_sys::clock::monotonic_ns() + 300_000_000);
         let now = progress();
         std::mem::replace(&mut before, now) == before
     });
-    let next = run(directory.path(), &scenario(1, ""), &["--quiet"]).end(PATIENCE_S);
+    let next = run(directory.path(), &scenario(1, ""), &["--quiet"]).end(TIMEOUT_S);
     assert_eq!(next.code, 0, "{}", next.stderr);
     assert_empty(directory.path());
 }
@@ -163,7 +163,7 @@ fn two_runs_at_once_do_not_disturb_each_other() {
         document["digest"].as_str().map(str::to_owned)
     };
     let runs: Vec<_> = directories.iter().map(|d| run(d.path(), &scenario(1, ""), &["--json", "-"])).collect();
-    let ended: Vec<_> = runs.into_iter().map(|process| process.end(PATIENCE_S)).collect();
+    let ended: Vec<_> = runs.into_iter().map(|process| process.end(TIMEOUT_S)).collect();
     assert!(ended.iter().all(|e| e.code == 0), "{:?}", ended[0].stderr);
     assert!(digest(&ended[0]).is_some());
     assert_eq!(digest(&ended[0]), digest(&ended[1]));

@@ -1,6 +1,6 @@
 //! Many concurrent tests on one server.
 
-use crate::hostile::common::{PATIENCE_S, Server, finish};
+use crate::hostile::common::{Server, TIMEOUT_S, finish};
 
 #[test]
 fn sixteen_concurrent_tests_balance_in_each_direction() {
@@ -9,10 +9,10 @@ fn sixteen_concurrent_tests_balance_in_each_direction() {
     for wave in [&["-t", "0.5"][..], &["-t", "0.5", "-R"]] {
         let clients: Vec<_> = (0..16).map(|_| server.begin(wave)).collect();
         for client in clients {
-            finish(client.end(2 * PATIENCE_S)).assert_clean();
+            finish(client.end(2 * TIMEOUT_S)).assert_clean();
         }
     }
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn sixty_four_concurrent_tests_balance() {
     ];
     let clients: Vec<_> = (0..64).map(|i| server.begin(kinds[i % 4])).collect();
     for client in clients {
-        finish(client.end(2 * PATIENCE_S)).assert_clean();
+        finish(client.end(2 * TIMEOUT_S)).assert_clean();
     }
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
 }

@@ -7,7 +7,7 @@ use landspeed_flow::control::preface::{ANSWER_LEN, PREFACE_LEN};
 
 /// Manipulation of one sealed message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Deed {
+pub enum Tampering {
     FlipBit,
     Drop,
     Repeat,
@@ -20,7 +20,7 @@ pub struct Target {
     pub from_client: bool,
     /// Number of the message after the two of the key handshake.
     pub number: usize,
-    pub deed: Deed,
+    pub tampering: Tampering,
 }
 
 /// Forwards everything to `server`; in the first connection, `target` is applied.
@@ -60,14 +60,14 @@ fn tamper(from: &mut TcpStream, to: &mut TcpStream, preface: usize, target: Targ
     for number in 0.. {
         let mut message = sealed(from)?;
         if number == target.number {
-            match target.deed {
-                Deed::FlipBit => {
+            match target.tampering {
+                Tampering::FlipBit => {
                     let middle = usize::midpoint(2, message.len());
                     message[middle] ^= 1;
                 }
-                Deed::Drop => continue,
-                Deed::Repeat => to.write_all(&message)?,
-                Deed::SwapWithNext => {
+                Tampering::Drop => continue,
+                Tampering::Repeat => to.write_all(&message)?,
+                Tampering::SwapWithNext => {
                     held = Some(message);
                     continue;
                 }

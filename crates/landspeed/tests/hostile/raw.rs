@@ -11,14 +11,14 @@ use landspeed_flow::control::preface::{self, ANSWER_LEN, PREFACE_LEN, Purpose, S
 use landspeed_model::Parameters;
 use socket2::{Domain, Socket, Type};
 
-pub const SHORT: Duration = Duration::from_secs(20);
-pub static NEVER: AtomicBool = AtomicBool::new(false);
+pub const IO_TIMEOUT: Duration = Duration::from_secs(20);
+pub static NOT_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-/// Connects with timeouts of [`SHORT`].
+/// Connects with timeouts of [`IO_TIMEOUT`].
 pub fn connect(server: SocketAddr) -> TcpStream {
-    let stream = TcpStream::connect_timeout(&server, SHORT).expect("the server accepts");
-    stream.set_read_timeout(Some(SHORT)).unwrap();
-    stream.set_write_timeout(Some(SHORT)).unwrap();
+    let stream = TcpStream::connect_timeout(&server, IO_TIMEOUT).expect("the server accepts");
+    stream.set_read_timeout(Some(IO_TIMEOUT)).unwrap();
+    stream.set_write_timeout(Some(IO_TIMEOUT)).unwrap();
     stream
 }
 
@@ -26,19 +26,19 @@ pub fn connect(server: SocketAddr) -> TcpStream {
 pub fn connect_from(from: IpAddr, server: SocketAddr) -> TcpStream {
     let socket = Socket::new(Domain::for_address(server), Type::STREAM, None).expect("a socket");
     socket.bind(&SocketAddr::new(from, 0).into()).expect("loopback has it");
-    socket.connect_timeout(&server.into(), SHORT).expect("the server accepts");
+    socket.connect_timeout(&server.into(), IO_TIMEOUT).expect("the server accepts");
     let stream: TcpStream = socket.into();
-    stream.set_read_timeout(Some(SHORT)).unwrap();
-    stream.set_write_timeout(Some(SHORT)).unwrap();
+    stream.set_read_timeout(Some(IO_TIMEOUT)).unwrap();
+    stream.set_write_timeout(Some(IO_TIMEOUT)).unwrap();
     stream
 }
 
 /// Connects, sends a preface and returns the answer.
-pub fn introduce(server: SocketAddr, purpose: Purpose) -> (TcpStream, Option<Status>) {
+pub fn run_handshake(server: SocketAddr, purpose: Purpose) -> (TcpStream, Option<Status>) {
     introduce_on(connect(server), purpose)
 }
 
-/// As [`introduce`], on an existing connection.
+/// As [`run_handshake`], on an existing connection.
 pub fn introduce_on(mut stream: TcpStream, purpose: Purpose) -> (TcpStream, Option<Status>) {
     stream.write_all(&preface::encode(purpose)).unwrap();
     let mut answer = [0; ANSWER_LEN];
@@ -48,7 +48,7 @@ pub fn introduce_on(mut stream: TcpStream, purpose: Purpose) -> (TcpStream, Opti
 
 /// Opens a control connection and completes its preface.
 pub fn control(server: SocketAddr) -> TcpStream {
-    let (stream, status) = introduce(server, Purpose::Control { keyed: false });
+    let (stream, status) = run_handshake(server, Purpose::Control { keyed: false });
     assert_eq!(status, Some(Status::Welcome));
     stream
 }
@@ -86,11 +86,12 @@ pub fn ask(server: SocketAddr, parameters: Parameters) -> Result<Client, String>
 
 /// As [`ask`], for a server with a key.
 pub fn ask_with(server: SocketAddr, parameters: Parameters, key: Option<&Key>) -> Result<Client, String> {
-    let (stream, status) = introduce(server, Purpose::Control { keyed: key.is_some() });
+    let (stream, status) = run_handshake(server, Purpose::Control { keyed: key.is_some() });
     assert_eq!(status, Some(Status::Welcome));
-    let (mut tx, mut rx) = channel::open(stream, Role::Client, key, MAX_MESSAGE, SHORT, &NEVER).unwrap();
+    let (mut tx, mut rx) =
+        channel::open(stream, Role::Client, key, MAX_MESSAGE, IO_TIMEOUT, &NOT_INTERRUPTED).unwrap();
     tx.queue(&ToServer::Hello { version: "0".into(), parameters: Box::new(parameters) }).unwrap();
-    match hear(&mut rx)? {
+    match receive_message(&mut rx)? {
         ToClient::Accepted(accepted) => {
             let token = Token::from_hex(&accepted.token).expect("a token");
             Ok(Client { tx, rx, accepted: *accepted, token, server })
@@ -101,26 +102,26 @@ pub fn ask_with(server: SocketAddr, parameters: Parameters, key: Option<&Key>) -
 }
 
 /// Receives the next message.
-pub fn hear(rx: &mut Receiver) -> Result<ToClient, String> {
-    rx.wait("a message", SHORT, &NEVER).map_err(|error| error.to_string())
+pub fn receive_message(rx: &mut Receiver) -> Result<ToClient, String> {
+    rx.wait("a message", IO_TIMEOUT, &NOT_INTERRUPTED).map_err(|error| error.to_string())
 }
 
 impl Client {
     /// Opens a data connection.
     pub fn data(&self, stream: u32) -> (TcpStream, Option<Status>) {
-        introduce(self.server, Purpose::Data { stream, token: self.token })
+        run_handshake(self.server, Purpose::Data { stream, token: self.token })
     }
 
     /// Reports all streams as open and waits for the server's confirmation.
     pub fn ready(&mut self) {
         self.tx.queue(&ToServer::Opened).unwrap();
-        assert!(matches!(hear(&mut self.rx), Ok(ToClient::Ready)));
+        assert!(matches!(receive_message(&mut self.rx), Ok(ToClient::Ready)));
     }
 
     /// Reads the server's clock, nanoseconds.
     pub fn server_clock(&mut self) -> u64 {
         self.tx.queue(&ToServer::Ping { n: 1 }).unwrap();
-        match hear(&mut self.rx) {
+        match receive_message(&mut self.rx) {
             Ok(ToClient::Pong { now_ns, .. }) => now_ns,
             other => panic!("{other:?}"),
         }
@@ -137,7 +138,7 @@ pub fn listener() -> (TcpListener, SocketAddr) {
 /// Accepts a control connection and answers the preface with `answer`.
 pub fn welcome(listener: &TcpListener, answer: [u8; ANSWER_LEN]) -> TcpStream {
     let (mut stream, _) = listener.accept().expect("the client comes");
-    stream.set_read_timeout(Some(SHORT)).unwrap();
+    stream.set_read_timeout(Some(IO_TIMEOUT)).unwrap();
     let mut shown = [0; PREFACE_LEN];
     stream.read_exact(&mut shown).unwrap();
     stream.write_all(&answer).unwrap();
@@ -145,10 +146,10 @@ pub fn welcome(listener: &TcpListener, answer: [u8; ANSWER_LEN]) -> TcpStream {
 }
 
 /// Accepts a client and reads its greeting, as a server does.
-pub fn greet(listener: &TcpListener, key: Option<&Key>) -> (Sender, Receiver, Parameters) {
+pub fn accept_client(listener: &TcpListener, key: Option<&Key>) -> (Sender, Receiver, Parameters) {
     let stream = welcome(listener, preface::encode_answer(Status::Welcome));
-    let (tx, mut rx) = channel::open(stream, Role::Server, key, MAX_MESSAGE, SHORT, &NEVER).unwrap();
-    match rx.wait::<ToServer>("the greeting", SHORT, &NEVER).unwrap() {
+    let (tx, mut rx) = channel::open(stream, Role::Server, key, MAX_MESSAGE, IO_TIMEOUT, &NOT_INTERRUPTED).unwrap();
+    match rx.wait::<ToServer>("the greeting", IO_TIMEOUT, &NOT_INTERRUPTED).unwrap() {
         ToServer::Hello { parameters, .. } => (tx, rx, *parameters),
         other => panic!("{other:?}"),
     }

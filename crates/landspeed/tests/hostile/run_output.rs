@@ -4,14 +4,14 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::hostile::common::{Ended, PATIENCE_S, Process, Server, landspeed, until};
-use landspeed_testkit::process::side_by_side;
+use crate::hostile::common::{Ended, Process, Server, TIMEOUT_S, landspeed, until};
+use landspeed_testkit::process::run_concurrently;
 
 /// Runs a command with its output for people.
 fn ended(args: &[&str]) -> Ended {
     let mut command = landspeed();
     command.args(args).env_remove("COLUMNS");
-    Process::start(command).end(PATIENCE_S)
+    Process::start(command).end(TIMEOUT_S)
 }
 
 fn run(server: &Server, args: &[&str]) -> Ended {
@@ -35,7 +35,7 @@ fn every_kind_of_test_prints_its_intervals_and_eight_lines() {
         (&["-u", "-b", "10m"], &["goodput", "lost", "jitter"], "loss"),
         (&["--rr"], &["transactions/s", "mean latency"], "latency"),
     ];
-    side_by_side(kinds, |(args, columns, label)| {
+    run_concurrently(kinds, |(args, columns, label)| {
         let ended = run(&server, &[&["-t", "1.5"], args].concat());
         assert_eq!((ended.code, ended.stderr.as_str()), (0, ""), "{args:?}");
         let (intervals, summary) = parts(&ended.stdout);
@@ -58,7 +58,7 @@ fn every_kind_of_test_prints_its_intervals_and_eight_lines() {
 #[test]
 fn progress_follows_the_interval_without_repeated_samples() {
     let server = Server::start(&[]);
-    side_by_side([(["-i", "500ms"], 3), (["-i", "10ms"], 7)], |(args, most)| {
+    run_concurrently([(["-i", "500ms"], 3), (["-i", "10ms"], 7)], |(args, most)| {
         let ended = run(&server, &[&["-t", "1.3", "-b", "500m", "--jsonl", "-"][..], &args].concat());
         let events: Vec<Value> =
             ended.stdout.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect();
@@ -80,7 +80,7 @@ fn a_server_logs_time_rate_and_requests() {
     let server = Server::start(&[]);
     run(&server, &["-t", "0.3", "-b", "50m", "-q"]);
     run(&server, &["-t", "0.3", "-q", "--rr"]);
-    until(PATIENCE_S, "two tests to be logged", || server.process.stdout().matches("complete").count() == 2);
+    until(TIMEOUT_S, "two tests to be logged", || server.process.stdout().matches("complete").count() == 2);
     let log = server.process.stdout();
     let ends: Vec<&str> = log.lines().filter(|line| line.contains("end      complete")).collect();
     assert!(ends.iter().all(|line| line.as_bytes()[10] == b'T' && line[..20].ends_with('Z')), "{log}");
@@ -95,9 +95,9 @@ fn lost_server_is_reported_first_without_figures() {
     let mut command = landspeed();
     command.args(["run", &target, "-t", "20", "-b", "50m", "-v"]);
     let client = Process::start(command);
-    until(PATIENCE_S, "two intervals", || client.stdout().lines().count() > 2);
+    until(TIMEOUT_S, "two intervals", || client.stdout().lines().count() > 2);
     drop(server);
-    let ended = client.end(PATIENCE_S);
+    let ended = client.end(TIMEOUT_S);
     let (_, summary) = parts(&ended.stdout);
     assert_eq!(ended.code, 1, "{ended:?}");
     assert!(summary[0].contains("cut short"), "{}", ended.stdout);
@@ -129,7 +129,7 @@ fn missing_capture_privilege_fails_before_the_test() {
     let mut command = Command::new("setpriv");
     command.arg("--bounding-set=-net_raw").arg(landspeed().get_program());
     command.args(["run", &server.addr.to_string(), "-t", "0.3", "--tap", "/nonexistent/x"]);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     if ended.stderr.contains("setpriv:") {
         landspeed_testkit::skip!("no capability can be given up here: {}", ended.stderr);
     }

@@ -4,14 +4,14 @@
 use std::io::Write as _;
 use std::net::Shutdown;
 
-use landspeed_flow::control::message::{MAX_GREETING, ToClient, ToServer};
+use landspeed_flow::control::message::{MAX_EARLY_MESSAGE, ToClient, ToServer};
 use landspeed_flow::control::preface::{self, Purpose, Status, Token};
 use landspeed_model::Parameters;
 use landspeed_sys::clock;
 use landspeed_testkit::drip::State;
 
-use crate::hostile::common::{PATIENCE_S, Server, until};
-use crate::hostile::raw::{ask, connect, control, frame, hear, introduce, is_closed};
+use crate::hostile::common::{Server, TIMEOUT_S, until};
+use crate::hostile::raw::{ask, connect, control, frame, is_closed, receive_message, run_handshake};
 
 fn short() -> Parameters {
     Parameters { time_ns: Some(200_000_000), ..Parameters::default() }
@@ -30,7 +30,7 @@ fn invalid_greetings_close_only_their_connection() {
         ("a length and no message", vec![0, 0, 0, 9]),
         ("half a length", vec![0, 0]),
         ("a huge length", u32::MAX.to_be_bytes().to_vec()),
-        ("a length just over the limit", (MAX_GREETING as u32 + 1).to_be_bytes().to_vec()),
+        ("a length just over the limit", (MAX_EARLY_MESSAGE as u32 + 1).to_be_bytes().to_vec()),
         ("half a message", frame(&hello)[..hello.len() / 2].to_vec()),
         ("an empty message", frame(b"")),
         ("no JSON", frame(b"GET / HTTP/1.1")),
@@ -61,7 +61,7 @@ fn invalid_greetings_close_only_their_connection() {
         assert!(is_closed(stream), "{what}");
     }
     server.run(&["-t", "0.2"]).assert_clean();
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
 }
 
 #[test]
@@ -76,10 +76,10 @@ fn messages_out_of_order_end_only_their_test() {
     ] {
         let mut client = ask(server.addr, short()).expect("accepted");
         client.tx.queue(&message).unwrap();
-        assert!(!matches!(hear(&mut client.rx), Ok(ToClient::Ready)), "{message:?}");
+        assert!(!matches!(receive_message(&mut client.rx), Ok(ToClient::Ready)), "{message:?}");
     }
     server.run(&["-t", "0.2"]).assert_clean();
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
 }
 
 /// Runs a test that requests this start time. Returns its duration, seconds.
@@ -94,7 +94,7 @@ fn started_at(at_ns: u64) -> f64 {
     data.write_all(&[7; 1000]).unwrap();
     data.shutdown(Shutdown::Write).unwrap();
     let received = loop {
-        match hear(&mut client.rx).expect("a report in time") {
+        match receive_message(&mut client.rx).expect("a report in time") {
             ToClient::Report { text, last: true } => break text,
             _ => client.tx.queue(&ToServer::Alive).unwrap(),
         }
@@ -119,11 +119,11 @@ fn a_data_connection_needs_a_token_and_free_stream() {
     let server = Server::start(&[]);
     let idle = server.baseline();
     let purpose = Purpose::Data { stream: 0, token: Token([7; 32]) };
-    assert_eq!(introduce(server.addr, purpose).1, Some(Status::UnknownTest));
+    assert_eq!(run_handshake(server.addr, purpose).1, Some(Status::UnknownTest));
     let mut client = ask(server.addr, short()).expect("accepted");
     let mut other = client.token;
     other.0[31] ^= 1;
-    assert_eq!(introduce(server.addr, Purpose::Data { stream: 0, token: other }).1, Some(Status::UnknownTest));
+    assert_eq!(run_handshake(server.addr, Purpose::Data { stream: 0, token: other }).1, Some(Status::UnknownTest));
     let (first, status) = client.data(0);
     assert_eq!(status, Some(Status::Welcome));
     for stream in [0, 1, 1_000_000, 1_000_001, u32::MAX] {
@@ -133,8 +133,8 @@ fn a_data_connection_needs_a_token_and_free_stream() {
     // The token is invalid after its test.
     let token = client.token;
     drop((first, client));
-    server.settles_to(idle);
-    assert_eq!(introduce(server.addr, Purpose::Data { stream: 0, token }).1, Some(Status::UnknownTest));
+    server.wait_for_resources(idle);
+    assert_eq!(run_handshake(server.addr, Purpose::Data { stream: 0, token }).1, Some(Status::UnknownTest));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn control_characters_of_clients_do_not_reach_the_log() {
     let mut stream = control(server.addr);
     stream.write_all(&frame(b"{\"type\":\"\\u001b[2J\\nlandspeed: listening on evil \\u009b1m\"}")).unwrap();
     assert!(is_closed(stream));
-    until(PATIENCE_S, "the refusal to be logged", || server.process.stdout().contains("refused"));
+    until(TIMEOUT_S, "the refusal to be logged", || server.process.stdout().contains("refused"));
     let log = server.process.stdout();
     assert!(log.chars().all(|c| c == '\n' || !c.is_control()), "{log:?}");
     assert_eq!(log.lines().count(), 2, "{log:?}");
@@ -163,7 +163,7 @@ fn junk_is_dropped_at_its_first_wrong_byte() {
     let mut stream = connect(server.addr);
     stream.write_all(&strange).unwrap();
     assert!(is_closed(stream));
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
 }
 
 #[test]
@@ -184,6 +184,6 @@ fn message_flood_does_not_affect_other_tests() {
     });
     stream.write_all(&[1; 5000]).unwrap();
     stream.shutdown(Shutdown::Write).unwrap();
-    while !matches!(hear(&mut client.rx).expect("a report"), ToClient::Report { last: true, .. }) {}
+    while !matches!(receive_message(&mut client.rx).expect("a report"), ToClient::Report { last: true, .. }) {}
     writer.join().unwrap().run(&["-t", "0.2"]).assert_clean();
 }

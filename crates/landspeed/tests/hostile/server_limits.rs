@@ -9,9 +9,9 @@ use landspeed_flow::end::LiveReading;
 use landspeed_model::{Direction, Parameters, Protocol, RrMode, RrParameters, RrSize};
 use landspeed_testkit::drip::{State, drip};
 
-use crate::hostile::common::{PATIENCE_S, Server};
-use crate::hostile::raw::{ask, hear};
-use landspeed_testkit::process::side_by_side;
+use crate::hostile::common::{Server, TIMEOUT_S};
+use crate::hostile::raw::{ask, receive_message};
+use landspeed_testkit::process::run_concurrently;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -52,7 +52,7 @@ pub fn endless_sender(server: SocketAddr) -> State {
 fn rate_limit_applies_in_every_direction() {
     let server = Server::start(&["--max-rate", "80M"]);
     let tests = [&["-t", "1"][..], &["-t", "1", "-R"], &["-t", "1", "-P", "4"], &["-t", "1", "-u", "-b", "1G"]];
-    side_by_side(tests, |args| {
+    run_concurrently(tests, |args| {
         let run = server.run(args);
         run.assert_clean();
         let goodput = run.document["summary"]["goodput_bps"].as_f64().expect("a rate");
@@ -74,7 +74,9 @@ fn a_client_that_ignores_the_rate_is_read_slowly() {
     let flood = std::thread::spawn(move || while data.write_all(&[7; 16_384]).is_ok() {});
     let mut seen = Vec::new();
     while seen.last().is_none_or(|(t_ns, _)| *t_ns < 2_000_000_000) {
-        if let ToClient::Progress(LiveReading { t_ns, received, .. }) = hear(&mut client.rx).expect("live figures") {
+        if let ToClient::Progress(LiveReading { t_ns, received, .. }) =
+            receive_message(&mut client.rx).expect("live figures")
+        {
             seen.push((t_ns, received));
         }
     }
@@ -142,7 +144,7 @@ fn memory_and_threads_of_all_tests_together_are_bounded() {
     };
     assert!(refusal.contains("server-busy"), "{refusal}");
     drop(held);
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
     server.run(&["-t", "0.2"]).assert_clean();
 }
 
@@ -169,7 +171,7 @@ fn a_client_that_leaves_early_frees_its_slot() {
     let server = Server::start(&["--max-tests", "2"]);
     for _ in 0..6 {
         let mut held = None;
-        crate::hostile::common::until(PATIENCE_S, "a free place", || {
+        crate::hostile::common::until(TIMEOUT_S, "a free place", || {
             held = ask(server.addr, Parameters::default()).ok();
             held.is_some()
         });

@@ -12,14 +12,16 @@ use landspeed_model::{Direction, Parameters, Protocol, UdpParameters};
 use landspeed_sys::{clock, process};
 use landspeed_testkit::drip::State;
 
-use crate::hostile::common::{PATIENCE_S, Server, finish, until};
-use crate::hostile::raw::{Client, NEVER, SHORT, ask, connect, connect_from, control, frame, hear, introduce};
+use crate::hostile::common::{Server, TIMEOUT_S, finish, until};
+use crate::hostile::raw::{
+    Client, IO_TIMEOUT, NOT_INTERRUPTED, ask, connect, connect_from, control, frame, receive_message, run_handshake,
+};
 
 const SECOND_NS: u64 = 1_000_000_000;
-const ELSEWHERE: [&str; 2] = ["--bind", "127.0.0.2"];
+const OTHER_ADDRESS: [&str; 2] = ["--bind", "127.0.0.2"];
 
 /// Parameters of a long test with minimal resources.
-fn tiny() -> Parameters {
+fn minimal_parameters() -> Parameters {
     Parameters {
         time_ns: Some(3600 * SECOND_NS),
         rate_bps: Some(8),
@@ -31,7 +33,7 @@ fn tiny() -> Parameters {
 }
 
 /// Starts as many tests as one address gets; returns them and the reason of the refusal.
-fn take_all(server: SocketAddr, parameters: &Parameters) -> (Vec<Client>, String) {
+fn fill_share(server: SocketAddr, parameters: &Parameters) -> (Vec<Client>, String) {
     let mut held = Vec::new();
     loop {
         match ask(server, parameters.clone()) {
@@ -50,21 +52,21 @@ fn with_open_files(limit: u32, args: &str) -> Server {
     Server::of(command)
 }
 
-fn elsewhere<'a>(args: &[&'a str]) -> Vec<&'a str> {
-    [&ELSEWHERE[..], args].concat()
+fn from_other_address<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    [&OTHER_ADDRESS[..], args].concat()
 }
 
 #[test]
 fn one_address_gets_three_quarters_of_the_slots() {
     let server = Server::start(&["--max-tests", "16"]);
     let idle = server.baseline();
-    let (held, refusal) = take_all(server.addr, &tiny());
+    let (held, refusal) = fill_share(server.addr, &minimal_parameters());
     assert_eq!(held.len(), 12);
     assert!(refusal.starts_with("server-busy"), "{refusal}");
     server.run(&["-t", "0.2"]).assert_failed("server-busy");
-    server.run(&elsewhere(&["-t", "0.2"])).assert_clean();
+    server.run(&from_other_address(&["-t", "0.2"])).assert_clean();
     drop(held);
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
     server.run(&["-t", "0.2"]).assert_clean();
 }
 
@@ -72,10 +74,10 @@ fn one_address_gets_three_quarters_of_the_slots() {
 fn tests_per_host_are_limited() {
     for (number, places) in [("2", 2), ("8", 8)] {
         let server = Server::start(&["--max-tests", "8", "--max-tests-per-host", number]);
-        let (held, refusal) = take_all(server.addr, &tiny());
+        let (held, refusal) = fill_share(server.addr, &minimal_parameters());
         assert_eq!((held.len(), refusal.split(':').next()), (places, Some("server-busy")), "{refusal}");
         if places < 8 {
-            server.run(&elsewhere(&["-t", "0.2"])).assert_clean();
+            server.run(&from_other_address(&["-t", "0.2"])).assert_clean();
         }
     }
 }
@@ -83,10 +85,10 @@ fn tests_per_host_are_limited() {
 #[test]
 fn total_rate_is_shared_and_enforced() {
     let server = Server::start(&["--max-total-rate", "80M"]);
-    let asks_20m = Parameters { rate_bps: Some(20_000_000), ..tiny() };
+    let asks_20m = Parameters { rate_bps: Some(20_000_000), ..minimal_parameters() };
     let first = ask(server.addr, asks_20m.clone()).expect("accepted");
     assert_eq!(first.accepted.parameters.rate_bps, Some(20_000_000), "as asked");
-    let greedy = ask(server.addr, Parameters { rate_bps: None, ..tiny() }).expect("accepted");
+    let greedy = ask(server.addr, Parameters { rate_bps: None, ..minimal_parameters() }).expect("accepted");
     // (3 × 60M free − 20M used) / 4
     assert_eq!(greedy.accepted.parameters.rate_bps, Some(40_000_000));
     assert!(
@@ -97,13 +99,13 @@ fn total_rate_is_shared_and_enforced() {
     let refusal = ask(server.addr, asks_20m).map(|_| ()).unwrap_err();
     assert!(refusal.starts_with("server-busy"), "{refusal}");
     // Another client gets three quarters of the remaining 20M.
-    let run = server.run(&elsewhere(&["-t", "2"]));
+    let run = server.run(&from_other_address(&["-t", "2"]));
     run.assert_clean();
     let goodput = run.document["summary"]["goodput_bps"].as_f64().expect("a rate");
     assert!(goodput < 17e6, "{goodput}");
     drop((first, greedy));
-    until(PATIENCE_S, "the rate to be given back", || {
-        ask(server.addr, Parameters { rate_bps: Some(55_000_000), ..tiny() }).is_ok()
+    until(TIMEOUT_S, "the rate to be given back", || {
+        ask(server.addr, Parameters { rate_bps: Some(55_000_000), ..minimal_parameters() }).is_ok()
     });
 }
 
@@ -120,8 +122,8 @@ fn a_client_that_exceeds_its_rate_share_is_stopped() {
     let mut client = ask(server.addr, udp).expect("accepted");
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(server.addr).unwrap();
-    socket.set_read_timeout(Some(SHORT)).unwrap();
-    landspeed_flow::control::hello::introduce(&socket, 0, client.token, &NEVER).expect("proved");
+    socket.set_read_timeout(Some(IO_TIMEOUT)).unwrap();
+    landspeed_flow::control::hello::run_handshake(&socket, 0, client.token, &NOT_INTERRUPTED).expect("proved");
     client.ready();
     let at_ns = client.server_clock();
     client.tx.queue(&ToServer::Start { at_ns }).unwrap();
@@ -153,13 +155,13 @@ fn a_server_without_descriptors_says_busy_and_serves_other_addresses() {
         let _ = stream.write_all(&shown[..if i % 2 == 0 { shown.len() } else { i % 48 }]);
         strangers.push(stream);
         if i % 80 == 79 {
-            server.run(&elsewhere(&["-t", "0.1"])).assert_clean();
+            server.run(&from_other_address(&["-t", "0.1"])).assert_clean();
         }
     }
     let own = server.run(&["-t", "0.1"]);
     assert!(own.ended.code == 0 || own.errors() == ["server-busy"], "{:?}", own.errors());
     drop(strangers);
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
 }
 
 #[test]
@@ -172,7 +174,7 @@ fn a_test_without_enough_descriptors_is_refused() {
         assert!(run.ended.stderr.contains("open files"), "{:?}", run.ended);
     }
     server.run(&["-t", "0.2", "-P", "8"]).assert_clean();
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
 }
 
 #[test]
@@ -185,7 +187,7 @@ fn tests_use_no_more_descriptors_than_reserved() {
         let clients: Vec<_> = (0..12).map(|_| server.begin(&[&["-t", "1", "-P", "2"], kind].concat())).collect();
         let mut served = 0;
         for client in clients {
-            let run = finish(client.end(2 * PATIENCE_S));
+            let run = finish(client.end(2 * TIMEOUT_S));
             if run.errors() == ["server-busy"] {
                 continue;
             }
@@ -193,22 +195,25 @@ fn tests_use_no_more_descriptors_than_reserved() {
             served += 1;
         }
         assert!(served >= 4, "{kind:?}: {served} of 12");
-        server.settles_to(idle);
+        server.wait_for_resources(idle);
     }
 }
 
 /// Fills the greeting slots with connections of this address until `first` loses its slot.
-fn crowd(server: SocketAddr, keyed: bool, first: &TcpStream) -> Vec<TcpStream> {
+fn filler_connections(server: SocketAddr, keyed: bool, first: &TcpStream) -> Vec<TcpStream> {
     let begun = clock::monotonic_ns();
-    let mut crowd = Vec::new();
+    let mut filler_connections = Vec::new();
     let mut peeked = [0; 1];
     first.set_nonblocking(true).unwrap();
     while first.peek(&mut peeked).is_err() {
-        crowd.push(introduce(server, Purpose::Control { keyed }).0);
-        assert!(crowd.len() < 400 && clock::monotonic_ns() - begun < 9 * SECOND_NS, "no client lost its slot");
+        filler_connections.push(run_handshake(server, Purpose::Control { keyed }).0);
+        assert!(
+            filler_connections.len() < 400 && clock::monotonic_ns() - begun < 9 * SECOND_NS,
+            "no client lost its slot"
+        );
     }
     first.set_nonblocking(false).unwrap();
-    crowd
+    filler_connections
 }
 
 #[test]
@@ -216,11 +221,12 @@ fn client_displaced_during_greeting_gets_server_busy() {
     process::raise_open_files_limit();
     let server = Server::start(&["--max-tests", "8"]);
     let stream = control(server.addr);
-    let _crowd = crowd(server.addr, false, &stream);
-    let (mut tx, mut rx) = channel::open(stream, Role::Client, None, MAX_MESSAGE, SHORT, &NEVER).unwrap();
+    let _crowd = filler_connections(server.addr, false, &stream);
+    let (mut tx, mut rx) =
+        channel::open(stream, Role::Client, None, MAX_MESSAGE, IO_TIMEOUT, &NOT_INTERRUPTED).unwrap();
     // The client's request is in flight when the refusal arrives.
-    tx.queue(&ToServer::Hello { version: "0".into(), parameters: Box::new(tiny()) }).expect("no reset");
-    match hear(&mut rx) {
+    tx.queue(&ToServer::Hello { version: "0".into(), parameters: Box::new(minimal_parameters()) }).expect("no reset");
+    match receive_message(&mut rx) {
         Ok(ToClient::Refused(entry)) => assert_eq!(entry.code, "server-busy"),
         other => panic!("{other:?}"),
     }
@@ -238,10 +244,12 @@ fn client_displaced_during_handshake_gets_server_busy() {
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     }
     let server = Server::start(&["--key-file", path.to_str().unwrap()]);
-    let (stream, status) = introduce(server.addr, Purpose::Control { keyed: true });
+    let (stream, status) = run_handshake(server.addr, Purpose::Control { keyed: true });
     assert_eq!(status, Some(Status::Welcome));
-    let _crowd = crowd(server.addr, true, &stream);
-    let error = channel::open(stream, Role::Client, Some(&key), MAX_MESSAGE, SHORT, &NEVER).map(|_| ()).unwrap_err();
+    let _crowd = filler_connections(server.addr, true, &stream);
+    let error = channel::open(stream, Role::Client, Some(&key), MAX_MESSAGE, IO_TIMEOUT, &NOT_INTERRUPTED)
+        .map(|_| ())
+        .unwrap_err();
     assert_eq!(error.code(), "server-busy", "{error}");
 }
 
@@ -252,15 +260,15 @@ fn client_displaced_before_its_preface_gets_server_busy() {
     let other: IpAddr = [127, 0, 0, 3].into();
     let mut early = connect_from(other, server.addr);
     early.write_all(b"L").unwrap();
-    let mut crowd = Vec::new();
+    let mut filler_connections = Vec::new();
     let mut peeked = [0; 1];
     early.set_nonblocking(true).unwrap();
     // All connections are from the same address; `early` is the oldest.
     while early.peek(&mut peeked).is_err() {
         let mut stream = connect_from(other, server.addr);
         stream.write_all(b"L").unwrap();
-        crowd.push(stream);
-        assert!(crowd.len() < 500, "no client lost its slot");
+        filler_connections.push(stream);
+        assert!(filler_connections.len() < 500, "no client lost its slot");
     }
     early.set_nonblocking(false).unwrap();
     let mut answer = [0; preface::ANSWER_LEN];
@@ -277,8 +285,9 @@ fn host_descriptions_are_rate_limited() {
         let mut answer = [0; preface::ANSWER_LEN];
         std::io::Read::read_exact(&mut stream, &mut answer).expect("welcome");
         stream.write_all(&frame(br#"{"type":"describe","version":"0"}"#)).unwrap();
-        let (_tx, mut rx) = channel::open(stream, Role::Client, None, MAX_MESSAGE, SHORT, &NEVER).unwrap();
-        match hear(&mut rx) {
+        let (_tx, mut rx) =
+            channel::open(stream, Role::Client, None, MAX_MESSAGE, IO_TIMEOUT, &NOT_INTERRUPTED).unwrap();
+        match receive_message(&mut rx) {
             Ok(ToClient::Report { .. }) => None,
             Ok(ToClient::Refused(entry)) => Some(entry),
             other => panic!("{other:?}"),
@@ -313,8 +322,8 @@ fn data_to_a_silent_client() -> f64 {
     let mut client = ask(server.addr, download).expect("accepted");
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(server.addr).unwrap();
-    socket.set_read_timeout(Some(SHORT)).unwrap();
-    landspeed_flow::control::hello::introduce(&socket, 0, client.token, &NEVER).expect("proved");
+    socket.set_read_timeout(Some(IO_TIMEOUT)).unwrap();
+    landspeed_flow::control::hello::run_handshake(&socket, 0, client.token, &NOT_INTERRUPTED).expect("proved");
     client.ready();
     // The latest possible start time: the timeout counts from the last message, not from the start.
     let at_ns = client.server_clock() + 10 * SECOND_NS;
@@ -333,8 +342,8 @@ fn data_to_a_silent_client() -> f64 {
         }
     }
     assert!(last_ns > begun + 9 * SECOND_NS, "the test began");
-    server.settles_to((idle.0 + 3, idle.1));
+    server.wait_for_resources((idle.0 + 3, idle.1));
     drop(client);
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
     (last_ns - begun) as f64 / 1e9
 }

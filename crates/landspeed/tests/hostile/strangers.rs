@@ -8,7 +8,7 @@ use landspeed_flow::control::preface::{self, Purpose};
 use landspeed_sys::{clock, process};
 use landspeed_testkit::drip::State;
 
-use crate::hostile::common::{PATIENCE_S, Run, Server, finish, until};
+use crate::hostile::common::{Run, Server, TIMEOUT_S, finish, until};
 use crate::hostile::raw;
 
 /// Opens `n` connections with incomplete or invalid requests of all kinds.
@@ -41,7 +41,7 @@ fn a_thousand_idle_connections_do_not_disturb_a_test() {
     let alone = server.run(&["-t", "1"]);
     alone.assert_clean();
     let test = server.begin(&["-t", "2"]);
-    until(PATIENCE_S, "the test to start", || server.process.stdout().matches("start").count() == 3);
+    until(TIMEOUT_S, "the test to start", || server.process.stdout().matches("start").count() == 3);
     let mut strangers = crowd(server.addr, 1000);
     // Every fifth connection sends another byte now and then, for as long as the test runs.
     let over = AtomicBool::new(false);
@@ -54,7 +54,7 @@ fn a_thousand_idle_connections_do_not_disturb_a_test() {
                 clock::sleep_until(clock::monotonic_ns() + 100_000_000);
             }
         });
-        let run = finish(test.end(PATIENCE_S));
+        let run = finish(test.end(TIMEOUT_S));
         over.store(true, Ordering::Relaxed);
         run
     });
@@ -63,7 +63,7 @@ fn a_thousand_idle_connections_do_not_disturb_a_test() {
     assert!(ratio > 0.2, "with strangers {ratio:.2} of the speed without");
     server.run(&["-t", "0.2"]).assert_clean();
     drop(strangers);
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
 }
 
 /// Many clients that are silent after their prefaces do not block others, and are disconnected.
@@ -86,7 +86,7 @@ pub fn idle_prefaces() -> State {
         assert!(threads < 400, "{threads} threads for 600 strangers");
         server.run(&["-t", "0.2"]).assert_clean();
         assert!(idle_ones.into_iter().all(raw::is_closed), "all are sent away");
-        server.settles_to(idle);
+        server.wait_for_resources(idle);
         (clock::monotonic_ns() - begun_ns) as f64 / 1e9
     };
     ("a crowd of idle prefaces", 10.0, Box::new(hold))
@@ -99,7 +99,7 @@ fn descriptors_running_out_is_survived() {
     command.args(["-c", &format!("ulimit -n 64; exec {program} serve --listen 127.0.0.1:0")]);
     let server = Server::of(command);
     let strangers: Vec<_> = (0..300).filter_map(|_| TcpStream::connect(server.addr).ok()).collect();
-    until(PATIENCE_S, "a test to get through", || server.run(&["-t", "0.1"]).ended.code == 0);
+    until(TIMEOUT_S, "a test to get through", || server.run(&["-t", "0.1"]).ended.code == 0);
     drop(strangers);
     server.run(&["-t", "0.2"]).assert_clean();
 }

@@ -13,45 +13,45 @@ use landspeed_flow::control::preface::{self, ANSWER_LEN, PREFACE_LEN, Status};
 use crate::hostile::raw;
 
 /// Source address of the attacker.
-pub const THIEF: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
+pub const ATTACKER_IP: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
 
 /// Attack of the relay, besides forwarding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Crime {
-    /// None, but data sockets reach the server from [`THIEF`].
+pub enum RelayAttack {
+    /// None, but data sockets reach the server from [`ATTACKER_IP`].
     OtherAddress,
     /// Sends a copy of each data preface, hello and proof first, and tries to send and receive data.
-    Steal,
+    ReplayMessages,
     /// Answers data sockets itself, as the server would.
     Impersonate,
 }
 
 /// Results of the attack.
 #[derive(Debug, Default)]
-pub struct Loot {
+pub struct AttackCounts {
     /// Copies sent to the server.
     pub copies: AtomicUsize,
     /// Bytes received beyond the opening exchange of a data socket.
     pub bytes: AtomicUsize,
     /// Copies that the server accepted.
-    pub let_in: AtomicUsize,
+    pub accepted_copies: AtomicUsize,
 }
 
 /// Starts a relay to `server` on a free port. Its threads end with the test program.
-pub fn start(server: SocketAddr, crime: Crime) -> (SocketAddr, Arc<Loot>) {
+pub fn start(server: SocketAddr, attack: RelayAttack) -> (SocketAddr, Arc<AttackCounts>) {
     let (listener, udp) = ports();
     let addr = listener.local_addr().unwrap();
-    let loot = Arc::<Loot>::default();
-    let shared = Arc::clone(&loot);
+    let attack_counts = Arc::<AttackCounts>::default();
+    let shared = Arc::clone(&attack_counts);
     std::thread::spawn(move || {
         for near in listener.incoming().map_while(Result::ok) {
-            let loot = Arc::clone(&shared);
-            std::thread::spawn(move || relay(near, server, crime, &loot));
+            let attack_counts = Arc::clone(&shared);
+            std::thread::spawn(move || relay(near, server, attack, &attack_counts));
         }
     });
-    let shared = Arc::clone(&loot);
-    std::thread::spawn(move || relay_datagrams(&udp, server, crime, &shared));
-    (addr, loot)
+    let shared = Arc::clone(&attack_counts);
+    std::thread::spawn(move || relay_datagrams(&udp, server, attack, &shared));
+    (addr, attack_counts)
 }
 
 /// Binds TCP and UDP to the same port.
@@ -65,22 +65,23 @@ fn ports() -> (TcpListener, UdpSocket) {
     panic!("no port is free for both");
 }
 
-fn relay(mut near: TcpStream, server: SocketAddr, crime: Crime, loot: &Arc<Loot>) {
+fn relay(mut near: TcpStream, server: SocketAddr, attack: RelayAttack, attack_counts: &Arc<AttackCounts>) {
     let mut shown = [0; PREFACE_LEN];
     if near.read_exact(&mut shown).is_err() {
         return;
     }
     let is_data = shown[10] == 2;
-    if is_data && crime == Crime::Impersonate {
+    if is_data && attack == RelayAttack::Impersonate {
         // A welcome with an invalid proof, as from a server without the key.
         let _ = near.write_all(&[&preface::encode_answer(Status::Welcome)[..], &[7; 48]].concat());
         let _ = near.read(&mut shown);
         return;
     }
     // Kept open: the copied connection must not carry the stream.
-    let _copy = (is_data && crime == Crime::Steal).then(|| steal(&shown, server, loot));
-    let far = if is_data && crime == Crime::OtherAddress {
-        raw::connect_from(THIEF, server)
+    let _copy =
+        (is_data && attack == RelayAttack::ReplayMessages).then(|| replay_preface(&shown, server, attack_counts));
+    let far = if is_data && attack == RelayAttack::OtherAddress {
+        raw::connect_from(ATTACKER_IP, server)
     } else {
         TcpStream::connect(server).expect("the server accepts")
     };
@@ -98,12 +99,12 @@ fn relay(mut near: TcpStream, server: SocketAddr, crime: Crime, loot: &Arc<Loot>
 }
 
 /// Sends a copied preface from the attacker's address, and every second time an invalid proof.
-fn steal(shown: &[u8; PREFACE_LEN], server: SocketAddr, loot: &Arc<Loot>) -> TcpStream {
-    let mut thief = raw::connect_from(THIEF, server);
+fn replay_preface(shown: &[u8; PREFACE_LEN], server: SocketAddr, attack_counts: &Arc<AttackCounts>) -> TcpStream {
+    let mut thief = raw::connect_from(ATTACKER_IP, server);
     thief.write_all(shown).unwrap();
     let mut answer = [0; ANSWER_LEN];
     let answered = thief.read_exact(&mut answer).ok().and_then(|()| preface::decode_answer(&answer));
-    let number = loot.copies.fetch_add(1, Ordering::SeqCst);
+    let number = attack_counts.copies.fetch_add(1, Ordering::SeqCst);
     let refused = !matches!(answered, Some((_, Status::Welcome)));
     let mut challenge = [0; 48];
     if !refused {
@@ -113,23 +114,23 @@ fn steal(shown: &[u8; PREFACE_LEN], server: SocketAddr, loot: &Arc<Loot>) -> Tcp
         // The server's own proof, reflected, and a megabyte of data.
         let _ = thief.write_all(&[&challenge[16..], &vec![0; 1 << 20]].concat());
     }
-    let (mut twin, loot) = (thief.try_clone().unwrap(), Arc::clone(loot));
+    let (mut twin, attack_counts) = (thief.try_clone().unwrap(), Arc::clone(attack_counts));
     std::thread::spawn(move || {
         let mut buffer = vec![0; 65_536];
         while let Ok(n @ 1..) = twin.read(&mut buffer) {
-            loot.bytes.fetch_add(n, Ordering::SeqCst);
+            attack_counts.bytes.fetch_add(n, Ordering::SeqCst);
         }
     });
     thief
 }
 
-fn relay_datagrams(near: &UdpSocket, server: SocketAddr, crime: Crime, loot: &Arc<Loot>) {
+fn relay_datagrams(near: &UdpSocket, server: SocketAddr, attack: RelayAttack, attack_counts: &Arc<AttackCounts>) {
     let mut flows: HashMap<SocketAddr, (Arc<UdpSocket>, Arc<UdpSocket>)> = HashMap::new();
     let mut buffer = vec![0; 65_536];
     while let Ok((n, client)) = near.recv_from(&mut buffer) {
         let datagram = &buffer[..n];
         let opens = datagram.starts_with(b"LNDSUDP1");
-        if crime == Crime::Impersonate && opens {
+        if attack == RelayAttack::Impersonate && opens {
             let mut forged = datagram.to_vec();
             forged[8] += 1;
             forged[48..].fill(7);
@@ -137,10 +138,10 @@ fn relay_datagrams(near: &UdpSocket, server: SocketAddr, crime: Crime, loot: &Ar
             continue;
         }
         let (far, thief) = flows.entry(client).or_insert_with(|| {
-            let home = if crime == Crime::OtherAddress { THIEF } else { server.ip() };
+            let home = if attack == RelayAttack::OtherAddress { ATTACKER_IP } else { server.ip() };
             let far = Arc::new(UdpSocket::bind((home, 0)).expect("loopback"));
             far.connect(server).unwrap();
-            let thief = Arc::new(UdpSocket::bind((THIEF, 0)).expect("loopback"));
+            let thief = Arc::new(UdpSocket::bind((ATTACKER_IP, 0)).expect("loopback"));
             thief.connect(server).unwrap();
             let (twin, back) = (Arc::clone(&far), near.try_clone().unwrap());
             std::thread::spawn(move || {
@@ -151,16 +152,16 @@ fn relay_datagrams(near: &UdpSocket, server: SocketAddr, crime: Crime, loot: &Ar
             });
             (far, thief)
         });
-        if crime == Crime::Steal && opens {
-            steal_datagram(thief, datagram, loot);
+        if attack == RelayAttack::ReplayMessages && opens {
+            replay_datagram(thief, datagram, attack_counts);
         }
         let _ = far.send(datagram);
     }
 }
 
 /// Sends a copied hello or proof, counts the answer, and keeps listening.
-fn steal_datagram(thief: &Arc<UdpSocket>, datagram: &[u8], loot: &Arc<Loot>) {
-    loot.copies.fetch_add(1, Ordering::SeqCst);
+fn replay_datagram(thief: &Arc<UdpSocket>, datagram: &[u8], attack_counts: &Arc<AttackCounts>) {
+    attack_counts.copies.fetch_add(1, Ordering::SeqCst);
     thief.send(datagram).unwrap();
     thief.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
     let mut buffer = vec![0; 65_536];
@@ -170,15 +171,15 @@ fn steal_datagram(thief: &Arc<UdpSocket>, datagram: &[u8], loot: &Arc<Loot>) {
         back += n;
         welcomes += usize::from(buffer[8] == 4);
     }
-    loot.bytes.fetch_add(back.saturating_sub(datagram.len()), Ordering::SeqCst);
-    loot.let_in.fetch_add(welcomes, Ordering::SeqCst);
+    attack_counts.bytes.fetch_add(back.saturating_sub(datagram.len()), Ordering::SeqCst);
+    attack_counts.accepted_copies.fetch_add(welcomes, Ordering::SeqCst);
     if datagram[8] == 3 {
         // A copied proof: listen for data of the test.
-        let (thief, loot) = (Arc::clone(thief), Arc::clone(loot));
+        let (thief, attack_counts) = (Arc::clone(thief), Arc::clone(attack_counts));
         std::thread::spawn(move || {
-            thief.set_read_timeout(Some(raw::SHORT)).unwrap();
+            thief.set_read_timeout(Some(raw::IO_TIMEOUT)).unwrap();
             while let Ok(n) = thief.recv(&mut buffer) {
-                loot.bytes.fetch_add(n, Ordering::SeqCst);
+                attack_counts.bytes.fetch_add(n, Ordering::SeqCst);
             }
         });
     }

@@ -7,9 +7,9 @@ use landspeed_flow::control::third_party::{ThirdPartyEvent, ThirdPartyRequest, T
 use landspeed_model::Parameters;
 use landspeed_sys::clock;
 
-use crate::hostile::common::{PATIENCE_S, Process, Run, Server, begin, finish, landspeed, scratch, until};
+use crate::hostile::common::{Process, Run, Server, TIMEOUT_S, begin, finish, landspeed, scratch, until};
 use crate::hostile::raw;
-use landspeed_testkit::process::side_by_side;
+use landspeed_testkit::process::run_concurrently;
 
 /// Starts a server that may test against others on loopback.
 fn runner(args: &[&str]) -> Server {
@@ -31,7 +31,7 @@ fn two_servers_measure_their_path_for_a_third_host() {
         &["-t", "0.5", "--rr", "--sizes", "1,1k"],
         &["-n", "4M", "--probe-mtu"],
     ];
-    side_by_side(tests, |args| {
+    run_concurrently(tests, |args| {
         let run = from(&runner, &target, args);
         run.assert_clean();
         let document = &run.document;
@@ -51,7 +51,7 @@ fn summary_names_both_hosts_of_a_third_party_test() {
     let mut command = landspeed();
     command.args(["run", &target.addr.to_string(), "--from", &runner.addr.to_string()]);
     command.args(["-t", "1.5", "-b", "50m", "-v"]);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert!(
         ended.stdout.contains(&format!("hosts    client {}, server {}", runner.addr, target.addr)),
@@ -82,7 +82,7 @@ fn a_server_tests_against_allowed_targets_only() {
 fn third_party_targets_are_required_without_a_key() {
     let mut command = landspeed();
     command.args(["serve", "--listen", "127.0.0.1:0", "--no-iperf3", "--allow-third-party"]);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     assert_eq!(ended.code, 2);
     crate::hostile::common::assert_short_error(&ended);
     assert!(runner(&[]).process.stderr().contains("warning"));
@@ -95,7 +95,7 @@ fn third_party_key_applies_to_both_servers() {
         let path = directory.path().join(name).display().to_string();
         let mut command = landspeed();
         command.args(["serve", "--new-key", &path]);
-        assert_eq!(Process::start(command).end(PATIENCE_S).code, 0);
+        assert_eq!(Process::start(command).end(TIMEOUT_S).code, 0);
         path
     };
     let (site, other) = (key("site"), key("other"));
@@ -124,7 +124,7 @@ fn unreachable_third_party_targets_are_reported() {
     let run = crate::hostile::common::run(&full.addr.to_string(), &["--from", &runner.addr.to_string(), "-t", "5"]);
     run.assert_failed("not-permitted");
     assert!(run.ended.stderr.contains(&runner.addr.to_string()), "{}", run.ended.stderr);
-    runner.settles_to(idle);
+    runner.wait_for_resources(idle);
 }
 
 #[test]
@@ -140,12 +140,12 @@ fn server_limits_apply_to_its_third_party_tests() {
     }
     from(&limited, &target, &["-t", "20"]).assert_failed("not-permitted");
     // This test takes the only slot.
-    let under_way = target.begin(&["--from", &limited.addr.to_string(), "-t", "9"]);
-    until(PATIENCE_S, "the test at the target", || target.process.stdout().matches(" start ").count() == 4);
+    let start_transferring = target.begin(&["--from", &limited.addr.to_string(), "-t", "9"]);
+    until(TIMEOUT_S, "the test at the target", || target.process.stdout().matches(" start ").count() == 4);
     limited.run(&["-t", "0.2"]).assert_failed("server-busy");
     from(&limited, &target, &["-t", "0.2"]).assert_failed("server-busy");
-    under_way.signal("INT");
-    assert_eq!(finish(under_way.end(PATIENCE_S)).errors(), ["interrupted"]);
+    start_transferring.signal("INT");
+    assert_eq!(finish(start_transferring.end(TIMEOUT_S)).errors(), ["interrupted"]);
 }
 
 /// Starts a test of a minute and waits for its first figures.
@@ -155,7 +155,7 @@ fn measuring(runner: &Server, target: &Server) -> Process {
     let from = runner.addr.to_string();
     let asker = target.begin(&["--from", &from, "-t", "60", "-b", "50m", "--jsonl", events.to_str().expect("text")]);
     let said = || std::fs::read_to_string(&events).unwrap_or_default();
-    until(PATIENCE_S, "the first progress", || said().contains("\"progress\""));
+    until(TIMEOUT_S, "the first progress", || said().contains("\"progress\""));
     asker
 }
 
@@ -167,15 +167,15 @@ fn third_party_test_ends_with_its_client() {
         let asker = measuring(&runner, &target);
         let since_ns = clock::monotonic_ns();
         asker.signal(how);
-        let ended = asker.end(PATIENCE_S);
+        let ended = asker.end(TIMEOUT_S);
         if how == "INT" {
             let run = finish(ended);
             assert_eq!((run.ended.code, run.status()), (1, "partial"), "{}", run.ended.stderr);
             assert_eq!(run.errors(), ["interrupted"]);
             assert_eq!(run.document["conservation"]["holds"], true, "{}", run.document["conservation"]);
         }
-        runner.settles_to(idle[0]);
-        target.settles_to(idle[1]);
+        runner.wait_for_resources(idle[0]);
+        target.wait_for_resources(idle[1]);
         let took_s = (clock::monotonic_ns() - since_ns) / 1_000_000_000;
         assert!(took_s < 10, "{how}: {took_s} s");
     }
@@ -186,7 +186,7 @@ fn vanished_third_party_servers_are_reported() {
     let (mut runner, mut target) = (runner(&[]), Server::start(&[]));
     let asker = measuring(&runner, &target);
     target.process.kill();
-    let run = finish(asker.end(PATIENCE_S));
+    let run = finish(asker.end(TIMEOUT_S));
     assert_eq!(run.status(), "partial", "{}", run.ended.stderr);
     // The stream may fail before the loss of the control connection is detected.
     assert!([&["peer-lost"][..], &["peer-lost", "stream"]].contains(&&run.errors()[..]), "{:?}", run.errors());
@@ -194,8 +194,8 @@ fn vanished_third_party_servers_are_reported() {
     let idle = target.baseline();
     let asker = measuring(&runner, &target);
     runner.process.kill();
-    finish(asker.end(PATIENCE_S)).assert_failed("peer-lost");
-    target.settles_to(idle);
+    finish(asker.end(TIMEOUT_S)).assert_failed("peer-lost");
+    target.wait_for_resources(idle);
 }
 
 fn request(target: &str, parameters: Parameters) -> ToServer {
@@ -205,7 +205,8 @@ fn request(target: &str, parameters: Parameters) -> ToServer {
 
 fn ask(runner: &Server, message: &ToServer) -> (Sender, Receiver) {
     let stream = raw::control(runner.addr);
-    let (mut tx, rx) = channel::open(stream, Role::Client, None, MAX_MESSAGE, raw::SHORT, &raw::NEVER).unwrap();
+    let (mut tx, rx) =
+        channel::open(stream, Role::Client, None, MAX_MESSAGE, raw::IO_TIMEOUT, &raw::NOT_INTERRUPTED).unwrap();
     tx.queue(message).unwrap();
     (tx, rx)
 }
@@ -228,7 +229,7 @@ fn invalid_third_party_requests_are_refused() {
         request("127.0.0.1", Parameters { client_cpus: vec![u32::MAX], ..parameters() }),
     ] {
         let (_tx, mut rx) = ask(&runner, &message);
-        let answer = raw::hear(&mut rx);
+        let answer = raw::receive_message(&mut rx);
         // A name that does not resolve is a failed test with a report.
         let refused = match &answer {
             Ok(ToClient::Refused(_)) => true,
@@ -237,7 +238,7 @@ fn invalid_third_party_requests_are_refused() {
         };
         assert!(refused, "{message:?}: {answer:?}");
     }
-    runner.settles_to(idle);
+    runner.wait_for_resources(idle);
     assert!(!runner.process.stdout().chars().any(|c| c != '\n' && c.is_control()));
 }
 
@@ -247,13 +248,16 @@ fn a_message_out_of_order_ends_the_test() {
     let idle = [runner.baseline(), target.baseline()];
     for message in [ToServer::Opened, ToServer::Tap, request("127.0.0.1", Parameters::default())] {
         let (mut tx, mut rx) = ask(&runner, &request(&target.addr.to_string(), Parameters::default()));
-        until(PATIENCE_S, "the acceptance", || {
-            matches!(raw::hear(&mut rx), Ok(ToClient::ThirdParty { event: ThirdPartyEvent::Accepted { .. } }))
+        until(TIMEOUT_S, "the acceptance", || {
+            matches!(
+                raw::receive_message(&mut rx),
+                Ok(ToClient::ThirdParty { event: ThirdPartyEvent::Accepted { .. } })
+            )
         });
         tx.queue(&message).unwrap();
-        until(PATIENCE_S, "the end", || !matches!(raw::hear(&mut rx), Ok(ToClient::ThirdParty { .. })));
-        runner.settles_to(idle[0]);
-        target.settles_to(idle[1]);
+        until(TIMEOUT_S, "the end", || !matches!(raw::receive_message(&mut rx), Ok(ToClient::ThirdParty { .. })));
+        runner.wait_for_resources(idle[0]);
+        target.wait_for_resources(idle[1]);
     }
 }
 
@@ -271,7 +275,7 @@ fn dripping_target_releases_its_slot() {
     });
     let run = crate::hostile::common::run(&addr.to_string(), &["--from", &runner.addr.to_string(), "-t", "0.2"]);
     assert_eq!((run.ended.code, run.status()), (2, "failed"), "{:?}", run.ended);
-    runner.settles_to(idle);
+    runner.wait_for_resources(idle);
     dripping.join().expect("it ends with its connection");
 }
 
@@ -280,8 +284,9 @@ fn answered(messages: impl FnOnce(ThirdPartyRequest) -> Vec<ToClient>) -> Run {
     let (listener, addr) = raw::listener();
     let asker = begin("127.0.0.1:1", &["--from", &addr.to_string(), "-t", "0.2"]);
     let stream = raw::welcome(&listener, preface::encode_answer(Status::Welcome));
-    let (mut tx, mut rx) = channel::open(stream, Role::Server, None, MAX_MESSAGE, raw::SHORT, &raw::NEVER).unwrap();
-    let asked = match rx.wait::<ToServer>("the request", raw::SHORT, &raw::NEVER).unwrap() {
+    let (mut tx, mut rx) =
+        channel::open(stream, Role::Server, None, MAX_MESSAGE, raw::IO_TIMEOUT, &raw::NOT_INTERRUPTED).unwrap();
+    let asked = match rx.wait::<ToServer>("the request", raw::IO_TIMEOUT, &raw::NOT_INTERRUPTED).unwrap() {
         ToServer::ThirdParty { request } => *request,
         other => panic!("{other:?}"),
     };
@@ -289,7 +294,7 @@ fn answered(messages: impl FnOnce(ThirdPartyRequest) -> Vec<ToClient>) -> Run {
         tx.queue(&message).unwrap();
     }
     drop((tx, rx));
-    finish(asker.end(PATIENCE_S))
+    finish(asker.end(TIMEOUT_S))
 }
 
 fn result(asked: &ThirdPartyRequest) -> ThirdPartyResult {

@@ -11,8 +11,8 @@ use landspeed_flow::udp::header::{self, Format, Stamp};
 use landspeed_model::{Direction, Parameters, Protocol, UdpParameters};
 use landspeed_sys::clock;
 
-use crate::hostile::common::{PATIENCE_S, Server, finish, until};
-use crate::hostile::raw::{ask, hear};
+use crate::hostile::common::{Server, TIMEOUT_S, finish, until};
+use crate::hostile::raw::{ask, receive_message};
 
 /// A socket with a short timeout: on loopback answers arrive at once.
 fn socket(server: SocketAddr) -> UdpSocket {
@@ -32,7 +32,7 @@ fn answers(socket: &UdpSocket) -> (usize, usize) {
     (datagrams, bytes)
 }
 
-fn flood() -> Parameters {
+fn flood_parameters() -> Parameters {
     Parameters {
         protocol: Protocol::Udp,
         direction: Direction::Download,
@@ -46,7 +46,7 @@ fn flood() -> Parameters {
 fn unknown_senders_get_no_answer() {
     let server = Server::start(&[]);
     let socket = socket(server.addr);
-    let _test = ask(server.addr, flood()).expect("accepted");
+    let _test = ask(server.addr, flood_parameters()).expect("accepted");
     let token = Token([7; 32]);
     for step in [Step::Hello(token), Step::Challenge([1; 16]), Step::Proof(token, [1; 16]), Step::Welcome] {
         for stream in [0, 1, u32::MAX] {
@@ -63,7 +63,7 @@ fn unknown_senders_get_no_answer() {
 fn unproved_addresses_get_no_amplification() {
     let server = Server::start(&[]);
     let idle = server.baseline();
-    let test = ask(server.addr, flood()).expect("accepted");
+    let test = ask(server.addr, flood_parameters()).expect("accepted");
     let socket = socket(server.addr);
     let mut sent = 0;
     for _ in 0..50 {
@@ -77,18 +77,19 @@ fn unproved_addresses_get_no_amplification() {
     // A client that only sends a hello does not block others; once the stream is proved, others with the token
     // get no answer.
     let other = self::socket(server.addr);
-    hello::introduce(&other, 0, test.token, &crate::hostile::raw::NEVER).expect("the stream is still open");
+    hello::run_handshake(&other, 0, test.token, &crate::hostile::raw::NOT_INTERRUPTED)
+        .expect("the stream is still open");
     let late = self::socket(server.addr);
     late.send(&hello::encode(0, Step::Hello(test.token))).unwrap();
     assert_eq!(answers(&late), (0, 0));
     drop(test);
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
 }
 
 #[test]
 fn an_unproved_flow_keeps_a_test_from_starting() {
     let server = Server::start(&[]);
-    let mut test = ask(server.addr, flood()).expect("accepted");
+    let mut test = ask(server.addr, flood_parameters()).expect("accepted");
     let socket = socket(server.addr);
     socket.send(&hello::encode(0, Step::Hello(test.token))).unwrap();
     let mut buffer = [0; HELLO_LEN];
@@ -96,14 +97,14 @@ fn an_unproved_flow_keeps_a_test_from_starting() {
     assert!(matches!(hello::decode(&buffer[..n]), Some((0, Step::Challenge(_)))));
     test.tx.queue(&ToServer::Opened).unwrap();
     test.tx.queue(&ToServer::Start { at_ns: 0 }).unwrap();
-    assert!(!matches!(hear(&mut test.rx), Ok(ToClient::Ready)));
+    assert!(!matches!(receive_message(&mut test.rx), Ok(ToClient::Ready)));
     assert_eq!(answers(&socket), (0, 0));
 }
 
 #[test]
 fn a_welcome_needs_a_proof_beyond_the_token() {
     let server = Server::start(&[]);
-    let test = ask(server.addr, flood()).expect("accepted");
+    let test = ask(server.addr, flood_parameters()).expect("accepted");
     let socket = socket(server.addr);
     socket.send(&hello::encode(0, Step::Hello(test.token))).unwrap();
     let mut buffer = [0; HELLO_LEN];
@@ -129,10 +130,10 @@ fn impossible_sequence_numbers_and_counts_are_survived() {
     let server = Server::start(&[]);
     let idle = server.baseline();
     for last in [0, u64::MAX, 1 << 63] {
-        let upload = Parameters { direction: Direction::Upload, time_ns: Some(300_000_000), ..flood() };
+        let upload = Parameters { direction: Direction::Upload, time_ns: Some(300_000_000), ..flood_parameters() };
         let mut test = ask(server.addr, upload).expect("accepted");
         let socket = socket(server.addr);
-        hello::introduce(&socket, 0, test.token, &crate::hostile::raw::NEVER).expect("proved");
+        hello::run_handshake(&socket, 0, test.token, &crate::hostile::raw::NOT_INTERRUPTED).expect("proved");
         test.ready();
         let at_ns = test.server_clock();
         test.tx.queue(&ToServer::Start { at_ns }).unwrap();
@@ -155,14 +156,14 @@ fn impossible_sequence_numbers_and_counts_are_survived() {
         // The receiver must not wait for datagrams that were never sent.
         test.tx.queue(&ToServer::Bye).unwrap();
         loop {
-            match hear(&mut test.rx).expect("a report") {
+            match receive_message(&mut test.rx).expect("a report") {
                 ToClient::Report { last: true, .. } => break,
                 ToClient::Error(entry) => panic!("{}", entry.message),
                 _ => {}
             }
         }
     }
-    server.settles_to(idle);
+    server.wait_for_resources(idle);
     server.run(&["-t", "0.2", "-u"]).assert_clean();
     assert!(!server.process.stderr().contains("panicked"), "{}", server.process.stderr());
 }
@@ -171,7 +172,7 @@ fn impossible_sequence_numbers_and_counts_are_survived() {
 fn invalid_datagrams_do_not_disturb_a_running_flow() {
     let server = Server::start(&[]);
     let test = server.begin(&["-t", "1", "-u", "-b", "20m", "-P", "2"]);
-    until(PATIENCE_S, "the test to start", || server.process.stdout().contains("start"));
+    until(TIMEOUT_S, "the test to start", || server.process.stdout().contains("start"));
     let socket = socket(server.addr);
     let junk = [hello::encode(0, Step::Hello(Token([7; 32]))).to_vec(), vec![0; 1448], vec![0xff; 24]];
     let over = AtomicBool::new(false);
@@ -184,7 +185,7 @@ fn invalid_datagrams_do_not_disturb_a_running_flow() {
                 clock::sleep_until(clock::monotonic_ns() + 50_000);
             }
         });
-        let run = finish(test.end(PATIENCE_S));
+        let run = finish(test.end(TIMEOUT_S));
         over.store(true, Ordering::Relaxed);
         run.assert_clean();
     });

@@ -11,7 +11,7 @@ use landspeed_sys::clock;
 use super::{Installed, find};
 
 /// Timeout of a shell for one line, seconds; allows for a busy machine.
-const PATIENCE_S: u64 = 60;
+const TIMEOUT_S: u64 = 60;
 
 /// Text typed before Tab, and the expected last words of the command line after it.
 type Case = (String, String);
@@ -111,14 +111,14 @@ impl Terminal {
         let mark = format!("done-{}-done", self.lines * 7);
         let typed = format!("{line}\r printf 'done-%d-done\\n' $(expr {} '*' 7)\r", self.lines);
         keys.write_all(typed.as_bytes()).and_then(|()| keys.flush()).expect("the terminal takes keys");
-        let deadline = clock::monotonic_ns() + PATIENCE_S * 1_000_000_000;
+        let deadline = clock::monotonic_ns() + TIMEOUT_S * 1_000_000_000;
         loop {
             let said = self.screen.lock().expect("no panic")[from..].to_owned();
             if said.contains(&mark) {
                 return said;
             }
             let now = clock::monotonic_ns();
-            assert!(now < deadline, "{PATIENCE_S} s were not enough for {line:?}: {said:?}");
+            assert!(now < deadline, "{TIMEOUT_S} s were not enough for {line:?}: {said:?}");
             clock::sleep_until(now + 5_000_000);
         }
     }
@@ -126,7 +126,7 @@ impl Terminal {
     fn close(mut self) {
         let keys = self.keys.as_mut().expect("open");
         let _ = keys.write_all(b"exit\r").and_then(|()| keys.flush());
-        let deadline = clock::monotonic_ns() + PATIENCE_S * 1_000_000_000;
+        let deadline = clock::monotonic_ns() + TIMEOUT_S * 1_000_000_000;
         while self.child.try_wait().expect("a child of ours").is_none() && clock::monotonic_ns() < deadline {
             clock::sleep_until(clock::monotonic_ns() + 5_000_000);
         }

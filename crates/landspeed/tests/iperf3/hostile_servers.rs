@@ -9,14 +9,14 @@ use landspeed_testkit::process::Process;
 use landspeed_testkit::random::Random;
 use serde_json::{Value, json};
 
-use crate::iperf3::parties::{PATIENCE_S, landspeed, our_client};
-use landspeed_testkit::process::side_by_side;
+use crate::iperf3::parties::{TIMEOUT_S, landspeed, landspeed_client};
+use landspeed_testkit::process::run_concurrently;
 
 /// One step of a server's script.
 #[derive(Debug, Clone)]
 enum Step {
     /// Sends bytes.
-    Say(Vec<u8>),
+    SendBytes(Vec<u8>),
     /// Sends a text with its length.
     Text(String),
     /// Reads the cookie.
@@ -28,18 +28,18 @@ enum Step {
     /// Accepts a data connection and reads it in the background.
     Reader,
     /// Waits for one byte.
-    Word,
+    ReadByte,
     /// Sends nothing for this time, milliseconds.
-    Silence(u64),
+    Pause(u64),
     /// Announces a text of 1 MB and sends a byte of it now and then, for at most a minute.
     Drip,
 }
-use Step::{Cookie, Drip, Reader, Request, Say, Silence, Stream, Text, Word};
+use Step::{Cookie, Drip, Pause, ReadByte, Reader, Request, SendBytes, Stream, Text};
 
 /// Runs `options` against a server that follows the script and then closes the connection.
 fn against(script: Vec<Step>, options: &str) -> (i32, Value) {
     let (target, server) = serve(script);
-    let outcome = our_client(&target, options);
+    let outcome = landspeed_client(&target, options);
     let _ = server.join().expect("the script does not panic");
     outcome
 }
@@ -54,7 +54,7 @@ fn serve(script: Vec<Step>) -> (String, std::thread::JoinHandle<std::io::Result<
         let mut kept = Vec::new();
         for step in script {
             match step {
-                Say(bytes) => control.write_all(&bytes)?,
+                SendBytes(bytes) => control.write_all(&bytes)?,
                 Text(text) => {
                     control.write_all(&(text.len() as u32).to_be_bytes())?;
                     control.write_all(text.as_bytes())?;
@@ -70,8 +70,8 @@ fn serve(script: Vec<Step>) -> (String, std::thread::JoinHandle<std::io::Result<
                     let (stream, _) = listener.accept()?;
                     std::thread::spawn(move || drain(stream));
                 }
-                Word => control.read_exact(&mut [0; 1])?,
-                Silence(ms) => clock::sleep_until(clock::monotonic_ns() + ms * 1_000_000),
+                ReadByte => control.read_exact(&mut [0; 1])?,
+                Pause(ms) => clock::sleep_until(clock::monotonic_ns() + ms * 1_000_000),
                 Drip => {
                     control.write_all(&1_000_000_u32.to_be_bytes())?;
                     let end_ns = clock::monotonic_ns() + 60_000_000_000;
@@ -95,7 +95,7 @@ fn drain(mut stream: TcpStream) {
 
 /// The script of a valid server, up to the start of the test.
 fn started() -> Vec<Step> {
-    vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Reader, Say(vec![1]), Say(vec![2])]
+    vec![Cookie, SendBytes(vec![9]), Request, SendBytes(vec![10]), Reader, SendBytes(vec![1]), SendBytes(vec![2])]
 }
 
 fn results(bytes: &Value) -> Value {
@@ -108,16 +108,20 @@ fn errors_before_the_test_are_reported_plainly() {
     let number = |n: i32| [&[0xFE][..], &n.to_be_bytes(), &[0; 4]].concat();
     for (script, code, message) in [
         (vec![], "not-iperf3", "is not an iperf3 server"),
-        (vec![Cookie, Say(b"HTTP/1.1 400 Bad Request\r\n".to_vec()), Silence(200)], "not-iperf3", "is not an iperf3"),
-        (vec![Cookie, Say(vec![0xFF])], "server-busy", "busy"),
-        (vec![Cookie, Say(vec![9]), Request, Say(number(142))], "iperf3-error", "authorization failed"),
-        (vec![Cookie, Say(vec![9]), Request, Say(number(9999))], "iperf3-error", "iperf3's error 9999"),
-        (vec![Cookie, Say(vec![9]), Request, Say(vec![0xFE])], "iperf3-error", "iperf3's error 0"),
-        (vec![Cookie, Say(vec![9]), Request, Say(vec![11])], "server-stopped", "stopped"),
-        (vec![Cookie, Say(vec![9]), Request], "iperf3-error", "hung up"),
-        (vec![Cookie, Say(vec![9]), Request, Say(vec![2])], "protocol", "out of turn"),
-        (vec![Cookie, Say(vec![9]), Request, Say(vec![77])], "protocol", "not a state of iperf3"),
-        (vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Stream], "peer-lost", "lost the connection"),
+        (
+            vec![Cookie, SendBytes(b"HTTP/1.1 400 Bad Request\r\n".to_vec()), Pause(200)],
+            "not-iperf3",
+            "is not an iperf3",
+        ),
+        (vec![Cookie, SendBytes(vec![0xFF])], "server-busy", "busy"),
+        (vec![Cookie, SendBytes(vec![9]), Request, SendBytes(number(142))], "iperf3-error", "authorization failed"),
+        (vec![Cookie, SendBytes(vec![9]), Request, SendBytes(number(9999))], "iperf3-error", "iperf3's error 9999"),
+        (vec![Cookie, SendBytes(vec![9]), Request, SendBytes(vec![0xFE])], "iperf3-error", "iperf3's error 0"),
+        (vec![Cookie, SendBytes(vec![9]), Request, SendBytes(vec![11])], "server-stopped", "stopped"),
+        (vec![Cookie, SendBytes(vec![9]), Request], "iperf3-error", "hung up"),
+        (vec![Cookie, SendBytes(vec![9]), Request, SendBytes(vec![2])], "protocol", "out of turn"),
+        (vec![Cookie, SendBytes(vec![9]), Request, SendBytes(vec![77])], "protocol", "not a state of iperf3"),
+        (vec![Cookie, SendBytes(vec![9]), Request, SendBytes(vec![10]), Stream], "peer-lost", "lost the connection"),
     ] {
         let what = format!("{script:?}");
         let (status, document) = against(script, "-t 0.2");
@@ -130,12 +134,12 @@ fn errors_before_the_test_are_reported_plainly() {
 #[test]
 fn silent_servers_time_out() {
     let clients: Vec<_> = [
-        vec![Cookie, Silence(18_000)],
-        vec![Cookie, Say(vec![9]), Silence(18_000)],
-        vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Stream, Silence(18_000)],
-        [started(), vec![Word, Silence(18_000)]].concat(),
-        [started(), vec![Word, Say(vec![13]), Silence(18_000)]].concat(),
-        [started(), vec![Word, Say(vec![13]), Request, Drip]].concat(),
+        vec![Cookie, Pause(18_000)],
+        vec![Cookie, SendBytes(vec![9]), Pause(18_000)],
+        vec![Cookie, SendBytes(vec![9]), Request, SendBytes(vec![10]), Stream, Pause(18_000)],
+        [started(), vec![ReadByte, Pause(18_000)]].concat(),
+        [started(), vec![ReadByte, SendBytes(vec![13]), Pause(18_000)]].concat(),
+        [started(), vec![ReadByte, SendBytes(vec![13]), Request, Drip]].concat(),
     ]
     .into_iter()
     .map(|script| std::thread::spawn(|| against(script, "-t 0.5")))
@@ -151,15 +155,24 @@ fn silent_servers_time_out() {
 #[test]
 fn ctrl_c_ends_a_client_of_a_silent_server() {
     let clients: Vec<_> = [
-        vec![Cookie, Silence(30_000)],
-        vec![Cookie, Say(vec![9]), Silence(30_000)],
-        vec![Cookie, Say(vec![9]), Request, Say(vec![0xFE, 0]), Silence(30_000)],
-        vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Stream, Silence(30_000)],
-        [started(), vec![Word, Silence(30_000)]].concat(),
-        [started(), vec![Word, Say(vec![13]), Silence(30_000)]].concat(),
-        [started(), vec![Word, Say(vec![13]), Request, Drip]].concat(),
+        vec![Cookie, Pause(30_000)],
+        vec![Cookie, SendBytes(vec![9]), Pause(30_000)],
+        vec![Cookie, SendBytes(vec![9]), Request, SendBytes(vec![0xFE, 0]), Pause(30_000)],
+        vec![Cookie, SendBytes(vec![9]), Request, SendBytes(vec![10]), Stream, Pause(30_000)],
+        [started(), vec![ReadByte, Pause(30_000)]].concat(),
+        [started(), vec![ReadByte, SendBytes(vec![13]), Pause(30_000)]].concat(),
+        [started(), vec![ReadByte, SendBytes(vec![13]), Request, Drip]].concat(),
         // The server does not read, so sent data is never fully acknowledged.
-        vec![Cookie, Say(vec![9]), Request, Say(vec![10]), Stream, Say(vec![1]), Say(vec![2]), Silence(30_000)],
+        vec![
+            Cookie,
+            SendBytes(vec![9]),
+            Request,
+            SendBytes(vec![10]),
+            Stream,
+            SendBytes(vec![1]),
+            SendBytes(vec![2]),
+            Pause(30_000),
+        ],
     ]
     .into_iter()
     .map(|script| {
@@ -170,7 +183,7 @@ fn ctrl_c_ends_a_client_of_a_silent_server() {
             clock::sleep_until(clock::monotonic_ns() + 3_000_000_000);
             client.signal("INT");
             let asked_ns = clock::monotonic_ns();
-            let ended = client.end(PATIENCE_S);
+            let ended = client.end(TIMEOUT_S);
             let took_s = (clock::monotonic_ns() - asked_ns) as f64 / 1e9;
             // Documented is one second; the bound allows for a busy machine and is below every step's deadline.
             assert!(took_s < 4.0, "{what}: {took_s:.1} s after SIGINT");
@@ -186,15 +199,15 @@ fn ctrl_c_ends_a_client_of_a_silent_server() {
 #[test]
 fn results_before_a_server_failure_are_kept() {
     for (more, code) in [
-        (vec![Silence(300)], "peer-lost"),
-        (vec![Silence(300), Say(vec![11])], "server-stopped"),
-        (vec![Silence(300), Say(vec![13])], "protocol"),
-        (vec![Word, Say(vec![13]), Request, Text("no JSON".to_owned())], "protocol"),
-        (vec![Word, Say(vec![13]), Request, Say(u32::MAX.to_be_bytes().to_vec())], "protocol"),
-        (vec![Word, Say(vec![13]), Request, Text(json!({"streams": []}).to_string())], "protocol"),
-        (vec![Word, Say(vec![13]), Request, Text(results(&json!(-5)).to_string())], "protocol"),
-        (vec![Word, Say(vec![13]), Request, Text(results(&json!(u64::MAX)).to_string())], "protocol"),
-        (vec![Word, Say(vec![13]), Request], "peer-lost"),
+        (vec![Pause(300)], "peer-lost"),
+        (vec![Pause(300), SendBytes(vec![11])], "server-stopped"),
+        (vec![Pause(300), SendBytes(vec![13])], "protocol"),
+        (vec![ReadByte, SendBytes(vec![13]), Request, Text("no JSON".to_owned())], "protocol"),
+        (vec![ReadByte, SendBytes(vec![13]), Request, SendBytes(u32::MAX.to_be_bytes().to_vec())], "protocol"),
+        (vec![ReadByte, SendBytes(vec![13]), Request, Text(json!({"streams": []}).to_string())], "protocol"),
+        (vec![ReadByte, SendBytes(vec![13]), Request, Text(results(&json!(-5)).to_string())], "protocol"),
+        (vec![ReadByte, SendBytes(vec![13]), Request, Text(results(&json!(u64::MAX)).to_string())], "protocol"),
+        (vec![ReadByte, SendBytes(vec![13]), Request], "peer-lost"),
     ] {
         let what = format!("{more:?}");
         let (status, document) = against([started(), more].concat(), "-t 1");
@@ -207,8 +220,17 @@ fn results_before_a_server_failure_are_kept() {
 
 #[test]
 fn false_server_totals_unbalance_the_accounting() {
-    let script =
-        [started(), vec![Word, Say(vec![13]), Request, Text(results(&json!(7)).to_string()), Say(vec![14]), Word]];
+    let script = [
+        started(),
+        vec![
+            ReadByte,
+            SendBytes(vec![13]),
+            Request,
+            Text(results(&json!(7)).to_string()),
+            SendBytes(vec![14]),
+            ReadByte,
+        ],
+    ];
     let (status, document) = against(script.concat(), "-n 1M");
     assert_eq!(status, 1, "{:#}", document["conservation"]);
     assert_eq!(document["conservation"]["unaccounted_bytes"], (1 << 20) - 7, "{:#}", document["conservation"]);
@@ -219,7 +241,10 @@ fn escape_sequences_of_servers_are_removed() {
     let mut text = results(&json!(1 << 20));
     text["congestion_used"] = json!("\u{1b}[2Jcubic");
     text["server_output_text"] = json!("one\n\u{1b}]0;owned\u{7}two");
-    let script = [started(), vec![Word, Say(vec![13]), Request, Text(text.to_string()), Say(vec![14]), Word]];
+    let script = [
+        started(),
+        vec![ReadByte, SendBytes(vec![13]), Request, Text(text.to_string()), SendBytes(vec![14]), ReadByte],
+    ];
     let (_, document) = against(script.concat(), "-n 1M --server-output");
     assert!(!document.to_string().contains("\\u001b"), "{:#}", document["iperf3"]);
     assert!(document["iperf3"]["output"].to_string().contains("two"), "{:#}", document["iperf3"]);
@@ -228,8 +253,8 @@ fn escape_sequences_of_servers_are_removed() {
 #[test]
 fn corrupt_messages_do_not_stop_the_client() {
     let mut random = Random::new(0x1_9e3f);
-    let scripts: Vec<Vec<Step>> = (0..40).map(|_| damaged_dialogue(&mut random)).collect();
-    side_by_side(scripts.chunks(10), |scripts| {
+    let scripts: Vec<Vec<Step>> = (0..40).map(|_| corrupt_script(&mut random)).collect();
+    run_concurrently(scripts.chunks(10), |scripts| {
         for script in scripts {
             let (status, _) = against(script.clone(), "-n 1M");
             assert!((0..=2).contains(&status), "{status}: {script:?}");
@@ -237,7 +262,7 @@ fn corrupt_messages_do_not_stop_the_client() {
     });
 }
 
-fn damaged_dialogue(random: &mut Random) -> Vec<Step> {
+fn corrupt_script(random: &mut Random) -> Vec<Step> {
     let mut text = results(&json!(1 << 20)).to_string().into_bytes();
     for _ in 0..=random.below(4) {
         let at = random.below(text.len() as u64) as usize;
@@ -248,10 +273,11 @@ fn damaged_dialogue(random: &mut Random) -> Vec<Step> {
         }
     }
     let text = String::from_utf8_lossy(&text).into_owned();
-    let mut script = [started(), vec![Word, Say(vec![13]), Request, Text(text), Say(vec![14])]].concat();
-    if random.happens(0.5) {
+    let mut script =
+        [started(), vec![ReadByte, SendBytes(vec![13]), Request, Text(text), SendBytes(vec![14])]].concat();
+    if random.random_bool(0.5) {
         let at = random.below(script.len() as u64) as usize;
-        script[at] = Say(vec![random.below(256) as u8]);
+        script[at] = SendBytes(vec![random.below(256) as u8]);
     }
     script
 }

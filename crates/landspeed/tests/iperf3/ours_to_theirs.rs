@@ -7,8 +7,8 @@ use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::iperf3::parties::{Case, cover, list, matrix, number, our_client, their_server, until_it_serves};
-use landspeed_testkit::process::side_by_side;
+use crate::iperf3::parties::{Case, cover, iperf3_server, landspeed_client, list, matrix, number, wait_for_listener};
+use landspeed_testkit::process::run_concurrently;
 
 const CASES: &[Case] = &[
     ("-t 1", 0),
@@ -44,7 +44,7 @@ fn totals_of_both_ends_agree_with_every_release() {
     let plan = cover(CASES, &programs);
     assert!(plan.iter().all(|(_, cases)| cases.len() >= 5), "{plan:?}");
     // Tests of one second are shortened.
-    side_by_side(plan, |(iperf3, cases)| {
+    run_concurrently(plan, |(iperf3, cases)| {
         totals_agree(&iperf3, cases.iter().map(|case| case.replace("-t 1", "-t 0.4")));
     });
 }
@@ -58,11 +58,11 @@ fn totals_of_both_ends_agree_in_every_case_with_every_release() {
 }
 
 fn totals_agree(iperf3: &Iperf3, cases: impl Iterator<Item = String>) {
-    let (server, target) = their_server(iperf3, &[]);
+    let (server, target) = iperf3_server(iperf3, &[]);
     for (number, options) in cases.enumerate() {
-        until_it_serves(&server, number + 1);
+        wait_for_listener(&server, number + 1);
         let what = format!("{iperf3}, {options}");
-        let (code, document) = our_client(&target, &options);
+        let (code, document) = landspeed_client(&target, &options);
         assert_eq!(document["status"], "complete", "{what}: {}", document["errors"]);
         if options.contains("-u") {
             datagrams_add_up(&document, &what);
@@ -71,7 +71,7 @@ fn totals_agree(iperf3: &Iperf3, cases: impl Iterator<Item = String>) {
         }
         let balanced = document["conservation"]["holds"] == true;
         assert_eq!(code, i32::from(!balanced), "{what}: {}", document["conservation"]);
-        far_end_is_told_of(&document, &options, &what);
+        assert_remote_matches(&document, &options, &what);
     }
 }
 
@@ -118,7 +118,7 @@ fn datagrams_add_up(document: &Value, what: &str) {
 /// Asserts that the server ran the requested test, as far as it reports, and that the rest is marked as not
 /// visible.
 #[track_caller]
-fn far_end_is_told_of(document: &Value, options: &str, what: &str) {
+fn assert_remote_matches(document: &Value, options: &str, what: &str) {
     let far = &document["iperf3"];
     let streams = list(&far["results"]["streams"]);
     assert_eq!(streams.len(), list(&document["streams"]).len(), "{what}");
@@ -154,12 +154,12 @@ fn datagram_totals_match_the_kernel_counters() {
     let namespace = landspeed_testkit::or_skip!(Namespace::new("iperf3"));
     let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
     namespace.run(|| {
-        let (server, target) = their_server(&iperf3, &[]);
+        let (server, target) = iperf3_server(&iperf3, &[]);
         // `--no-gso`, because the kernel counts a GSO batch as one datagram.
         for (test, options) in ["-t 1 -u -b 50M -l 1200 --no-gso", "-t 1 -u -b 50M -l 1200 -R"].iter().enumerate() {
-            until_it_serves(&server, test + 1);
+            wait_for_listener(&server, test + 1);
             let before = udp_counters(&namespace);
-            let (_, document) = our_client(&target, options);
+            let (_, document) = landspeed_client(&target, options);
             let after = udp_counters(&namespace);
             let delta = (after.0 - before.0, after.1 - before.1, after.2 - before.2);
             let udp = &document["udp"];
@@ -177,11 +177,11 @@ fn datagram_totals_match_the_kernel_counters() {
 #[test]
 fn busy_iperf3_server_is_reported() {
     let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
-    let (server, target) = their_server(&iperf3, &[]);
+    let (server, target) = iperf3_server(&iperf3, &[]);
     let far = target.parse().expect("an address");
-    let (_finish, _) = crate::iperf3::parties::begin_their_client(&iperf3, far, "-t 20");
+    let (_finish, _) = crate::iperf3::parties::start_iperf3_client(&iperf3, far, "-t 20");
     until(20, "the other client's test", || server.stdout().contains("Accepted connection"));
-    let (code, document) = our_client(&target, "-t 0.2");
+    let (code, document) = landspeed_client(&target, "-t 0.2");
     assert_eq!((code, &document["errors"][0]["code"]), (2, &Value::from("server-busy")), "{document:#}");
 }
 
@@ -194,7 +194,7 @@ fn options_without_an_iperf3_equivalent_are_refused() {
         ("--peer-numa local", "--peer-numa"),
         ("-u -l 15", "--len"),
     ] {
-        let (code, document) = our_client("127.0.0.1:1", options);
+        let (code, document) = landspeed_client("127.0.0.1:1", options);
         assert_eq!((code, &document["errors"][0]["code"]), (2, &Value::from("bad-parameters")), "{options}");
         assert!(document["errors"][0]["message"].to_string().contains(word), "{options}: {}", document["errors"]);
     }
@@ -203,7 +203,7 @@ fn options_without_an_iperf3_equivalent_are_refused() {
 #[test]
 fn an_interrupted_test_keeps_results_and_the_server_runs() {
     let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
-    let (_server, target) = their_server(&iperf3, &[]);
+    let (_server, target) = iperf3_server(&iperf3, &[]);
     let command = crate::iperf3::parties::landspeed(&["run", &target, "--iperf3", "-t", "30", "--json", "-"]);
     let process = Process::start(command);
     landspeed_sys::clock::sleep_until(landspeed_sys::clock::monotonic_ns() + 1_500_000_000);
@@ -212,7 +212,7 @@ fn an_interrupted_test_keeps_results_and_the_server_runs() {
     let document: Value = serde_json::from_str(&ended.stdout).expect("a document");
     assert_eq!((ended.code, &document["status"]), (1, &Value::from("partial")), "{:#}", document["errors"]);
     assert!(number(&document["totals"]["client"]["bytes_sent"]) > 0);
-    until(20, "the server to be free", || our_client(&target, "-t 0.2").0 == 0);
+    until(20, "the server to be free", || landspeed_client(&target, "-t 0.2").0 == 0);
 }
 
 #[test]

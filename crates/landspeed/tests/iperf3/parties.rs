@@ -8,7 +8,7 @@ use landspeed_testkit::process::{Process, free_port, until};
 use serde_json::Value;
 
 /// Timeout of every run of these tests, seconds; allows for a busy machine.
-pub const PATIENCE_S: u64 = 60;
+pub const TIMEOUT_S: u64 = 60;
 
 /// The program under test.
 pub fn landspeed(arguments: &[&str]) -> Command {
@@ -18,7 +18,7 @@ pub fn landspeed(arguments: &[&str]) -> Command {
 }
 
 /// Starts `iperf3 -s` and returns it with its address.
-pub fn their_server(iperf3: &Iperf3, arguments: &[&str]) -> (Process, String) {
+pub fn iperf3_server(iperf3: &Iperf3, arguments: &[&str]) -> (Process, String) {
     let mut said = String::new();
     for _ in 0..5 {
         let port = free_port().to_string();
@@ -27,28 +27,28 @@ pub fn their_server(iperf3: &Iperf3, arguments: &[&str]) -> (Process, String) {
         command.arg("-oL").arg(&iperf3.path).args(["-s", "-p", &port]).args(arguments).stdin(Stdio::null());
         let mut process = Process::start(command);
         let listens = |process: &Process| process.stdout().contains("Server listening");
-        until(PATIENCE_S, &format!("{iperf3} to listen"), || listens(&process) || process.has_ended());
+        until(TIMEOUT_S, &format!("{iperf3} to listen"), || listens(&process) || process.has_ended());
         if listens(&process) && !process.has_ended() {
             return (process, format!("127.0.0.1:{port}"));
         }
         // Another test's connection may have taken the port.
-        said = process.end(PATIENCE_S).stderr;
+        said = process.end(TIMEOUT_S).stderr;
     }
     panic!("{iperf3} does not listen: {said}");
 }
 
 /// Waits until an `iperf3 -s` listens for its `number`th test, from 1: between two tests its port is closed.
-pub fn until_it_serves(server: &Process, number: usize) {
-    until(PATIENCE_S, "iperf3 to listen again", || server.stdout().matches("Server listening").count() >= number);
+pub fn wait_for_listener(server: &Process, number: usize) {
+    until(TIMEOUT_S, "iperf3 to listen again", || server.stdout().matches("Server listening").count() >= number);
 }
 
 /// Starts `landspeed serve` and returns it with its address for iperf3 clients.
-pub fn our_server(arguments: &[&str]) -> (Process, SocketAddr) {
-    our_server_at("127.0.0.1:0", arguments)
+pub fn landspeed_server(arguments: &[&str]) -> (Process, SocketAddr) {
+    landspeed_server_at("127.0.0.1:0", arguments)
 }
 
-/// As [`our_server`], on another address.
-pub fn our_server_at(listen: &str, arguments: &[&str]) -> (Process, SocketAddr) {
+/// As [`landspeed_server`], on another address.
+pub fn landspeed_server_at(listen: &str, arguments: &[&str]) -> (Process, SocketAddr) {
     let mut command = landspeed(&["serve", "--listen", listen, "--iperf3-port", "0"]);
     command.args(arguments);
     let process = Process::start(command);
@@ -57,27 +57,27 @@ pub fn our_server_at(listen: &str, arguments: &[&str]) -> (Process, SocketAddr) 
 }
 
 /// Runs `landspeed run --iperf3` to its end; returns the exit status and the document.
-pub fn our_client(target: &str, arguments: &str) -> (i32, Value) {
-    our_client_with(target, arguments, &[])
+pub fn landspeed_client(target: &str, arguments: &str) -> (i32, Value) {
+    landspeed_client_with(target, arguments, &[])
 }
 
-/// As [`our_client`], with environment variables.
-pub fn our_client_with(target: &str, arguments: &str, environment: &[(&str, &str)]) -> (i32, Value) {
+/// As [`landspeed_client`], with environment variables.
+pub fn landspeed_client_with(target: &str, arguments: &str, environment: &[(&str, &str)]) -> (i32, Value) {
     let mut command = landspeed(&["run", target, "--iperf3", "--json", "-"]);
     command.args(arguments.split_whitespace()).envs(environment.iter().copied());
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     let document = serde_json::from_str(&ended.stdout)
         .unwrap_or_else(|why| panic!("`{arguments}` left no document: {why}\n{}{}", ended.stdout, ended.stderr));
     (ended.code, document)
 }
 
 /// Runs an iperf3 client against `target` to its end; returns its JSON.
-pub fn their_client(iperf3: &Iperf3, target: SocketAddr, arguments: &str) -> Value {
-    begin_their_client(iperf3, target, arguments).0()
+pub fn iperf3_client(iperf3: &Iperf3, target: SocketAddr, arguments: &str) -> Value {
+    start_iperf3_client(iperf3, target, arguments).0()
 }
 
 /// Starts an iperf3 client; returns a function that waits for its JSON, and its process id.
-pub fn begin_their_client(
+pub fn start_iperf3_client(
     iperf3: &Iperf3,
     target: SocketAddr,
     arguments: &str,
@@ -88,7 +88,7 @@ pub fn begin_their_client(
     let (what, process) = (format!("{iperf3} {arguments}"), Process::start(command));
     let number = process.id();
     let finish = move || {
-        let ended = process.end(PATIENCE_S);
+        let ended = process.end(TIMEOUT_S);
         // Some releases print a warning before the document.
         let json = ended.stdout.find('{').map_or("", |at| &ended.stdout[at..]);
         serde_json::from_str(json).unwrap_or_else(|why| panic!("{what}: {why}\n{}{}", ended.stdout, ended.stderr))

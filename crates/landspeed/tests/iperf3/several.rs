@@ -4,14 +4,14 @@ use landspeed_testkit::iperf3::programs;
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::iperf3::parties::{begin_their_client, list, number, our_client, our_server};
-use landspeed_testkit::process::side_by_side;
+use crate::iperf3::parties::{landspeed_client, landspeed_server, list, number, start_iperf3_client};
+use landspeed_testkit::process::run_concurrently;
 
 #[test]
 fn concurrent_clients_of_all_kinds_are_served() {
     let programs = programs();
     let Some(newest) = programs.last() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
-    let (server, target) = our_server(&[]);
+    let (server, target) = landspeed_server(&[]);
     let options = [
         "-t 2 -b 200M",
         "-t 2 -R -b 200M",
@@ -23,9 +23,11 @@ fn concurrent_clients_of_all_kinds_are_served() {
     let clients: Vec<_> = options
         .iter()
         .enumerate()
-        .map(|(i, options)| begin_their_client(programs.get(i % programs.len()).unwrap_or(newest), target, options).0)
+        .map(|(i, options)| {
+            start_iperf3_client(programs.get(i % programs.len()).unwrap_or(newest), target, options).0
+        })
         .collect();
-    let ours = our_client(&target.to_string(), "-t 2 -u -b 5M --bidir");
+    let ours = landspeed_client(&target.to_string(), "-t 2 -u -b 5M --bidir");
     for (finish, options) in clients.into_iter().zip(options) {
         let said = finish();
         assert_eq!(said["error"], Value::Null, "{options}");
@@ -42,7 +44,7 @@ fn concurrent_clients_of_all_kinds_are_served() {
 
 #[test]
 fn a_running_iperf3_server_keeps_its_port() {
-    let (_first, taken) = our_server(&[]);
+    let (_first, taken) = landspeed_server(&[]);
     let port = taken.port().to_string();
     let mut command =
         crate::iperf3::parties::landspeed(&["serve", "--listen", "127.0.0.1:0", "--iperf3-port", &port]);
@@ -55,10 +57,10 @@ fn a_running_iperf3_server_keeps_its_port() {
 #[test]
 fn only_allowed_addresses_are_served() {
     let Some(iperf3) = programs().pop() else { skip!("no iperf3 here; `cargo xtask iperf3` downloads some") };
-    let (server, target) = our_server(&["--allow", "192.0.2.0/24"]);
-    let said = begin_their_client(&iperf3, target, "-t 1").0();
+    let (server, target) = landspeed_server(&["--allow", "192.0.2.0/24"]);
+    let said = start_iperf3_client(&iperf3, target, "-t 1").0();
     assert!(said["error"].is_string(), "{said:#}");
-    let (code, document) = our_client(&target.to_string(), "-t 1");
+    let (code, document) = landspeed_client(&target.to_string(), "-t 1");
     assert_eq!((code, &document["errors"][0]["code"]), (2, &Value::from("not-iperf3")));
     assert!(server.stdout().contains("its address is not allowed here"), "{}", server.stdout());
 }
@@ -80,12 +82,12 @@ fn replies_come_from_the_requested_address() {
         port.is_some()
     });
     let port = port.expect("just found");
-    side_by_side(["::1", "127.0.0.1", "127.0.0.2"], |host| {
+    run_concurrently(["::1", "127.0.0.1", "127.0.0.2"], |host| {
         let target = std::net::SocketAddr::new(host.parse().expect("an address"), port);
         for options in ["-n 1M", "-t 1 -u -b 5M", "-t 1 -u -b 5M -R"] {
-            let said = begin_their_client(&iperf3, target, options).0();
+            let said = start_iperf3_client(&iperf3, target, options).0();
             assert_eq!(said["error"], Value::Null, "{host} {options}\n{}", server.stdout());
-            let (code, document) = our_client(&target.to_string(), &options.replace("-t 1", "-t 0.4"));
+            let (code, document) = landspeed_client(&target.to_string(), &options.replace("-t 1", "-t 0.4"));
             assert!(code <= 1 && document["status"] == "complete", "{host} {options}: {:#}", document["errors"]);
         }
     });

@@ -8,8 +8,8 @@ use landspeed_testkit::process::until;
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::iperf3::parties::{Case, cover, list, matrix, number, our_server, their_client};
-use landspeed_testkit::process::side_by_side;
+use crate::iperf3::parties::{Case, cover, iperf3_client, landspeed_server, list, matrix, number};
+use landspeed_testkit::process::run_concurrently;
 
 const CASES: &[Case] = &[
     ("-t 1", 0),
@@ -43,7 +43,7 @@ fn totals_of_both_ends_agree_with_every_release() {
         skip!("no iperf3 here; `cargo xtask iperf3` downloads some");
     }
     totals_agree(|target| {
-        side_by_side(cover(CASES, &programs), |(iperf3, cases)| agree_with(&iperf3, &cases, target));
+        run_concurrently(cover(CASES, &programs), |(iperf3, cases)| assert_agreement(&iperf3, &cases, target));
     });
 }
 
@@ -51,23 +51,23 @@ fn totals_of_both_ends_agree_with_every_release() {
 #[ignore = "long: every case with every release takes minutes"]
 fn totals_of_both_ends_agree_in_every_case_with_every_release() {
     totals_agree(|target| {
-        matrix(CASES, &programs()).iter().for_each(|(iperf3, cases)| agree_with(iperf3, cases, target));
+        matrix(CASES, &programs()).iter().for_each(|(iperf3, cases)| assert_agreement(iperf3, cases, target));
     });
 }
 
 /// Runs tests against one server, and asserts that it completed all of them.
 fn totals_agree(run: impl FnOnce(SocketAddr)) {
-    let (server, target) = our_server(&[]);
+    let (server, target) = landspeed_server(&[]);
     run(target);
     let log = server.stdout();
     let (begun, ended) = (log.matches("start    iperf3").count(), log.matches("end      complete").count());
     assert!(begun > 0 && begun == ended, "{log}");
 }
 
-fn agree_with(iperf3: &Iperf3, cases: &[&str], target: SocketAddr) {
+fn assert_agreement(iperf3: &Iperf3, cases: &[&str], target: SocketAddr) {
     for options in cases {
         let what = format!("{iperf3}, {options}");
-        let said = their_client(iperf3, target, options);
+        let said = iperf3_client(iperf3, target, options);
         assert_eq!(said["error"], Value::Null, "{what}");
         if options.contains("-u") {
             datagrams_agree(&said, options, iperf3.version, &what);
@@ -124,8 +124,8 @@ fn disallowed_tests_are_refused_like_iperf3() {
     let Some(iperf3) = programs().into_iter().find(|p| p.version >= (3, 12)) else {
         skip!("no iperf3 here; `cargo xtask iperf3` downloads some");
     };
-    let (server, target) = our_server(&["--max-duration", "5s", "--max-rate", "100M", "--max-tests", "1"]);
-    let error = |options: &str| their_client(&iperf3, target, options)["error"].to_string();
+    let (server, target) = landspeed_server(&["--max-duration", "5s", "--max-rate", "100M", "--max-tests", "1"]);
+    let error = |options: &str| iperf3_client(&iperf3, target, options)["error"].to_string();
     assert!(error("-t 6").contains("37") || error("-t 6").contains("duration"), "{}", error("-t 6"));
     assert!(
         error("-t 1 -b 101M").contains("bandwidth") || error("-t 1 -b 101M").contains("rate"),
@@ -134,14 +134,14 @@ fn disallowed_tests_are_refused_like_iperf3() {
     );
     assert!(error("-t 1 -R -C nosuch").contains("CONGESTION"), "{}", error("-t 1 -R -C nosuch"));
     // A test without a rate is not refused but limited to the server's rate.
-    let said = their_client(&iperf3, target, "-t 4");
+    let said = iperf3_client(&iperf3, target, "-t 4");
     // At the end the server still reads several MB from the socket buffers. Over four seconds 140 Mb/s allow
     // for 20 MB.
     let bytes = number(&said["end"]["sum_received"]["bytes"]);
     assert!((1..4 * 140_000_000 / 8).contains(&bytes), "{bytes}");
     let begun = || server.stdout().matches("start    iperf3").count();
     let before = begun();
-    let (finish, _) = crate::iperf3::parties::begin_their_client(&iperf3, target, "-t 4 -b 1M");
+    let (finish, _) = crate::iperf3::parties::start_iperf3_client(&iperf3, target, "-t 4 -b 1M");
     until(20, "the only place to be taken", || begun() > before);
     assert!(error("-t 1 -b 1M").contains("busy"), "{}", server.stdout());
     assert_eq!(finish()["error"], Value::Null);

@@ -11,8 +11,8 @@ use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::iperf3::parties::{PATIENCE_S, our_client_with, our_server, their_server, until_it_serves};
-use landspeed_testkit::process::side_by_side;
+use crate::iperf3::parties::{TIMEOUT_S, iperf3_server, landspeed_client_with, landspeed_server, wait_for_listener};
+use landspeed_testkit::process::run_concurrently;
 
 /// Key pair and user file, created with `openssl` as described in iperf3's manual.
 struct Keys {
@@ -45,7 +45,7 @@ impl Keys {
         Some(Self { _place: place, public, private, users })
     }
 
-    fn of_server(&self) -> Vec<String> {
+    fn server_options(&self) -> Vec<String> {
         let text = |path: &Path| path.to_str().expect("a plain path").to_owned();
         let (private, users) = (text(&self.private), text(&self.users));
         vec!["--rsa-private-key-path".to_owned(), private, "--authorized-users-path".to_owned(), users]
@@ -58,44 +58,44 @@ fn openssl_digest() -> String {
     String::from_utf8_lossy(&out.stdout).split(' ').next().unwrap_or_default().to_owned()
 }
 
-fn their_client(iperf3: &Iperf3, port: u16, keys: &Keys, password: &str) -> (i32, String) {
+fn iperf3_client(iperf3: &Iperf3, port: u16, keys: &Keys, password: &str) -> (i32, String) {
     let mut command = Command::new(&iperf3.path);
     command.args(["-c", "127.0.0.1", "-p", &port.to_string(), "-n", "1M", "--username", USER]);
     command.arg("--rsa-public-key-path").arg(&keys.public).env("IPERF3_PASSWORD", password);
-    let ended = Process::start(command).end(PATIENCE_S);
+    let ended = Process::start(command).end(TIMEOUT_S);
     (ended.code, ended.stdout + &ended.stderr)
 }
 
 /// The iperf3 releases built with OpenSSL.
-fn programs_with_users() -> Vec<Iperf3> {
-    programs().into_iter().filter(|iperf3| iperf3.knows("--username")).collect()
+fn programs_with_authentication() -> Vec<Iperf3> {
+    programs().into_iter().filter(|iperf3| iperf3.supports_flag("--username")).collect()
 }
 
 #[test]
 fn iperf3_clients_authenticate_to_our_server() {
-    let programs = programs_with_users();
+    let programs = programs_with_authentication();
     if programs.is_empty() {
         skip!("no iperf3 here; `cargo xtask iperf3` downloads some");
     }
     for (pkcs1, traditional) in [(true, true), (false, false)] {
         let Some(keys) = Keys::make(traditional) else { skip!("no openssl here to make keys with") };
-        let mut options = keys.of_server();
+        let mut options = keys.server_options();
         options.extend(pkcs1.then(|| "--use-pkcs1-padding".to_owned()));
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        let (server, target) = our_server(&options);
+        let (server, target) = landspeed_server(&options);
         // OAEP padding was added in 3.17; a current client has no other. Before 3.7 the password is read from a
         // terminal only.
         let padding_as_this = |p: &&Iperf3| p.version >= (3, 7) && pkcs1 == (p.version < (3, 17));
-        side_by_side(programs.iter().filter(padding_as_this), |iperf3| {
-            let said = their_client(iperf3, target.port(), &keys, PASSWORD);
+        run_concurrently(programs.iter().filter(padding_as_this), |iperf3| {
+            let said = iperf3_client(iperf3, target.port(), &keys, PASSWORD);
             assert_eq!(said.0, 0, "{iperf3}: {}\n{}", said.1, server.stdout());
-            let said = their_client(iperf3, target.port(), &keys, "bowser");
+            let said = iperf3_client(iperf3, target.port(), &keys, "bowser");
             assert!(said.0 != 0 && said.1.contains("authorization failed"), "{iperf3}: {}", said.1);
         });
         let anybody = programs.iter().any(|p| padding_as_this(&p));
         assert_eq!(server.stdout().contains("for mario"), anybody, "{}", server.stdout());
         // A client without a user name.
-        let (code, document) = our_client_with(&target.to_string(), "-n 1M", &[]);
+        let (code, document) = landspeed_client_with(&target.to_string(), "-n 1M", &[]);
         assert_eq!((code, &document["errors"][0]["code"]), (2, &Value::from("iperf3-error")));
     }
 }
@@ -103,7 +103,7 @@ fn iperf3_clients_authenticate_to_our_server() {
 #[test]
 fn a_used_token_is_refused_after_a_restart() {
     let Some(keys) = Keys::make(false) else { skip!("no openssl here to make keys with") };
-    let options = keys.of_server();
+    let options = keys.server_options();
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
     let public = PublicKey::open(&keys.public, landspeed_sys::trust::Policy::Refuse).expect("a public key");
     let token = || public.token(USER, PASSWORD, false).expect("a short name");
@@ -124,35 +124,35 @@ fn a_used_token_is_refused_after_a_restart() {
         assert!(matches!(answer[1], 10 | 0xFE), "{answer:?}");
         answer[1] == 10
     };
-    let (mut server, addr) = our_server(&options);
+    let (mut server, addr) = landspeed_server(&options);
     let overheard = token();
     assert!(admitted(addr, &overheard), "{}", server.stdout());
     assert!(!admitted(addr, &overheard), "used twice");
     server.kill();
-    let (server, addr) = our_server(&options);
+    let (server, addr) = landspeed_server(&options);
     assert!(!admitted(addr, &overheard), "used with the server before");
-    until(PATIENCE_S, "the reason in the log", || server.stdout().contains("older than this server"));
+    until(TIMEOUT_S, "the reason in the log", || server.stdout().contains("older than this server"));
     assert!(admitted(addr, &token()), "{}", server.stdout());
 }
 
 #[test]
 fn our_client_authenticates_to_iperf3_servers() {
-    let programs = programs_with_users();
+    let programs = programs_with_authentication();
     if programs.is_empty() {
         skip!("no iperf3 here; `cargo xtask iperf3` downloads some");
     }
     let Some(keys) = Keys::make(false) else { skip!("no openssl here to make keys with") };
-    let options = keys.of_server();
+    let options = keys.server_options();
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    side_by_side(programs, |iperf3| {
-        let (server, target) = their_server(&iperf3, &options);
+    run_concurrently(programs, |iperf3| {
+        let (server, target) = iperf3_server(&iperf3, &options);
         let padding = if iperf3.version < (3, 17) { "--use-pkcs1-padding" } else { "" };
         let public = keys.public.display();
         let arguments = format!("-n 1M --username {USER} --rsa-public-key-path {public} {padding}");
-        let (code, document) = our_client_with(&target, &arguments, &[("IPERF3_PASSWORD", PASSWORD)]);
+        let (code, document) = landspeed_client_with(&target, &arguments, &[("IPERF3_PASSWORD", PASSWORD)]);
         assert_eq!(code, 0, "{iperf3}: {:#}", document["errors"]);
-        until_it_serves(&server, 2);
-        let (code, document) = our_client_with(&target, &arguments, &[("IPERF3_PASSWORD", "bowser")]);
+        wait_for_listener(&server, 2);
+        let (code, document) = landspeed_client_with(&target, &arguments, &[("IPERF3_PASSWORD", "bowser")]);
         assert_eq!(code, 2, "{iperf3}: {:#}", document["errors"]);
         assert!(document["errors"].to_string().contains("authorization"), "{iperf3}: {}", document["errors"]);
     });
@@ -163,7 +163,7 @@ fn missing_password_or_key_is_an_error() {
     let Some(keys) = Keys::make(false) else { skip!("no openssl here to make keys with") };
     for (key, word) in [(&keys.public, "IPERF3_PASSWORD"), (&keys.users, "RSA public key")] {
         let arguments = format!("--username {USER} --rsa-public-key-path {}", key.display());
-        let (code, document) = our_client_with("127.0.0.1:1", &arguments, &[]);
+        let (code, document) = landspeed_client_with("127.0.0.1:1", &arguments, &[]);
         assert_eq!((code, &document["errors"][0]["code"]), (2, &Value::from("bad-credentials")));
         assert!(document["errors"][0]["message"].to_string().contains(word), "{}", document["errors"]);
     }

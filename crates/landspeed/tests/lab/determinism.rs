@@ -49,11 +49,12 @@ fn digest_is_the_same_for_another_user() {
     landspeed_testkit::needs_lab_kernel!();
     let Some((user, group)) = unprivileged_user() else { skip!("only root can become another user") };
     // The other user works on copies: it may not have access to the originals.
-    let directory = tempfile::Builder::new().permissions(open()).tempdir().expect("a temporary directory");
+    let directory =
+        tempfile::Builder::new().permissions(world_accessible()).tempdir().expect("a temporary directory");
     let copy = |from: &std::path::Path, name: &str| {
         let to = directory.path().join(name);
         std::fs::copy(from, &to).expect("a copy");
-        std::fs::set_permissions(&to, open()).expect("its permissions");
+        std::fs::set_permissions(&to, world_accessible()).expect("its permissions");
         to
     };
     let program = copy(&crate::lab::scenario::program(), "landspeed");
@@ -71,7 +72,7 @@ fn digest_is_the_same_for_another_user() {
     assert_eq!(finish(other, None).digest(), reference());
 }
 
-fn open() -> std::fs::Permissions {
+fn world_accessible() -> std::fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o755)
 }
 

@@ -1,16 +1,16 @@
 //! Delays on the path, exact to the nanosecond.
 
-use crate::lab::scenario::{captured, hold, note, number, run};
+use crate::lab::scenario::{assert_close, captured, note, number, run};
 
 /// Framing of a frame on a link, bytes: preamble 8, FCS 4, inter-frame gap 12 (IEEE 802.3).
-const FRAMING: u64 = 24;
+const FRAMING_BYTES: u64 = 24;
 /// Virtual time of a clock read by a process in the lab's kernel; nothing else a process does takes virtual
 /// time.
 const CLOCK_READ_NS: u64 = 256;
 
 /// Serialization time of a frame on a link, nanoseconds.
 fn serialisation_ns(frame_bytes: u64, rate_bps: u64) -> u64 {
-    (frame_bytes + FRAMING) * 8 * 1_000_000_000 / rate_bps
+    (frame_bytes + FRAMING_BYTES) * 8 * 1_000_000_000 / rate_bps
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn rtt_is_exact_to_the_nanosecond() {
         assert!((0..=4 + reads * CLOCK_READ_NS as i64).contains(&off), "{what}: {off} ns off");
         let latency = number(&ran.flow(0)["latency"][0]["min_ns"]);
         let expected = (2 * one_way_ns + CLOCK_READ_NS) as f64;
-        hold(&format!("shortest latency, {protocol}"), "ns", expected, latency, 4e-4, &ran);
+        assert_close(&format!("shortest latency, {protocol}"), "ns", expected, latency, 4e-4, &ran);
         if protocol == "udp-rr" {
             assert!((latency - expected).abs() <= 8.0, "{latency} ns, {expected} ns expected");
         }
@@ -55,9 +55,9 @@ fn goodput_is_the_rate_less_framing_and_headers() {
             let short = ["time=1500ms", "flow.0.omit=200ms"];
             let ran = run("rate", &[&sets.each_ref().map(String::as_str)[..], &short].concat());
             // IPv4 20, TCP 32 with timestamps; plus Ethernet 14 and framing.
-            let expected = 1e9 * f64::from(mtu - 52) / f64::from(mtu + 14 + FRAMING as u32);
+            let expected = 1e9 * f64::from(mtu - 52) / f64::from(mtu + 14 + FRAMING_BYTES as u32);
             let what = format!("goodput on 1 Gb/s, MTU {mtu}{}", if tso { "" } else { ", no TSO" });
-            hold(&what, "b/s", expected, ran.goodput(0), 1e-4, &ran);
+            assert_close(&what, "b/s", expected, ran.goodput(0), 1e-4, &ran);
         }
     }
 }
@@ -72,7 +72,7 @@ fn port_spaces_frames_by_their_serialization_time() {
     assert!(gaps.len() > 1000);
     let expected = serialisation_ns(1514, 1_000_000_000);
     let mean = gaps.iter().sum::<u64>() as f64 / gaps.len() as f64;
-    hold("mean spacing of a burst behind a 1 Gb/s port", "ns", expected as f64, mean, 1e-4, &ran);
+    assert_close("mean spacing of a burst behind a 1 Gb/s port", "ns", expected as f64, mean, 1e-4, &ran);
     let least = gaps.iter().min().copied().unwrap_or(0);
     note("least spacing of the same", "ns", expected as f64, least as f64, "three clock reads", &ran);
     // A clock read advances virtual time while a frame leaves. Both sides sample at the same times, and their

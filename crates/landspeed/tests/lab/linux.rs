@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 /// Congestion control algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Control {
+pub enum CongestionControl {
     Cubic,
     Reno,
 }
@@ -20,7 +20,7 @@ const C: f64 = 410.0 / 1024.0;
 const BETA: u64 = 717;
 /// ACKs per packet of the window for one more packet in the Reno-friendly region: 3 (1 + β) / (1 − β) / 9,
 /// truncated to eighths.
-const FRIENDLY: f64 = 15.0 / 8.0;
+const RENO_FRIENDLY_RATIO: f64 = 15.0 / 8.0;
 
 #[derive(Debug, Default)]
 struct Cubic {
@@ -36,7 +36,7 @@ struct Cubic {
 }
 
 impl Cubic {
-    fn lose(&mut self, window: u64) -> u64 {
+    fn on_loss(&mut self, window: u64) -> u64 {
         self.last_max = if window < self.last_max { window * (1024 + BETA) / 2048 } else { window };
         self.epoch_s = None;
         (window * BETA / 1024).max(2)
@@ -66,7 +66,7 @@ impl Cubic {
                 self.count = self.count.min(20);
             }
         }
-        let step = (window as f64 * FRIENDLY).floor();
+        let step = (window as f64 * RENO_FRIENDLY_RATIO).floor();
         while self.acked > step {
             self.acked -= step;
             self.friendly += 1;
@@ -81,9 +81,9 @@ impl Cubic {
 
 /// Mean packets per round trip over whole periods, of a flow that loses one packet in `period`, after it
 /// has settled from a window of `start`.
-pub fn settled_window(control: Control, period: u64, rtt_s: f64, start: u64) -> f64 {
+pub fn steady_window(control: CongestionControl, period: u64, rtt_s: f64, start: u64) -> f64 {
     const LOSSES: usize = 30;
-    const SETTLED: usize = 20;
+    const STEADY_FROM: usize = 20;
     let mut cubic = Cubic::default();
     let mut window = start;
     let (mut sent, mut credit) = (0_u64, 0_u64);
@@ -106,7 +106,7 @@ pub fn settled_window(control: Control, period: u64, rtt_s: f64, start: u64) -> 
         if lost {
             losses.push((now_s, number));
             recovery = Some((last, window as f64, 0.0));
-            window = if control == Control::Cubic { cubic.lose(window) } else { (window / 2).max(2) };
+            window = if control == CongestionControl::Cubic { cubic.on_loss(window) } else { (window / 2).max(2) };
             credit = 0;
             path.push_back((now_s + rtt_s, 0, false));
             continue;
@@ -123,7 +123,7 @@ pub fn settled_window(control: Control, period: u64, rtt_s: f64, start: u64) -> 
             recovery = None;
         }
         credit += 1;
-        let wanted = if control == Control::Cubic { cubic.count(now_s, rtt_s, window) } else { window };
+        let wanted = if control == CongestionControl::Cubic { cubic.count(now_s, rtt_s, window) } else { window };
         if credit >= wanted {
             credit = 0;
             window += 1;
@@ -132,21 +132,21 @@ pub fn settled_window(control: Control, period: u64, rtt_s: f64, start: u64) -> 
             last = send(&mut path, now_s);
         }
     }
-    let (first, last) = (losses[SETTLED], losses[LOSSES - 1]);
+    let (first, last) = (losses[STEADY_FROM], losses[LOSSES - 1]);
     (last.1 - first.1) as f64 / (last.0 - first.0) * rtt_s
 }
 
 /// Range of the settled windows over different start windows. CUBIC is flat around its last maximum: a loss
 /// there does not change the maximum, so the settled window depends on the start.
-pub fn settled_range(control: Control, period: u64, rtt_s: f64, about: f64) -> (f64, f64) {
+pub fn steady_window_range(control: CongestionControl, period: u64, rtt_s: f64, about: f64) -> (f64, f64) {
     let starts = [0.3, 0.45, 0.6, 0.75, 0.9, 1.05, 1.2, 1.35, 1.5, 2.0];
-    let settled = starts.map(|share| settled_window(control, period, rtt_s, (about * share) as u64));
+    let settled = starts.map(|share| steady_window(control, period, rtt_s, (about * share) as u64));
     (settled.iter().copied().fold(f64::INFINITY, f64::min), settled.iter().copied().fold(0.0, f64::max))
 }
 
 #[test]
 fn reno_is_within_one_percent_of_its_formula() {
-    let window = settled_window(Control::Reno, 10_000, 0.1, 100);
+    let window = steady_window(CongestionControl::Reno, 10_000, 0.1, 100);
     let formula = (1.5 * 10_000_f64).sqrt();
     assert!((window / formula - 1.0).abs() < 0.01, "{window} {formula}");
 }
@@ -154,7 +154,7 @@ fn reno_is_within_one_percent_of_its_formula() {
 #[test]
 fn cubic_in_whole_packets_settles_above_its_formula() {
     let formula = 187.4;
-    let (least, most) = settled_range(Control::Cubic, 10_000, 0.1, formula);
+    let (least, most) = steady_window_range(CongestionControl::Cubic, 10_000, 0.1, formula);
     assert!(least > formula && most < formula * 1.25, "{least} to {most}");
     assert!(most > least * 1.05, "it is a range: {least} to {most}");
 }

@@ -2,21 +2,21 @@
 
 use serde_json::Value;
 
-use crate::lab::scenario::{Ran, command, count, exact_kernel, hold, long, note, number, run};
+use crate::lab::scenario::{LabRun, assert_close, command, count, exact_kernel, long, note, number, run};
 
 /// Framing of a frame on a link, bytes: preamble 8, FCS 4, inter-frame gap 12 (IEEE 802.3).
-const FRAMING: f64 = 24.0;
+const FRAMING_BYTES: f64 = 24.0;
 
 fn expected_bps(rate_bps: f64, mtu: f64) -> f64 {
-    rate_bps * (mtu - 52.0) / (mtu + 14.0 + FRAMING)
+    rate_bps * (mtu - 52.0) / (mtu + 14.0 + FRAMING_BYTES)
 }
 
-fn check<'a>(ran: &'a Ran, name: &str) -> &'a Value {
+fn check<'a>(ran: &'a LabRun, name: &str) -> &'a Value {
     let checks = ran.document["checks"].as_array().expect("checks");
     checks.iter().find(|check| check["name"] == name).unwrap_or_else(|| panic!("no check {name}"))
 }
 
-fn warning<'a>(ran: &'a Ran, code: &str) -> Option<&'a str> {
+fn warning<'a>(ran: &'a LabRun, code: &str) -> Option<&'a str> {
     let warnings = ran.document["warnings"].as_array().expect("warnings");
     warnings.iter().find(|warning| warning["code"] == code).map(|warning| warning["message"].as_str().expect("words"))
 }
@@ -48,7 +48,14 @@ fn a_backlogged_port_drains_at_its_rate_up_to_100g() {
             continue;
         }
         assert!(count(&port["backlogged_ns"]) > 10_000_000, "{port:#}");
-        hold(&format!("drain of a port of {rate}, MTU {mtu}"), "b/s", bps, number(&port["drained_bps"]), 1e-4, &ran);
+        assert_close(
+            &format!("drain of a port of {rate}, MTU {mtu}"),
+            "b/s",
+            bps,
+            number(&port["drained_bps"]),
+            1e-4,
+            &ran,
+        );
         let what = format!("goodput of 8 streams on {rate}, MTU {mtu}");
         // Receivers count a read of up to 1 MiB when it returns: over 20 ms that exceeds the lab's own error.
         note(&what, "b/s", expected_bps(bps, mtu), ran.goodput(0), "a receive call per stream", &ran);
@@ -63,14 +70,14 @@ fn overloaded_port_passes_udp_at_its_rate() {
     sets.extend(["flow.0.rate=12G", "flow.0.len=8972"]);
     let ran = run("overload", &sets);
     if exact_kernel(&ran) {
-        let expected = 10e9 * 8972.0 / (9000.0 + 14.0 + FRAMING);
+        let expected = 10e9 * 8972.0 / (9000.0 + 14.0 + FRAMING_BYTES);
         // From the first to the last datagram: intervals end up to half a millisecond late, because datagrams are
         // read in batches.
         let receiver = &ran.document["flows"][0]["run"]["streams"][0]["receiver"];
         let passed = number(&receiver["bytes"]) - 8972.0;
         let passed_bps = passed * 8e9 / (number(&receiver["last_byte_ns"]) - number(&receiver["first_byte_ns"]));
-        hold("12 Gb/s of UDP through 10 Gb/s", "b/s", expected, passed_bps, 1e-4, &ran);
-        hold("its goodput", "b/s", expected, ran.goodput(0), 5e-3, &ran);
+        assert_close("12 Gb/s of UDP through 10 Gb/s", "b/s", expected, passed_bps, 1e-4, &ran);
+        assert_close("its goodput", "b/s", expected, ran.goodput(0), 5e-3, &ran);
     }
 }
 
@@ -81,7 +88,14 @@ fn queue_delay_includes_framing() {
     let port = ran.named("queues", "port->receiver");
     assert_eq!(count(&port["peak_bytes"]), 106_000);
     let full_ns = 1000.0 * 130.0 * 8.0 / 100e6 * 1e9;
-    hold("wait in a full queue of 106-byte frames", "ns", full_ns, number(&port["sojourn_ns_p99"]), 1e-3, &ran);
+    assert_close(
+        "wait in a full queue of 106-byte frames",
+        "ns",
+        full_ns,
+        number(&port["sojourn_ns_p99"]),
+        1e-3,
+        &ran,
+    );
 }
 
 #[test]

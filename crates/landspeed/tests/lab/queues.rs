@@ -1,26 +1,26 @@
 //! Capacity and drops of buffers of known size.
 
-use crate::lab::scenario::{Ran, count, hold, note, run};
+use crate::lab::scenario::{LabRun, assert_close, count, note, run};
 
 /// Frame size of a 1472-byte datagram, and its size on the link with framing, bytes.
-const FRAME: u64 = 1514;
-const ON_LINK: u64 = FRAME + 24;
+const FRAME_BYTES: u64 = 1514;
+const WIRE_BYTES: u64 = FRAME_BYTES + 24;
 /// Frames that fit into a buffer of 100 kB.
-const HOLDS: u64 = 100_000 / FRAME;
+const BUFFER_FRAMES: u64 = 100_000 / FRAME_BYTES;
 
 /// Serialization time of a frame, nanoseconds.
 fn time_ns(rate_gbps: f64) -> f64 {
-    ON_LINK as f64 * 8.0 / rate_gbps
+    WIRE_BYTES as f64 * 8.0 / rate_gbps
 }
 
 /// Number of frames that pass an idle port, of `count` that arrive every `apart_ns` and take `each_ns` each
 /// to send: those sent when the last one arrives, plus those that fit into the buffer.
-fn passing(count: u64, apart_ns: f64, each_ns: f64) -> u64 {
+fn accepted_frames(count: u64, apart_ns: f64, each_ns: f64) -> u64 {
     let gone = 1 + ((count - 1) as f64 * apart_ns / each_ns) as u64;
-    (gone + HOLDS).min(count)
+    (gone + BUFFER_FRAMES).min(count)
 }
 
-fn sent(ran: &Ran) -> u64 {
+fn sent(ran: &LabRun) -> u64 {
     count(&ran.flow(0)["udp"]["sent_packets"])
 }
 
@@ -32,7 +32,7 @@ fn burst_drops_equal_the_excess_over_the_buffer() {
         let port = ran.named("queues", "middle->receiver");
         let bursts = sent(&ran) / burst;
         assert!(bursts > 10 && sent(&ran).is_multiple_of(burst), "{} in bursts of {burst}", sent(&ran));
-        let expected = bursts * (burst - passing(burst, time_ns(10.0), time_ns(1.0)));
+        let expected = bursts * (burst - accepted_frames(burst, time_ns(10.0), time_ns(1.0)));
         let drops = count(&port["drops"]);
         note(
             &format!("drops of {bursts} bursts of {burst}"),
@@ -46,8 +46,15 @@ fn burst_drops_equal_the_excess_over_the_buffer() {
         assert_eq!(count(&ran.flow(0)["udp"]["lost_packets"]), expected, "the receiver misses as many");
         if burst == 200 {
             let peak = count(&port["peak_bytes"]);
-            note("highest backlog of the same", "bytes", (HOLDS * FRAME) as f64, peak as f64, "exact", &ran);
-            assert_eq!(peak, HOLDS * FRAME, "the buffer was full to the last frame it holds");
+            note(
+                "highest backlog of the same",
+                "bytes",
+                (BUFFER_FRAMES * FRAME_BYTES) as f64,
+                peak as f64,
+                "exact",
+                &ran,
+            );
+            assert_eq!(peak, BUFFER_FRAMES * FRAME_BYTES, "the buffer was full to the last frame it holds");
         }
     }
 }
@@ -59,13 +66,13 @@ fn an_overloaded_port_passes_its_rate_plus_its_buffer() {
     let port = ran.named("queues", "middle->receiver");
     let offered = sent(&ran);
     let apart_ns = 1472.0 * 8.0 / 2.0;
-    let passed = passing(offered, apart_ns, time_ns(1.0));
+    let passed = accepted_frames(offered, apart_ns, time_ns(1.0));
     let drops = count(&port["drops"]);
-    hold("drops at twice a port's rate", "packets", (offered - passed) as f64, drops as f64, 2e-4, &ran);
+    assert_close("drops at twice a port's rate", "packets", (offered - passed) as f64, drops as f64, 2e-4, &ran);
     assert_eq!(drops + count(&port["packets"]), offered, "each was dropped there or passed");
     let peak = count(&port["peak_bytes"]);
-    note("highest backlog of the same", "bytes", (HOLDS * FRAME) as f64, peak as f64, "exact", &ran);
-    assert_eq!(peak, HOLDS * FRAME);
+    note("highest backlog of the same", "bytes", (BUFFER_FRAMES * FRAME_BYTES) as f64, peak as f64, "exact", &ran);
+    assert_eq!(peak, BUFFER_FRAMES * FRAME_BYTES);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub fn command(name: &str, sets: &[&str]) -> Command {
 }
 
 /// Whether the run's kernel has sub-nanosecond rate precision per frame; otherwise prints a note.
-pub fn exact_kernel(ran: &Ran) -> bool {
+pub fn exact_kernel(ran: &LabRun) -> bool {
     let warnings = ran.document["warnings"].as_array().expect("warnings");
     let inexact = warnings.iter().find(|warning| warning["code"] == "kernel-rounds-rates");
     if let Some(warning) = inexact {
@@ -44,19 +44,19 @@ pub fn exact_kernel(ran: &Ran) -> bool {
 }
 
 /// Results of a run.
-pub struct Ran {
+pub struct LabRun {
     /// The lab document.
     pub document: Value,
     captures: Option<TempDir>,
 }
 
 /// Runs a scenario and asserts that it completed.
-pub fn run(name: &str, sets: &[&str]) -> Ran {
+pub fn run(name: &str, sets: &[&str]) -> LabRun {
     finish(command(name, sets), None)
 }
 
 /// Runs a scenario with a capture at one place.
-pub fn captured(name: &str, sets: &[&str], at: &str) -> Ran {
+pub fn captured(name: &str, sets: &[&str], at: &str) -> LabRun {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mut command = command(name, sets);
     command.args(["--pcap", at, "--pcap-dir"]).arg(directory.path());
@@ -64,16 +64,16 @@ pub fn captured(name: &str, sets: &[&str], at: &str) -> Ran {
 }
 
 /// Runs the command to its end and parses the document on its standard output.
-pub fn finish(mut command: Command, captures: Option<TempDir>) -> Ran {
+pub fn finish(mut command: Command, captures: Option<TempDir>) -> LabRun {
     let output = command.output().expect("the program runs");
     let said = String::from_utf8_lossy(&output.stderr);
     let document: Value = serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{command:?}: {} ({error}): {said}", output.status));
     assert_eq!(document["status"], "complete", "{command:?}: {:#} {said}", document["checks"]);
-    Ran { document, captures }
+    LabRun { document, captures }
 }
 
-impl Ran {
+impl LabRun {
     /// Digest over all measured values.
     pub fn digest(&self) -> String {
         self.document["digest"].as_str().expect("a digest").to_owned()
@@ -148,14 +148,14 @@ pub fn count(value: &Value) -> u64 {
 ///
 /// # Panics
 /// If they differ by more than the relative `tolerance`.
-pub fn hold(what: &str, unit: &str, expected: f64, measured: f64, tolerance: f64, ran: &Ran) {
+pub fn assert_close(what: &str, unit: &str, expected: f64, measured: f64, tolerance: f64, ran: &LabRun) {
     note(what, unit, expected, measured, &format!("±{tolerance:.2e}"), ran);
     let error = measured / expected - 1.0;
     assert!(error.abs() <= tolerance, "{what}: {expected} {unit} expected, {measured} measured: {error:+.2e}");
 }
 
 /// Records an expected and a measured value in the table and prints them.
-pub fn note(what: &str, unit: &str, expected: f64, measured: f64, tolerance: &str, ran: &Ran) {
+pub fn note(what: &str, unit: &str, expected: f64, measured: f64, tolerance: &str, ran: &LabRun) {
     let error = if expected > 0.0 { measured / expected - 1.0 } else { measured };
     let mut row =
         format!("| {what} | {} | {} | {unit} | {error:+.1e} | {tolerance} |", plain(expected), plain(measured));

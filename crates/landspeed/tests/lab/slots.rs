@@ -10,14 +10,14 @@
 //! frames are dropped: then the drops are the trains' own (Floyd and Jacobson, On Traffic Phase Effects in
 //! Packet-Switched Gateways, 1992).
 
-use crate::lab::scenario::{Ran, command, count, finish, hold, long, note, number};
+use crate::lab::scenario::{LabRun, assert_close, command, count, finish, long, note, number};
 
 /// Size of a TCP frame at MTU 9000 as queues count it, bytes.
-const TRAIN_FRAME: u64 = 9014;
+const TRAIN_FRAME_BYTES: u64 = 9014;
 /// Frames in a 64 KiB TSO segment.
-const TRAIN: u32 = 7;
+const TRAIN_FRAMES: u32 = 7;
 /// Preamble, FCS and inter-frame gap, bytes.
-const FRAMING: u64 = 24;
+const FRAMING_BYTES: u64 = 24;
 /// Queue limit of the port, bytes.
 const LIMIT: u64 = 1_000_000;
 const PORT_BPS: f64 = 10e9;
@@ -49,7 +49,7 @@ impl Case {
 
 /// Drops at a port, by kind of frame.
 #[derive(Debug, Clone, Copy)]
-struct Split {
+struct PortDrops {
     /// Share of the UDP frames that were dropped.
     udp_loss: f64,
     /// Share of UDP frames among the dropped frames.
@@ -59,20 +59,20 @@ struct Split {
 /// Simulates a drop-tail port for a second, with trains of a sender at `load` and UDP at a constant rate.
 /// The sender does not react to losses, as BBR does not to so few: only arrivals and departures are
 /// modelled, not TCP.
-fn port(case: &Case, load: f64, phases: [f64; 3]) -> Split {
-    let time = |frame: u64, bps: f64| (frame + FRAMING) as f64 * 8.0 / bps;
+fn port(case: &Case, load: f64, phases: [f64; 3]) -> PortDrops {
+    let time = |frame: u64, bps: f64| (frame + FRAMING_BYTES) as f64 * 8.0 / bps;
     let udp_frame = case.payload + 42;
     // Two flows, each a train every `every` seconds, serialized on the sender's link.
-    let every = 2.0 * f64::from(TRAIN) * time(TRAIN_FRAME, case.port_bps) / load;
+    let every = 2.0 * f64::from(TRAIN_FRAMES) * time(TRAIN_FRAME_BYTES, case.port_bps) / load;
     let mut starts: Vec<f64> = Vec::new();
     for phase in &phases[..2] {
         starts.extend((0..(1.0 / every) as u32).map(|k| (f64::from(k) + phase) * every));
     }
     starts.sort_by(f64::total_cmp);
-    let mut arrivals = leave(&starts, TRAIN, time(TRAIN_FRAME, case.access_bps), false);
+    let mut arrivals = departure_times(&starts, TRAIN_FRAMES, time(TRAIN_FRAME_BYTES, case.access_bps), false);
     let gap = case.payload as f64 * 8.0 * f64::from(case.burst) / UDP_BPS;
     let starts: Vec<f64> = (0..(1.0 / gap) as u32).map(|k| (f64::from(k) + phases[2]) * gap).collect();
-    arrivals.extend(leave(&starts, case.burst, time(udp_frame, case.cross_bps), true));
+    arrivals.extend(departure_times(&starts, case.burst, time(udp_frame, case.cross_bps), true));
     arrivals.sort_by(|a, b| a.0.total_cmp(&b.0));
 
     let mut waiting = std::collections::VecDeque::new();
@@ -84,7 +84,7 @@ fn port(case: &Case, load: f64, phases: [f64; 3]) -> Split {
             backlog -= frame;
             busy_until += time(frame, case.port_bps);
         }
-        let frame = if is_udp { udp_frame } else { TRAIN_FRAME };
+        let frame = if is_udp { udp_frame } else { TRAIN_FRAME_BYTES };
         udp += u32::from(is_udp);
         if busy_until <= at {
             busy_until = at + time(frame, case.port_bps);
@@ -96,7 +96,7 @@ fn port(case: &Case, load: f64, phases: [f64; 3]) -> Split {
             udp_dropped += u32::from(is_udp);
         }
     }
-    Split {
+    PortDrops {
         udp_loss: f64::from(udp_dropped) / f64::from(udp),
         udp_share: f64::from(udp_dropped) / f64::from(dropped.max(1)),
     }
@@ -104,7 +104,7 @@ fn port(case: &Case, load: f64, phases: [f64; 3]) -> Split {
 
 /// Departure times of the frames of trains that start at `starts`, on a link where each frame takes `each`
 /// seconds.
-fn leave(starts: &[f64], train: u32, each: f64, is_udp: bool) -> Vec<(f64, bool)> {
+fn departure_times(starts: &[f64], train: u32, each: f64, is_udp: bool) -> Vec<(f64, bool)> {
     let mut free = 0.0_f64;
     let mut frames = Vec::new();
     for &start in starts {
@@ -118,7 +118,7 @@ fn leave(starts: &[f64], train: u32, each: f64, is_udp: bool) -> Vec<(f64, bool)
 }
 
 /// Minimum and maximum of a figure over relative phases of the three flows.
-fn over_phases(case: &Case, load: f64, of: impl Fn(Split) -> f64) -> (f64, f64) {
+fn over_phases(case: &Case, load: f64, of: impl Fn(PortDrops) -> f64) -> (f64, f64) {
     // Fractional parts of multiples of irrational numbers: evenly spread and repeatable.
     let figures = (1..=5).map(|k| {
         let phase = |irrational: f64| (f64::from(k) * irrational).fract();
@@ -146,7 +146,7 @@ fn small_packets_are_rarely_dropped_among_large_frames() {
 }
 
 /// Load that the sender offered to the port in the steady phase, retransmissions included.
-fn offered(ran: &Ran, case: &Case) -> f64 {
+fn offered(ran: &LabRun, case: &Case) -> f64 {
     let samples = ran.flow(0)["streams"].as_array().expect("streams");
     let segments: f64 = samples
         .iter()
@@ -158,7 +158,7 @@ fn offered(ran: &Ran, case: &Case) -> f64 {
             (sent(last) - sent(first)) / ((number(&last["t_ns"]) - number(&first["t_ns"])) / 1e9)
         })
         .sum();
-    segments * (TRAIN_FRAME + FRAMING) as f64 * 8.0 / case.port_bps
+    segments * (TRAIN_FRAME_BYTES + FRAMING_BYTES) as f64 * 8.0 / case.port_bps
 }
 
 const FAST: &[&str] = &["link.0.rate=100G"];
@@ -201,7 +201,7 @@ fn drops_between_bbr_and_udp_match_the_model() {
             let (least, most) = over_phases(case, load, |split| split.udp_loss);
             let loss = number(&udp["loss_ratio"]);
             note(&what("UDP lost"), "", loss.clamp(least, most), loss, "shown", &ran);
-            if case.payload < TRAIN_FRAME / 2 {
+            if case.payload < TRAIN_FRAME_BYTES / 2 {
                 assert!(loss < 0.02, "small packets find room: {loss}");
                 continue;
             }
@@ -215,7 +215,7 @@ fn drops_between_bbr_and_udp_match_the_model() {
             // From a faster link the share is at most the model's; how much less depends on the gaps between BBR's
             // trains.
             let nearest = if in_step { share.clamp(least - 0.1, 1.0) } else { share.clamp(0.0, most + 0.1) };
-            hold(&what("UDP's share of the drops"), "", nearest, share, 1e-9, &ran);
+            assert_close(&what("UDP's share of the drops"), "", nearest, share, 1e-9, &ran);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Growth of congestion windows, and their response to losses.
 
-use crate::lab::linux::{Control, settled_range};
-use crate::lab::scenario::{Ran, captured, count, hold, long, note, number, run};
+use crate::lab::linux::{CongestionControl, steady_window_range};
+use crate::lab::scenario::{LabRun, assert_close, captured, count, long, note, number, run};
 
 /// Payload of a segment at an MTU of 1500 with timestamps, bytes.
 const MSS: f64 = 1448.0;
@@ -37,7 +37,7 @@ fn slow_start_begins_at_ten_and_doubles_each_rtt() {
 
 /// One flow with periodic loss.
 struct Case {
-    control: Control,
+    control: CongestionControl,
     period: u64,
     rtt_ms: f64,
     /// Duration in virtual time, seconds: a few periods after it has settled.
@@ -50,29 +50,57 @@ struct Case {
 
 /// Cases of a few seconds, each with a dozen losses.
 const SHORT: &[Case] = &[
-    Case { control: Control::Reno, period: 10_000, rtt_ms: 10.0, time_s: 10, window: "1MB", rfc: 120.0 },
-    Case { control: Control::Cubic, period: 10_000, rtt_ms: 10.0, time_s: 10, window: "1MB", rfc: 120.0 },
-    Case { control: Control::Cubic, period: 10_000, rtt_ms: 100.0, time_s: 60, window: "2MB", rfc: 187.0 },
+    Case { control: CongestionControl::Reno, period: 10_000, rtt_ms: 10.0, time_s: 10, window: "1MB", rfc: 120.0 },
+    Case { control: CongestionControl::Cubic, period: 10_000, rtt_ms: 10.0, time_s: 10, window: "1MB", rfc: 120.0 },
+    Case { control: CongestionControl::Cubic, period: 10_000, rtt_ms: 100.0, time_s: 60, window: "2MB", rfc: 187.0 },
 ];
 
 /// Cases of minutes, for the long tests.
 const LONG: &[Case] = &[
-    Case { control: Control::Reno, period: 10_000, rtt_ms: 10.0, time_s: 20, window: "1MB", rfc: 120.0 },
-    Case { control: Control::Cubic, period: 10_000, rtt_ms: 10.0, time_s: 20, window: "1MB", rfc: 120.0 },
-    Case { control: Control::Cubic, period: 10_000, rtt_ms: 100.0, time_s: 120, window: "2MB", rfc: 187.0 },
-    Case { control: Control::Reno, period: 10_000, rtt_ms: 100.0, time_s: 180, window: "1MB", rfc: 120.0 },
-    Case { control: Control::Reno, period: 100_000, rtt_ms: 10.0, time_s: 50, window: "3MB", rfc: 379.0 },
-    Case { control: Control::Cubic, period: 100_000, rtt_ms: 10.0, time_s: 60, window: "3MB", rfc: 379.0 },
-    Case { control: Control::Reno, period: 100_000, rtt_ms: 100.0, time_s: 400, window: "3MB", rfc: 379.0 },
-    Case { control: Control::Cubic, period: 100_000, rtt_ms: 100.0, time_s: 200, window: "8MB", rfc: 1054.0 },
-    Case { control: Control::Reno, period: 1_000_000, rtt_ms: 10.0, time_s: 140, window: "8MB", rfc: 1200.0 },
-    Case { control: Control::Cubic, period: 1_000_000, rtt_ms: 10.0, time_s: 160, window: "8MB", rfc: 1200.0 },
-    Case { control: Control::Cubic, period: 1_000_000, rtt_ms: 100.0, time_s: 300, window: "40MB", rfc: 5926.0 },
+    Case { control: CongestionControl::Reno, period: 10_000, rtt_ms: 10.0, time_s: 20, window: "1MB", rfc: 120.0 },
+    Case { control: CongestionControl::Cubic, period: 10_000, rtt_ms: 10.0, time_s: 20, window: "1MB", rfc: 120.0 },
+    Case { control: CongestionControl::Cubic, period: 10_000, rtt_ms: 100.0, time_s: 120, window: "2MB", rfc: 187.0 },
+    Case { control: CongestionControl::Reno, period: 10_000, rtt_ms: 100.0, time_s: 180, window: "1MB", rfc: 120.0 },
+    Case { control: CongestionControl::Reno, period: 100_000, rtt_ms: 10.0, time_s: 50, window: "3MB", rfc: 379.0 },
+    Case { control: CongestionControl::Cubic, period: 100_000, rtt_ms: 10.0, time_s: 60, window: "3MB", rfc: 379.0 },
+    Case { control: CongestionControl::Reno, period: 100_000, rtt_ms: 100.0, time_s: 400, window: "3MB", rfc: 379.0 },
+    Case {
+        control: CongestionControl::Cubic,
+        period: 100_000,
+        rtt_ms: 100.0,
+        time_s: 200,
+        window: "8MB",
+        rfc: 1054.0,
+    },
+    Case {
+        control: CongestionControl::Reno,
+        period: 1_000_000,
+        rtt_ms: 10.0,
+        time_s: 140,
+        window: "8MB",
+        rfc: 1200.0,
+    },
+    Case {
+        control: CongestionControl::Cubic,
+        period: 1_000_000,
+        rtt_ms: 10.0,
+        time_s: 160,
+        window: "8MB",
+        rfc: 1200.0,
+    },
+    Case {
+        control: CongestionControl::Cubic,
+        period: 1_000_000,
+        rtt_ms: 100.0,
+        time_s: 300,
+        window: "40MB",
+        rfc: 5926.0,
+    },
 ];
 
 /// Mean packets per round trip, from the first loss after the share `from` of the time to the last loss:
 /// whole periods.
-fn window(ran: &Ran, case: &Case, from: f64) -> f64 {
+fn window(ran: &LabRun, case: &Case, from: f64) -> f64 {
     let samples = ran.flow(0)["streams"][0]["sender"]["samples"].as_array().expect("samples");
     let end_ns = f64::from(case.time_s) * 1e9;
     let mut losses = Vec::new();
@@ -91,7 +119,7 @@ fn window(ran: &Ran, case: &Case, from: f64) -> f64 {
 }
 
 fn respond(case: &Case) {
-    let name = if case.control == Control::Cubic { "cubic" } else { "reno" };
+    let name = if case.control == CongestionControl::Cubic { "cubic" } else { "reno" };
     let ran = run(
         "response",
         &[
@@ -108,9 +136,9 @@ fn respond(case: &Case) {
     let measured = window(&ran, case, 0.5);
     let what = format!("window of {name}, 1 in {}, {} ms", case.period, case.rtt_ms);
     note(&format!("{what}: RFC 9438"), "packets", case.rfc, measured, "shown", &ran);
-    let (least, most) = settled_range(case.control, case.period, case.rtt_ms / 1e3, case.rfc);
+    let (least, most) = steady_window_range(case.control, case.period, case.rtt_ms / 1e3, case.rfc);
     let nearest = measured.clamp(least, most);
-    hold(
+    assert_close(
         &format!("{what}: Linux in whole packets, {least:.0} to {most:.0}"),
         "packets",
         nearest,
@@ -156,5 +184,5 @@ fn follows_mathis(sets: &[&str]) {
     // Mathis, Semke, Mahdavi, Ott (1997): MSS/RTT × √(3/2p), with every packet counted as acknowledged, as
     // Linux does.
     let expected = MSS * 8.0 / 0.010 * (1.5_f64 / 0.001).sqrt();
-    hold("goodput of reno, 0.1 % random loss, 10 ms", "b/s", expected, ran.goodput(0), 0.08, &ran);
+    assert_close("goodput of reno, 0.1 % random loss, 10 ms", "b/s", expected, ran.goodput(0), 0.08, &ran);
 }

@@ -6,7 +6,7 @@ use landspeed_testkit::process::Process;
 use landspeed_testkit::{needs_lab_kernel, skip};
 use serde_json::Value;
 
-use crate::slurm::{PATIENCE_S, Sweep, plan};
+use crate::slurm::{Sweep, TIMEOUT_S, plan};
 
 /// Variable with the directory of the Python package `kubernetes_validate` (`cargo xtask test` downloads
 /// it).
@@ -42,7 +42,7 @@ fn kubernetes_manifest_matches_the_published_schema() {
     };
     let directory = tempfile::tempdir().expect("a directory");
     let sweep = Sweep::new(directory.path(), &plan(3, "1s"));
-    let ended = Process::start(sweep.command(&["--export", "kubernetes", "--jobs", "4"])).end(PATIENCE_S);
+    let ended = Process::start(sweep.command(&["--export", "kubernetes", "--jobs", "4"])).end(TIMEOUT_S);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     let manifest: Value = serde_json::from_str(&ended.stdout).expect("JSON");
     let path = schema(Path::new(&package));

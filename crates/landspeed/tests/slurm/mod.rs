@@ -16,7 +16,7 @@ use landspeed_testkit::{needs_lab_kernel, or_skip};
 use serde_json::Value;
 
 /// Timeout of every sweep here, seconds; allows for a busy machine.
-const PATIENCE_S: u64 = 300;
+const TIMEOUT_S: u64 = 300;
 
 /// A plan with three cells.
 fn plan(blocks: u32, time: &str) -> String {
@@ -79,7 +79,7 @@ impl Sweep {
         .collect()
     }
 
-    fn made(&self) -> usize {
+    fn completed_runs(&self) -> usize {
         let runs = std::fs::read_dir(self.directory.join("plan.sweep/runs")).into_iter().flatten().flatten();
         runs.filter(|entry| entry.path().extension().is_some_and(|extension| extension == "worker")).count()
     }
@@ -101,9 +101,9 @@ fn slurm_sweep_gives_the_digests_of_a_local_sweep() {
     let slurm = or_skip!(Slurm::start());
     let shared = slurm.shared();
     let local = Sweep::new(&shared.join("local"), &plan(2, "1s"));
-    assert_complete(&Process::start(local.command(&["--quiet"])).end(PATIENCE_S));
+    assert_complete(&Process::start(local.command(&["--quiet"])).end(TIMEOUT_S));
     let far = Sweep::new(&shared.join("far"), &plan(2, "1s"));
-    assert_complete(&far.on(&slurm, &[]).end(PATIENCE_S));
+    assert_complete(&far.on(&slurm, &[]).end(TIMEOUT_S));
     assert_eq!(far.digests(), local.digests());
     let document = far.document();
     assert_eq!((&document["status"], &document["engine"]["name"]), (&"complete".into(), &"slurm".into()));
@@ -111,7 +111,7 @@ fn slurm_sweep_gives_the_digests_of_a_local_sweep() {
     assert_eq!(document["engine"]["workers"].to_string(), r#"["n1","n2"]"#);
     assert_eq!(document["id"], local.document()["id"], "the same experiment");
     // All runs exist, so nothing is submitted.
-    let again = far.on(&slurm, &[]).end(PATIENCE_S);
+    let again = far.on(&slurm, &[]).end(TIMEOUT_S);
     assert_complete(&again);
     assert!(!far.directory.join("plan.sweep/slurm/array-2.sh").exists());
     assert_eq!(queue(&slurm), "");
@@ -124,9 +124,9 @@ fn runs_of_a_failed_node_are_repeated() {
     let mut slurm = or_skip!(Slurm::start());
     let sweep = Sweep::new(&slurm.shared().join("sweep"), &plan(3, "1s"));
     let driver = sweep.on(&slurm, &["--jobs", "2"]);
-    until(PATIENCE_S, "the first run", || sweep.made() > 0);
+    until(TIMEOUT_S, "the first run", || sweep.completed_runs() > 0);
     slurm.kill_node("n2");
-    let ended = driver.end(PATIENCE_S);
+    let ended = driver.end(TIMEOUT_S);
     assert_complete(&ended);
     let document = sweep.document();
     assert_eq!(document["status"], "complete");
@@ -143,16 +143,16 @@ fn ctrl_c_cancels_the_jobs_of_the_sweep_and_no_others() {
     assert!(other.expect("it runs").status.success());
     let sweep = Sweep::new(&slurm.shared().join("sweep"), &plan(3, "1s"));
     let driver = sweep.on(&slurm, &[]);
-    until(PATIENCE_S, "the first run", || sweep.made() > 0);
+    until(TIMEOUT_S, "the first run", || sweep.completed_runs() > 0);
     driver.signal("INT");
-    let ended = driver.end(PATIENCE_S);
+    let ended = driver.end(TIMEOUT_S);
     assert_eq!(ended.code, 1, "{}", ended.stderr);
     assert!(ended.stderr.contains("Run the same command"), "{}", ended.stderr);
-    until(PATIENCE_S, "the end of the sweep's tasks", || !queue(&slurm).contains("landspeed"));
+    until(TIMEOUT_S, "the end of the sweep's tasks", || !queue(&slurm).contains("landspeed"));
     assert_eq!(queue(&slurm), "other R");
-    let made = sweep.made();
-    assert_complete(&sweep.on(&slurm, &[]).end(PATIENCE_S));
-    assert!(sweep.made() > made);
+    let completed_runs = sweep.completed_runs();
+    assert_complete(&sweep.on(&slurm, &[]).end(TIMEOUT_S));
+    assert!(sweep.completed_runs() > completed_runs);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn slurm_errors_are_quoted() {
         (&["--slurm-option=--nodelist=n9"], "Invalid node name"),
         (&["--slurm-option=--no-such-option"], "unrecognized option"),
     ] {
-        let ended = sweep.on(&slurm, args).end(PATIENCE_S);
+        let ended = sweep.on(&slurm, args).end(TIMEOUT_S);
         assert_eq!(ended.code, 2, "{args:?}: {}", ended.stderr);
         let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.starts_with("landspeed: ")).collect();
         assert_eq!(lines.len(), 1, "{args:?}: {}", ended.stderr);
@@ -177,7 +177,7 @@ fn slurm_errors_are_quoted() {
     }
     assert_eq!(queue(&slurm), "");
     let mut command = sweep.command(&["--engine", "slurm"]);
-    let ended = Process::start(command.env("PATH", "/nonexistent")).end(PATIENCE_S);
+    let ended = Process::start(command.env("PATH", "/nonexistent")).end(TIMEOUT_S);
     assert_eq!(ended.code, 2);
     assert!(ended.stderr.contains("is not on PATH"), "{}", ended.stderr);
 }
@@ -188,9 +188,9 @@ fn down_partition_is_named_while_waiting() {
     let slurm = or_skip!(Slurm::start());
     let sweep = Sweep::new(&slurm.shared().join("sweep"), &plan(1, "1s"));
     let driver = sweep.on(&slurm, &["--partition", "closed"]);
-    until(PATIENCE_S, "the reason", || driver.stderr().contains("pending: PartitionDown"));
+    until(TIMEOUT_S, "the reason", || driver.stderr().contains("pending: PartitionDown"));
     driver.signal("INT");
-    assert_eq!(driver.end(PATIENCE_S).code, 2, "nothing was measured");
+    assert_eq!(driver.end(TIMEOUT_S).code, 2, "nothing was measured");
     assert_eq!(queue(&slurm), "");
 }
 
@@ -199,16 +199,16 @@ fn a_dry_run_submits_nothing_and_a_run_gives_local_digests() {
     needs_lab_kernel!();
     let slurm = or_skip!(Slurm::start());
     let sweep = Sweep::new(&slurm.shared().join("sweep"), &short_plan());
-    let ended = sweep.on(&slurm, &["--dry-run", "--slurm-option=--time=10"]).end(PATIENCE_S);
+    let ended = sweep.on(&slurm, &["--dry-run", "--slurm-option=--time=10"]).end(TIMEOUT_S);
     assert_complete(&ended);
     for words in ["sbatch", "--array=0-", "--time=10", "#!/bin/sh", "sweep worker"] {
         assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);
     }
     assert!(!sweep.directory.join("plan.sweep").exists());
     assert_eq!(queue(&slurm), "");
-    assert_complete(&sweep.on(&slurm, &[]).end(PATIENCE_S));
+    assert_complete(&sweep.on(&slurm, &[]).end(TIMEOUT_S));
     let local = Sweep::new(&slurm.shared().join("local"), &short_plan());
-    assert_complete(&Process::start(local.command(&["--quiet"])).end(PATIENCE_S));
+    assert_complete(&Process::start(local.command(&["--quiet"])).end(TIMEOUT_S));
     assert_eq!(sweep.digests(), local.digests());
     assert_eq!((&sweep.document()["status"], queue(&slurm)), (&"complete".into(), String::new()));
 }

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// The program under test.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
 /// Timeout of every sweep here, seconds.
-const PATIENCE_S: u64 = 240;
+const TIMEOUT_S: u64 = 240;
 
 /// Two hosts and a switch; each run takes a second of real time.
 const SCENARIO: &str = "\
@@ -87,7 +87,7 @@ impl Sweep {
 
     /// Runs the sweep to its end.
     pub fn run(&self, arguments: &[&str]) -> Ended {
-        self.start(arguments).end(PATIENCE_S)
+        self.start(arguments).end(TIMEOUT_S)
     }
 
     /// Reads the sweep document and validates it.

@@ -2,17 +2,17 @@
 
 use std::process::Command;
 
-use crate::tap::{Net, PATIENCE_S, landspeed, spawn};
+use crate::tap::{NamespacePair, TIMEOUT_S, landspeed, spawn};
 
 /// Returns the exit status and standard error of a tap that cannot start.
-fn refused(net: &Net, arguments: &[&str]) -> (i32, String) {
-    let ended = spawn(&net.left, landspeed().arg("tap").args(arguments)).end(PATIENCE_S);
+fn refused(net: &NamespacePair, arguments: &[&str]) -> (i32, String) {
+    let ended = spawn(&net.left, landspeed().arg("tap").args(arguments)).end(TIMEOUT_S);
     (ended.code, ended.stderr)
 }
 
 #[test]
 fn invalid_options_are_refused_with_advice() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     net.left.exec(["ip", "link", "add", "dark0", "type", "veth", "peer", "name", "dark1"]);
     let name = net.link.a.as_str();
     let nearly = format!("{name}x");
@@ -37,11 +37,11 @@ fn invalid_options_are_refused_with_advice() {
 
 #[test]
 fn a_missing_capability_is_named_with_advice() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let program = landspeed().get_program().to_owned();
     let mut command = Command::new("setpriv");
     command.arg("--bounding-set=-net_raw").arg(program).args(["tap", "-i", &net.link.a]);
-    let ended = spawn(&net.left, &mut command).end(PATIENCE_S);
+    let ended = spawn(&net.left, &mut command).end(TIMEOUT_S);
     if ended.stderr.contains("setpriv:") {
         landspeed_testkit::skip!("no capability can be given up here: {}", ended.stderr);
     }

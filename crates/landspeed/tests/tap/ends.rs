@@ -6,11 +6,13 @@ use landspeed_sys::clock;
 use landspeed_testkit::process::until;
 use serde_json::Value;
 
-use crate::tap::{Net, PATIENCE_S, directory, document, landspeed, read, spawn, start, stop, wait_until_begun};
+use crate::tap::{
+    NamespacePair, TIMEOUT_S, directory, document, landspeed, read, spawn, start, stop, wait_until_capturing,
+};
 
 #[test]
 fn signals_end_a_capture_with_all_packets_written() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let directory = directory();
     for signal in ["INT", "TERM", "HUP"] {
         let path = directory.path().join(format!("{signal}.pcapng"));
@@ -18,21 +20,21 @@ fn signals_end_a_capture_with_all_packets_written() {
         let tap = start(&net.left, &["-i", &net.link.a, "-w", name, "udp dst port 9"]);
         net.send(777, 20);
         tap.signal(signal);
-        let ended = tap.end(PATIENCE_S);
+        let ended = tap.end(TIMEOUT_S);
         assert_eq!((ended.code, read(&path).0.len()), (0, 777), "{signal}: {}", ended.stderr);
     }
 }
 
 #[test]
 fn limits_end_a_capture_with_exact_counts() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let directory = directory();
     let path = directory.path().join("x.pcapng");
     let name = path.to_str().expect("plain");
     for (option, value, ended) in [("-c", "100", "packets"), ("--size", "20k", "size"), ("-t", "0.3", "time")] {
         let tap = start(&net.left, &["-i", &net.link.a, "-w", name, option, value, "--json", "-", "udp dst port 9"]);
         net.send(400, 20);
-        let document = document(&tap.end(PATIENCE_S));
+        let document = document(&tap.end(TIMEOUT_S));
         let frames = read(&path).0.len() as u64;
         assert_eq!(document["ended"], ended);
         assert_eq!(document["written"].as_u64(), Some(frames));
@@ -48,7 +50,7 @@ fn limits_end_a_capture_with_exact_counts() {
 
 #[test]
 fn ring_files_are_readable_separately_and_complete() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let directory = directory();
     let name = directory.path().join("ring.pcapng");
     let name = name.to_str().expect("plain");
@@ -68,14 +70,14 @@ fn ring_files_are_readable_separately_and_complete() {
 
 #[test]
 fn a_removed_interface_ends_the_capture_cleanly() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let directory = directory();
     let path = directory.path().join("x.pcapng");
     let name = path.to_str().expect("plain");
     let tap = start(&net.left, &["-i", &net.link.a, "-w", name, "--json", "-", "udp dst port 9"]);
     net.send(50, 20);
     net.left.exec(["ip", "link", "delete", &net.link.a]);
-    let ended = tap.end(PATIENCE_S);
+    let ended = tap.end(TIMEOUT_S);
     let document = document(&ended);
     assert_eq!((ended.code, &document["ended"]), (1, &Value::from("interface-gone")), "{}", ended.stderr);
     assert_eq!(document["interfaces"][0]["gone"], true);
@@ -84,7 +86,7 @@ fn a_removed_interface_ends_the_capture_cleanly() {
 
 #[test]
 fn capture_continues_after_the_interface_was_down() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let tap = start(&net.left, &["-i", &net.link.a, "--json", "-", "udp dst port 9"]);
     net.send(5, 20);
     net.left.exec(["ip", "link", "set", &net.link.a, "down"]);
@@ -92,7 +94,7 @@ fn capture_continues_after_the_interface_was_down() {
     clock::sleep_until(clock::monotonic_ns() + 400_000_000);
     net.left.exec(["ip", "link", "set", &net.link.a, "up"]);
     let carrier = || net.left.exec(["ip", "-o", "link", "show", &net.link.a]).contains("LOWER_UP");
-    until(PATIENCE_S, "a carrier", carrier);
+    until(TIMEOUT_S, "a carrier", carrier);
     net.send(5, 20);
     let document = document(&stop(tap));
     assert!(document["packets"].as_u64() > Some(5), "{document}");
@@ -101,7 +103,7 @@ fn capture_continues_after_the_interface_was_down() {
 
 #[test]
 fn a_full_disk_keeps_the_earlier_packets_readable() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let directory = directory();
     let (disk, saved) = (directory.path().join("disk"), directory.path().join("saved.pcapng"));
     std::fs::create_dir(&disk).expect("a directory");
@@ -118,9 +120,9 @@ fn a_full_disk_keeps_the_earlier_packets_readable() {
         saved = saved.display(),
     );
     let tap = spawn(&net.left, Command::new("unshare").args(["--mount", "sh", "-c", &script]));
-    wait_until_begun(&tap);
+    wait_until_capturing(&tap);
     net.send(5000, 100);
-    let ended = tap.end(PATIENCE_S);
+    let ended = tap.end(TIMEOUT_S);
     if ended.code == 77 {
         landspeed_testkit::skip!("no tmpfs can be mounted here: {}", ended.stderr);
     }
@@ -137,23 +139,23 @@ fn a_full_disk_keeps_the_earlier_packets_readable() {
 
 #[test]
 fn capture_can_be_piped() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let directory = directory();
     let path = directory.path().join("x.pcapng");
     let tap = ["tap", "-i", &net.link.a, "-w", "-", "-c", "20", "udp dst port 9"];
     let mut piped = Command::new("bash");
     piped.args(["-o", "pipefail", "-c", "\"$0\" \"$@\" | cat > \"$FILE\""]).env("FILE", &path);
     let tap = spawn(&net.left, piped.arg(landspeed().get_program()).args(tap));
-    wait_until_begun(&tap);
+    wait_until_capturing(&tap);
     net.send(20, 20);
-    let ended = tap.end(PATIENCE_S);
+    let ended = tap.end(TIMEOUT_S);
     assert_eq!((ended.code, read(&path).0.len()), (0, 20), "{}", ended.stderr);
     assert!(ended.stderr.contains("20 packets"), "the summary goes elsewhere: {}", ended.stderr);
 }
 
 #[test]
 fn a_header_trace_is_complete_and_small() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let directory = directory();
     let path = directory.path().join("x.parquet");
     let name = path.to_str().expect("plain");

@@ -13,14 +13,14 @@ use std::process::{Command, Stdio};
 
 use landspeed_testkit::netns::{Namespace, Veth, veth};
 use landspeed_testkit::process::{Ended, Process, until};
-use landspeed_wire::capture::{Next, Reader};
+use landspeed_wire::capture::{CaptureItem, Reader};
 use serde_json::Value;
 
 /// Timeout of every step here, seconds; allows for a busy machine.
-const PATIENCE_S: u64 = 60;
+const TIMEOUT_S: u64 = 60;
 
 /// Two namespaces and the link between them.
-struct Net {
+struct NamespacePair {
     left: Namespace,
     right: Namespace,
     link: Veth,
@@ -28,7 +28,7 @@ struct Net {
     _sink: UdpSocket,
 }
 
-impl Net {
+impl NamespacePair {
     /// `left` has 10.91.0.1, `right` 10.91.0.2. The error names what is missing.
     fn new() -> Result<Self, String> {
         let (left, right) = (Namespace::new("left")?, Namespace::new("right")?);
@@ -59,7 +59,7 @@ fn landspeed() -> Command {
 /// Starts `tap` in a namespace and waits until it captures.
 fn start(namespace: &Namespace, arguments: &[&str]) -> Process {
     let tap = spawn(namespace, landspeed().arg("tap").args(arguments));
-    wait_until_begun(&tap);
+    wait_until_capturing(&tap);
     tap
 }
 
@@ -69,14 +69,14 @@ fn spawn(namespace: &Namespace, command: &mut Command) -> Process {
 }
 
 /// Waits until a tap captures.
-fn wait_until_begun(tap: &Process) {
-    until(PATIENCE_S, "it begins", || tap.stderr().contains("capturing on"));
+fn wait_until_capturing(tap: &Process) {
+    until(TIMEOUT_S, "it begins", || tap.stderr().contains("capturing on"));
 }
 
 /// Stops a tap with SIGINT.
 fn stop(tap: Process) -> Ended {
     tap.signal("INT");
-    tap.end(PATIENCE_S)
+    tap.end(TIMEOUT_S)
 }
 
 /// Parses the document of a tap with `--json -`.
@@ -85,9 +85,9 @@ fn document(ended: &Ended) -> Value {
 }
 
 /// Starts `serve` in the right namespace and waits until `at` is reachable from the left one.
-fn serve(net: &Net, at: SocketAddr, options: &[&str]) -> Process {
+fn serve(net: &NamespacePair, at: SocketAddr, options: &[&str]) -> Process {
     let server = spawn(&net.right, landspeed().arg("serve").args(options));
-    until(PATIENCE_S, "the server", || net.left.run(|| TcpStream::connect(at).is_ok()));
+    until(TIMEOUT_S, "the server", || net.left.run(|| TcpStream::connect(at).is_ok()));
     server
 }
 
@@ -108,16 +108,16 @@ fn read(path: &Path) -> (Vec<Frame>, Option<(u64, u64)>) {
     while !rest.is_empty() {
         let (used, next) = reader.next(rest).unwrap_or_else(|why| panic!("{}: {why}", path.display()));
         match next {
-            Next::Frame(frame) => frames.push(Frame {
+            CaptureItem::Frame(frame) => frames.push(Frame {
                 interface: frame.interface,
                 time_ns: frame.time_ns,
                 original: frame.original,
                 data: frame.data.to_vec(),
             }),
-            Next::Statistics(statistics) if statistics.interface == 0 => {
+            CaptureItem::Statistics(statistics) if statistics.interface == 0 => {
                 counts = Some((statistics.received.unwrap_or(0), statistics.dropped.unwrap_or(0)));
             }
-            Next::More(_) => panic!("{} ends in the middle of a block", path.display()),
+            CaptureItem::More(_) => panic!("{} ends in the middle of a block", path.display()),
             _ => {}
         }
         rest = &rest[used..];

@@ -7,14 +7,14 @@ use std::process::{Command, Stdio};
 
 use landspeed_testkit::netns::Namespace;
 use landspeed_testkit::process::{Process, until};
-use landspeed_wire::capture::{Next, Reader};
+use landspeed_wire::capture::{CaptureItem, Reader};
 use landspeed_wire::{Flags, Transport, dissect_headers};
 use serde_json::Value;
 
-use crate::tap::{Net, PATIENCE_S, directory, landspeed, spawn};
+use crate::tap::{NamespacePair, TIMEOUT_S, directory, landspeed, spawn};
 
 /// Starts a server on all addresses of the right namespace.
-fn serve(net: &Net, at: SocketAddr) -> Process {
+fn serve(net: &NamespacePair, at: SocketAddr) -> Process {
     crate::tap::serve(net, at, &["--listen", "[::]:5210", "--no-iperf3", "--allow-tap"])
 }
 
@@ -25,7 +25,7 @@ fn run_command(server: SocketAddr, arguments: &[&str]) -> Command {
 }
 
 /// Adds IPv6 addresses to both namespaces, usable at once.
-fn with_ipv6(net: &Net) {
+fn with_ipv6(net: &NamespacePair) {
     for (namespace, interface, address) in
         [(&net.left, &net.link.a, "fd91::1/64"), (&net.right, &net.link.b, "fd91::2/64")]
     {
@@ -58,7 +58,7 @@ fn captured(path: &Path, server_port: u16) -> Captured {
     while !rest.is_empty() {
         let (used, next) = reader.next(rest).expect("a capture");
         assert!(used > 0, "it ends in the middle of a block");
-        if let Next::Frame(frame) = next {
+        if let CaptureItem::Frame(frame) = next {
             let (packet, headers) =
                 dissect_headers(frame.link, frame.data, frame.original).expect("headers are whole");
             assert_eq!(headers, frame.data.len(), "payload of {packet:?}");
@@ -80,7 +80,7 @@ fn captured(path: &Path, server_port: u16) -> Captured {
 
 #[test]
 fn a_clients_capture_has_only_its_headers() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     with_ipv6(&net);
     let directory = directory();
     let v4 = SocketAddr::new(IpAddr::from([10, 91, 0, 2]), 5210);
@@ -115,7 +115,7 @@ fn a_clients_capture_has_only_its_headers() {
 
 #[test]
 fn connect_mode_connections_are_captured_from_the_syn() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let directory = directory();
     let server = SocketAddr::new(IpAddr::from([10, 91, 0, 2]), 5210);
     let _server = serve(&net, server);
@@ -142,7 +142,7 @@ fn connect_mode_connections_are_captured_from_the_syn() {
 
 #[test]
 fn each_address_has_one_capture_at_a_time() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     net.left.exec(["ip", "address", "add", "10.91.0.3/24", "dev", &net.link.a]);
     let directory = directory();
     let server = SocketAddr::new(IpAddr::from([10, 91, 0, 2]), 5210);
@@ -151,7 +151,7 @@ fn each_address_has_one_capture_at_a_time() {
     let long = ["-t", "8", "-b", "1M", "--tap", &name("first")];
     let _first = spawn(&net.left, &mut run_command(server, &long));
     let first = format!("{}.client.pcapng", name("first"));
-    until(PATIENCE_S, "a capture", || Path::new(&first).exists());
+    until(TIMEOUT_S, "a capture", || Path::new(&first).exists());
     let warnings = |namespace: &Namespace, which: &str, bind: &str| {
         let (capture, json) = (name(which), name(&format!("{which}.json")));
         let test = ["-t", "0.3", "-b", "1M", "--bind", bind, "--tap", &capture, "--json", &json];

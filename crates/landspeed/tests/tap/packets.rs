@@ -5,11 +5,11 @@ use std::process::Command;
 
 use landspeed_testkit::netns::veth;
 
-use crate::tap::{Net, directory, document, read, start, stop};
+use crate::tap::{NamespacePair, directory, document, read, start, stop};
 
 #[test]
 fn every_packet_is_written_with_length_and_time() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let (directory, file) = (directory(), "x.pcapng");
     let path = directory.path().join(file);
     let before_ns = landspeed_sys::clock::realtime_ns();
@@ -37,7 +37,7 @@ fn every_packet_is_written_with_length_and_time() {
 
 #[test]
 fn drops_at_a_full_ring_are_counted() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let directory = directory();
     let path = directory.path().join("x.pcapng");
     let name = path.to_str().expect("plain");
@@ -60,7 +60,7 @@ fn drops_at_a_full_ring_are_counted() {
 
 #[test]
 fn a_removed_vlan_tag_is_restored() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let (left, right) = (&net.left, &net.right);
     let tagged = ["ip", "link", "add", "link", &net.link.a, "name", "tagged", "type", "vlan", "id", "5"];
     let made = left.run(|| Command::new(tagged[0]).args(&tagged[1..]).output()).expect("iproute2");
@@ -98,7 +98,7 @@ fn a_removed_vlan_tag_is_restored() {
 
 #[test]
 fn packets_of_two_interfaces_are_ordered_by_time() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let second = veth(&net.left, &net.right, "10.93.0.1/24", "10.93.0.2/24");
     let directory = directory();
     let path = directory.path().join("x.pcapng");
@@ -122,7 +122,7 @@ fn packets_of_two_interfaces_are_ordered_by_time() {
 
 #[test]
 fn concurrent_taps_capture_the_same_packets() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let directory = directory();
     let paths = ["one.pcapng", "two.pcapng"].map(|name| directory.path().join(name));
     let tap = |path: &std::path::Path| {
@@ -140,7 +140,7 @@ fn concurrent_taps_capture_the_same_packets() {
 
 #[test]
 fn loopback_packets_are_captured_once_in_each_direction() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let directory = directory();
     for (interface, direction, expected) in [("lo", "both", 20), ("lo", "out", 20), ("lo", "in", 20)] {
         let path = directory.path().join(format!("{direction}.pcapng"));
@@ -162,7 +162,7 @@ fn loopback_packets_are_captured_once_in_each_direction() {
 
 #[test]
 fn a_missing_hardware_clock_is_reported() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let tap = start(&net.left, &["-i", &net.link.a, "--clock", "hardware", "-J", "-", "udp dst port 9"]);
     net.send(10, 10);
     let document = document(&stop(tap));

@@ -7,15 +7,15 @@ use landspeed_netlink::ethtool::Ethtool;
 use landspeed_testkit::process::Process;
 use serde_json::Value;
 
-use crate::tap::{Net, PATIENCE_S, directory, document, landspeed, read, spawn, start, stop};
+use crate::tap::{NamespacePair, TIMEOUT_S, directory, document, landspeed, read, spawn, start, stop};
 
 /// Starts a server that a run's client reaches at 10.91.0.2.
-fn serve(net: &Net, options: &[&str]) -> Process {
+fn serve(net: &NamespacePair, options: &[&str]) -> Process {
     let address = ["--listen", "10.91.0.2:5210"];
     crate::tap::serve(net, SocketAddr::from(([10, 91, 0, 2], 5210)), &[&address[..], options].concat())
 }
 
-fn run(net: &Net, arguments: &[&str]) -> (Option<i32>, String) {
+fn run(net: &NamespacePair, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = landspeed();
     command.args(["run", "10.91.0.2"]).args(arguments);
     let output = net.left.run(|| command.output()).expect("the program runs");
@@ -26,8 +26,8 @@ fn run(net: &Net, arguments: &[&str]) -> (Option<i32>, String) {
 
 #[test]
 fn a_run_captures_and_compares_both_ends() {
-    let net = landspeed_testkit::or_skip!(Net::new());
-    frames_as_on_a_wire(&net);
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
+    disable_segmentation_offloads(&net);
     let server = serve(&net, &["--allow-tap=16M"]);
     let directory = directory();
     let name = directory.path().join("both");
@@ -53,19 +53,19 @@ fn a_run_captures_and_compares_both_ends() {
 }
 
 /// Disables TSO, GSO and GRO: larger frames cannot be matched between captures.
-fn frames_as_on_a_wire(net: &Net) {
-    const SUPER: &[&str] = &["tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-generic-segmentation", "rx-gro"];
+fn disable_segmentation_offloads(net: &NamespacePair) {
+    const OFFLOADS: &[&str] = &["tx-tcp-segmentation", "tx-tcp6-segmentation", "tx-generic-segmentation", "rx-gro"];
     for (namespace, interface) in [(&net.left, &net.link.a), (&net.right, &net.link.b)] {
         let switched =
-            namespace.run(|| Ethtool::new(interface).and_then(|mut ethtool| ethtool.set_features(SUPER, false)));
+            namespace.run(|| Ethtool::new(interface).and_then(|mut ethtool| ethtool.set_features(OFFLOADS, false)));
         switched.expect("a virtual link lets them be switched");
     }
 }
 
 #[test]
 fn loss_after_the_server_tap_is_attributed_to_the_receiver() {
-    let net = landspeed_testkit::or_skip!(Net::new());
-    frames_as_on_a_wire(&net);
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
+    disable_segmentation_offloads(&net);
     // The tap captures before the firewall, so it sees the dropped packets.
     net.right.nft(
         "table inet f { counter lost { }; chain c { type filter hook prerouting priority -300; \
@@ -91,7 +91,7 @@ fn loss_after_the_server_tap_is_attributed_to_the_receiver() {
 
 #[test]
 fn a_refused_server_capture_does_not_fail_the_run() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let _server = serve(&net, &[]);
     let directory = directory();
     let name = directory.path().join("one.pcapng");
@@ -107,7 +107,7 @@ fn a_refused_server_capture_does_not_fail_the_run() {
 
 #[test]
 fn kernel_events_are_captured_and_cleaned_up() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let instances = Path::new("/sys/kernel/tracing/instances");
     if !instances.is_dir() {
         landspeed_testkit::in_lab_kernel!("no tracefs here");
@@ -142,7 +142,7 @@ fn start_ticks(id: u32) -> u64 {
 
 #[test]
 fn tap_perturbation_has_a_confidence_interval() {
-    let net = landspeed_testkit::or_skip!(Net::new());
+    let net = landspeed_testkit::or_skip!(NamespacePair::new());
     let options = ["-i", &net.link.a, "--measure-perturbation=4s", "-t", "0.1", "--json", "-"];
     let tap = spawn(&net.left, landspeed().arg("tap").args(options));
     let done = std::sync::atomic::AtomicBool::new(false);
@@ -152,7 +152,7 @@ fn tap_perturbation_has_a_confidence_interval() {
                 net.send(200, 20);
             }
         });
-        let ended = tap.end(PATIENCE_S);
+        let ended = tap.end(TIMEOUT_S);
         done.store(true, std::sync::atomic::Ordering::Relaxed);
         let slices = &document(&ended)["perturbation"]["slices"];
         assert!(slices["pairs"].as_u64() >= Some(6), "{slices}");

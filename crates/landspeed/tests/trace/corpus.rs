@@ -11,9 +11,9 @@ use serde_json::Value;
 /// Variable with the directory of the captures.
 const VARIABLE: &str = "LANDSPEED_CAPTURES";
 /// Address space limit for reading one capture, KiB; all of them are small.
-const MOST_KIB: u32 = 512 << 10;
+const MAX_ADDRESS_SPACE_KIB: u32 = 512 << 10;
 /// CPU time limit for reading one capture, seconds.
-const LONGEST_S: u32 = 10;
+const MAX_CPU_S: u32 = 10;
 
 /// Paths of the captures; `None` if they are missing.
 fn captures() -> Option<Vec<PathBuf>> {
@@ -46,8 +46,8 @@ macro_rules! captures {
 
 /// Runs `trace` with limited memory and CPU time. A panic, a signal or a failure without a message fails
 /// the test.
-fn bounded(files: &[&Path]) -> Output {
-    let limits = format!("ulimit -v {MOST_KIB}; ulimit -t {LONGEST_S}; exec \"$@\"");
+fn trace_with_limits(files: &[&Path]) -> Output {
+    let limits = format!("ulimit -v {MAX_ADDRESS_SPACE_KIB}; ulimit -t {MAX_CPU_S}; exec \"$@\"");
     let mut command = Command::new("sh");
     command.args(["-c", &limits, "sh", env!("CARGO_BIN_EXE_landspeed"), "trace", "--json", "-"]).args(files);
     let output = command.output().expect("the shell runs");
@@ -87,7 +87,7 @@ fn frame_counts_match_wireshark() {
     let oracle = Command::new("capinfos").arg("-v").output().is_ok();
     let (agreed, unread) = (AtomicUsize::new(0), AtomicUsize::new(0));
     each(&captures, |file| {
-        let output = bounded(&[file]);
+        let output = trace_with_limits(&[file]);
         let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let Some(truth) = counted(file) else {
             unread.fetch_add(1, Ordering::Relaxed);
@@ -107,7 +107,7 @@ fn frame_counts_match_wireshark() {
 }
 
 /// Truncates captures, then corrupts them: every `one_in`th.
-fn damage(captures: &[PathBuf], one_in: usize) {
+fn corrupt_captures(captures: &[PathBuf], one_in: usize) {
     let directory = tempfile::tempdir().expect("a directory");
     let captures: Vec<&PathBuf> = captures.iter().step_by(one_in).collect();
     each(&captures, |file| {
@@ -115,33 +115,33 @@ fn damage(captures: &[PathBuf], one_in: usize) {
         let name = file.to_string_lossy().replace('/', "_");
         let damaged = directory.path().join(name);
         std::fs::write(&damaged, &bytes[..bytes.len() * 2 / 3]).expect("room");
-        bounded(&[&damaged]);
+        trace_with_limits(&[&damaged]);
         // Change every 97th byte: lengths, times, link types, headers.
         for at in (40..bytes.len()).step_by(97) {
             bytes[at] ^= 0x5a;
         }
         std::fs::write(&damaged, &bytes).expect("room");
-        bounded(&[&damaged]);
+        trace_with_limits(&[&damaged]);
         std::fs::remove_file(&damaged).expect("it is there");
     });
 }
 
 #[test]
 fn truncated_and_damaged_captures_are_handled() {
-    damage(&captures!(), 5);
+    corrupt_captures(&captures!(), 5);
 }
 
 #[test]
 #[ignore = "long: twice as many runs as captures"]
 fn all_captures_truncated_and_damaged_are_handled() {
-    damage(&captures!(), 1);
+    corrupt_captures(&captures!(), 1);
 }
 
 /// Compares neighbours in the list: every `one_in`th pair.
 fn compare(captures: &[PathBuf], one_in: usize) {
     let pairs: Vec<&[PathBuf]> = captures.windows(2).step_by(one_in).collect();
     each(&pairs, |pair| {
-        bounded(&[&pair[0], &pair[1]]);
+        trace_with_limits(&[&pair[0], &pair[1]]);
     });
 }
 

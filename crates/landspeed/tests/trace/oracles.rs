@@ -7,7 +7,7 @@ use landspeed_testkit::skip;
 use serde_json::Value;
 
 use crate::trace::document;
-use crate::trace::truth::{Ran, count, run, scenario};
+use crate::trace::truth::{LabRun, count, run, scenario};
 
 macro_rules! prepared {
     ($tools:expr, $forward:expr) => {{
@@ -84,8 +84,8 @@ fn agrees(tcptrace: &Tcptrace, flow: &Value) {
 
 #[test]
 fn tcptrace_agrees_on_a_path_with_loss() {
-    let ran = prepared!(["tcptrace"], "loss = { every = 1500 }");
-    let file = ran.file("sender");
+    let lab_run = prepared!(["tcptrace"], "loss = { every = 1500 }");
+    let file = lab_run.file("sender");
     let (tcptrace, flow) = (Tcptrace::of(&file), flow(&file));
     agrees(&tcptrace, &flow);
     assert!(retransmits(&flow["forward"]) > 3);
@@ -106,8 +106,8 @@ fn tcptrace_agrees_on_a_path_with_loss() {
 
 #[test]
 fn sequence_wrap_breaks_tcptraces_window_but_not_ours() {
-    let ran = prepared!(["tcptrace"], "loss = { every = 1500 }");
-    let file = ran.file("sender");
+    let lab_run = prepared!(["tcptrace"], "loss = { every = 1500 }");
+    let file = lab_run.file("sender");
     let mut bytes = std::fs::read(&file).expect("a capture");
     let first = shift(&mut bytes, 0);
     // The sequence numbers wrap 15 MB into the transfer.
@@ -132,9 +132,9 @@ fn sequence_wrap_breaks_tcptraces_window_but_not_ours() {
 
 #[test]
 fn tcptrace_and_wireshark_agree_on_visible_reordering() {
-    let ran = prepared!(["tcptrace", "tshark"], r#"reorder = "1%""#);
+    let lab_run = prepared!(["tcptrace", "tshark"], r#"reorder = "1%""#);
     for (host, seen) in [("sender", 0), ("receiver", 10)] {
-        let file = ran.file(host);
+        let file = lab_run.file(host);
         let (tcptrace, flow) = (Tcptrace::of(&file), flow(&file));
         agrees(&tcptrace, &flow);
         let late = count(&flow["forward"]["out_of_order"]);
@@ -154,13 +154,13 @@ fn tcptrace_and_wireshark_agree_on_visible_reordering() {
 
 #[test]
 fn wireshark_agrees_on_retransmits_and_missing_segments() {
-    let ran = prepared!(["tshark"], "loss = { every = 1500 }");
-    let both = |ran: &Ran, host: &str| (ran.file(host), flow(&ran.file(host)));
-    let (file, sender) = both(&ran, "sender");
+    let lab_run = prepared!(["tshark"], "loss = { every = 1500 }");
+    let both = |lab_run: &LabRun, host: &str| (lab_run.file(host), flow(&lab_run.file(host)));
+    let (file, sender) = both(&lab_run, "sender");
     let sum = tshark(&file, "tcp.analysis.retransmission || tcp.analysis.out_of_order");
     assert_eq!(sum, retransmits(&sender["forward"]));
     assert_eq!(tshark(&file, "tcp.analysis.duplicate_ack"), count(&sender["reverse"]["duplicate_acks"]));
-    let (file, receiver) = both(&ran, "receiver");
+    let (file, receiver) = both(&lab_run, "receiver");
     let missing = count(&receiver["forward"]["retransmits"]["lost_before_tap"]);
     assert_eq!(tshark(&file, "tcp.analysis.lost_segment"), missing);
     assert_eq!(tshark(&file, "tcp.analysis.zero_window"), count(&receiver["reverse"]["zero_windows"]));

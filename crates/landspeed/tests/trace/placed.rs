@@ -7,18 +7,18 @@ use landspeed_testkit::pair::Pair;
 use landspeed_testkit::skip;
 
 use crate::trace::document;
-use crate::trace::road::{RECEIVER, Road, Tcpdump, drop_one_in};
+use crate::trace::road::{RECEIVER, RoutedPath, Tcpdump, drop_one_in};
 
 #[test]
 fn network_and_receiver_losses_match_nftables_per_packet() {
-    let road = landspeed_testkit::or_skip!(Road::new());
+    let road = landspeed_testkit::or_skip!(RoutedPath::new());
     if Command::new("tcpdump").arg("--version").output().is_err() {
         skip!("tcpdump is not installed");
     }
     let directory = tempfile::tempdir().expect("a directory");
     for (network, receiver) in [(Some(997), Some(1499)), (None, Some(701)), (Some(701), None)] {
         for (namespace, interface, every) in
-            [(&road.router, &road.near.b, network), (&road.receiver, &road.far.b, receiver)]
+            [(&road.router, &road.sender_side.b, network), (&road.receiver, &road.receiver_side.b, receiver)]
         {
             namespace.exec(["nft", "flush", "ruleset"]);
             if let Some(every) = every {
@@ -26,12 +26,14 @@ fn network_and_receiver_losses_match_nftables_per_packet() {
             }
         }
         let pair = Pair::across(env!("CARGO_BIN_EXE_landspeed"), &road.sender, &road.receiver, RECEIVER);
-        let near = Tcpdump::start(&road.sender, &road.near.a, &directory.path().join("near.pcap"));
-        let far = Tcpdump::start(&road.receiver, &road.far.b, &directory.path().join("far.pcap"));
+        let sender_side =
+            Tcpdump::start(&road.sender, &road.sender_side.a, &directory.path().join("sender_side.pcap"));
+        let receiver_side =
+            Tcpdump::start(&road.receiver, &road.receiver_side.b, &directory.path().join("receiver_side.pcap"));
         pair.run("--pace 200M -t 1.2");
-        let (near, far) = (near.stop(), far.stop());
-        let truth = (Road::dropped(&road.router), Road::dropped(&road.receiver));
-        let said = document(&[&near, &far]);
+        let (sender_side, receiver_side) = (sender_side.stop(), receiver_side.stop());
+        let truth = (RoutedPath::dropped(&road.router), RoutedPath::dropped(&road.receiver));
+        let said = document(&[&sender_side, &receiver_side]);
         let flows = said["flows"].as_array().expect("a list");
         let sum = |key: &str| flows.iter().filter_map(|flow| flow[key].as_u64()).sum::<u64>();
         println!("dropped {truth:?}: {} {}", sum("lost_network"), sum("lost_receiver"));
@@ -53,19 +55,32 @@ fn network_and_receiver_losses_match_nftables_per_packet() {
 
 #[test]
 fn delay_is_attributed_to_the_hop_with_the_full_queue() {
-    let road = landspeed_testkit::or_skip!(Road::new());
+    let road = landspeed_testkit::or_skip!(RoutedPath::new());
     if Command::new("tcpdump").arg("--version").output().is_err() {
         skip!("tcpdump is not installed");
     }
-    let queue =
-        ["tc", "qdisc", "add", "dev", &road.far.a, "root", "tbf", "rate", "50mbit", "burst", "8kb", "limit", "1mb"];
+    let queue = [
+        "tc",
+        "qdisc",
+        "add",
+        "dev",
+        &road.receiver_side.a,
+        "root",
+        "tbf",
+        "rate",
+        "50mbit",
+        "burst",
+        "8kb",
+        "limit",
+        "1mb",
+    ];
     road.router.exec(queue);
     let directory = tempfile::tempdir().expect("a directory");
     let pair = Pair::across(env!("CARGO_BIN_EXE_landspeed"), &road.sender, &road.receiver, RECEIVER);
     let taps = [
-        (&road.sender, &road.near.a, "1.pcap"),
-        (&road.router, &road.near.b, "2.pcap"),
-        (&road.receiver, &road.far.b, "3.pcap"),
+        (&road.sender, &road.sender_side.a, "1.pcap"),
+        (&road.router, &road.sender_side.b, "2.pcap"),
+        (&road.receiver, &road.receiver_side.b, "3.pcap"),
     ];
     let taps =
         taps.map(|(namespace, interface, name)| Tcpdump::start(namespace, interface, &directory.path().join(name)));

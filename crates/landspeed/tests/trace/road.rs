@@ -8,31 +8,35 @@ use landspeed_testkit::process::{Process, until};
 use serde_json::Value;
 
 /// Sender, router and receiver, with segmentation offloads disabled.
-pub struct Road {
+pub struct RoutedPath {
     pub sender: Namespace,
     pub router: Namespace,
     pub receiver: Namespace,
-    pub near: Veth,
-    pub far: Veth,
+    pub sender_side: Veth,
+    pub receiver_side: Veth,
 }
 
 /// Address of the receiver.
 pub const RECEIVER: &str = "10.9.2.2";
 
-impl Road {
+impl RoutedPath {
     pub fn new() -> Result<Self, String> {
         let [sender, router, receiver] = ["sender", "router", "receiver"].map(Namespace::new);
         let (sender, router, receiver) = (sender?, router?, receiver?);
-        let near = veth(&sender, &router, "10.9.1.1/24", "10.9.1.2/24");
-        let far = veth(&router, &receiver, "10.9.2.1/24", "10.9.2.2/24");
-        for (namespace, interface) in [(&sender, &near.a), (&router, &near.b), (&router, &far.a), (&receiver, &far.b)]
-        {
+        let sender_side = veth(&sender, &router, "10.9.1.1/24", "10.9.1.2/24");
+        let receiver_side = veth(&router, &receiver, "10.9.2.1/24", "10.9.2.2/24");
+        for (namespace, interface) in [
+            (&sender, &sender_side.a),
+            (&router, &sender_side.b),
+            (&router, &receiver_side.a),
+            (&receiver, &receiver_side.b),
+        ] {
             namespace.exec(["ethtool", "-K", interface, "tso", "off", "gso", "off", "gro", "off"]);
         }
         router.forward();
         sender.exec(["ip", "route", "add", "default", "via", "10.9.1.2"]);
         receiver.exec(["ip", "route", "add", "default", "via", "10.9.2.1"]);
-        Ok(Self { sender, router, receiver, near, far })
+        Ok(Self { sender, router, receiver, sender_side, receiver_side })
     }
 
     /// Packets dropped by the rules of a namespace.

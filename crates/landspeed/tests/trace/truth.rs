@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::trace::{document, program};
 
 /// A lab run with captures at both hosts.
-pub struct Ran {
+pub struct LabRun {
     pub lab: Value,
     directory: TempDir,
 }
@@ -46,7 +46,7 @@ to = "receiver"
 }
 
 /// Runs a scenario with a capture at each host; needs the lab's kernel.
-pub fn run(scenario: &str, seed: u32) -> Ran {
+pub fn run(scenario: &str, seed: u32) -> LabRun {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("truth.toml");
     std::fs::write(&file, scenario).expect("room");
@@ -57,10 +57,10 @@ pub fn run(scenario: &str, seed: u32) -> Ran {
     let said = String::from_utf8_lossy(&output.stderr);
     let lab: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|why| panic!("{why}: {said}"));
     assert_eq!(lab["status"], "complete", "{:#} {said}", lab["checks"]);
-    Ran { lab, directory }
+    LabRun { lab, directory }
 }
 
-impl Ran {
+impl LabRun {
     pub fn file(&self, host: &str) -> String {
         let captures = self.lab["captures"].as_array().expect("a list");
         let files = captures.iter().filter_map(|capture| capture["file"].as_str());
@@ -86,7 +86,7 @@ impl Ran {
     }
 }
 
-macro_rules! ran {
+macro_rules! lab_run {
     ($scenario:expr, $seed:expr) => {{
         landspeed_testkit::needs_lab_kernel!();
         run(&$scenario, $seed)
@@ -100,12 +100,12 @@ pub fn count(value: &Value) -> u64 {
 #[test]
 fn link_losses_are_found_exactly_at_both_hosts() {
     for (congestion, seed) in [("cubic", 1), ("reno", 2), ("bbr", 3)] {
-        let ran = ran!(scenario("loss = { every = 1500 }", congestion, ""), seed);
-        let (sender, receiver) = (ran.flow("sender"), ran.flow("receiver"));
-        assert!(ran.lost() > 3, "{congestion}: {} losses say nothing", ran.lost());
-        assert_eq!(count(&sender["retransmits"]), ran.retransmits(), "{congestion}: the kernel's retransmits");
+        let lab_run = lab_run!(scenario("loss = { every = 1500 }", congestion, ""), seed);
+        let (sender, receiver) = (lab_run.flow("sender"), lab_run.flow("receiver"));
+        assert!(lab_run.lost() > 3, "{congestion}: {} losses say nothing", lab_run.lost());
+        assert_eq!(count(&sender["retransmits"]), lab_run.retransmits(), "{congestion}: the kernel's retransmits");
         let found = &receiver["forward"]["retransmits"];
-        assert_eq!(count(&found["lost_before_tap"]), ran.lost(), "{congestion}: {found:#}");
+        assert_eq!(count(&found["lost_before_tap"]), lab_run.lost(), "{congestion}: {found:#}");
         assert_eq!(sender["forward"]["unique_bytes"], receiver["forward"]["unique_bytes"], "{congestion}");
         for end in [&sender, &receiver] {
             assert_eq!((&end["forward"]["missing_bytes"], &end["forward"]["out_of_order"]), (&0.into(), &0.into()));
@@ -115,41 +115,42 @@ fn link_losses_are_found_exactly_at_both_hosts() {
 
 #[test]
 fn rtt_matches_the_link_at_both_hosts() {
-    let ran = ran!(scenario("loss = { every = 1500 }", "cubic", ""), 1);
-    let (sender, receiver) = (ran.flow("sender"), ran.flow("receiver"));
+    let lab_run = lab_run!(scenario("loss = { every = 1500 }", "cubic", ""), 1);
+    let (sender, receiver) = (lab_run.flow("sender"), lab_run.flow("receiver"));
     let least = count(&sender["forward"]["rtt"]["min_ns"]);
     assert!((20_000_000..20_100_000).contains(&least), "{least} ns over a path of 20 ms");
     assert!(count(&receiver["forward"]["rtt"]["min_ns"]) < 1_000_000);
     assert!(sender["forward"]["limits"].is_object());
     assert!(receiver["forward"]["limits"].is_null(), "a tap at the receiver does not know what is in flight");
     // Trains arrive at line rate: 1514 of the 1538 bytes that a frame takes on the wire at 1 Gb/s.
-    let stations = document(&[&ran.file("receiver")])["stations"].clone();
+    let stations = document(&[&lab_run.file("receiver")])["stations"].clone();
     let rate = stations[0]["trains"]["rate_bps"].as_f64().expect("long trains");
     assert!((rate / 984.4e6 - 1.0).abs() < 0.05, "{rate} bit/s off a line of 1 Gb/s");
 }
 
 #[test]
 fn reordering_is_not_loss() {
-    let ran = ran!(scenario(r#"reorder = "1%""#, "cubic", ""), 1);
-    let (sender, receiver) = (ran.flow("sender"), ran.flow("receiver"));
-    assert_eq!(ran.lost(), 0);
+    let lab_run = lab_run!(scenario(r#"reorder = "1%""#, "cubic", ""), 1);
+    let (sender, receiver) = (lab_run.flow("sender"), lab_run.flow("receiver"));
+    assert_eq!(lab_run.lost(), 0);
     assert!(count(&receiver["forward"]["out_of_order"]) > 10, "{:#}", receiver["forward"]);
     assert_eq!(count(&receiver["forward"]["retransmits"]["lost_before_tap"]), 0, "{:#}", receiver["forward"]);
-    assert_eq!(count(&sender["retransmits"]), ran.retransmits());
+    assert_eq!(count(&sender["retransmits"]), lab_run.retransmits());
 }
 
 #[test]
 fn two_taps_locate_every_loss() {
-    let ran = ran!(scenario("loss = { every = 1500 }", "cubic", ""), 4);
-    let both = document(&[&ran.file("sender"), &ran.file("receiver")]);
+    let lab_run = lab_run!(scenario("loss = { every = 1500 }", "cubic", ""), 4);
+    let both = document(&[&lab_run.file("sender"), &lab_run.file("receiver")]);
     let (flow, path) = (&both["flows"][0], &both["path"][0]);
-    assert!(ran.lost() > 3, "{} losses say nothing", ran.lost());
-    assert_eq!((count(&flow["lost_network"]), count(&flow["lost_receiver"])), (ran.lost(), 0));
-    assert_eq!(count(&path["forward"]["lost_data"]) + count(&path["forward"]["lost_other"]), ran.lost());
+    assert!(lab_run.lost() > 3, "{} losses say nothing", lab_run.lost());
+    assert_eq!((count(&flow["lost_network"]), count(&flow["lost_receiver"])), (lab_run.lost(), 0));
+    assert_eq!(count(&path["forward"]["lost_data"]) + count(&path["forward"]["lost_other"]), lab_run.lost());
     let back = &path["reverse"];
     assert_eq!((&back["lost_data"], &back["lost_other"], &back["appeared"]), (&0.into(), &0.into(), &0.into()));
-    let captured: u64 = ran.lab["captures"].as_array().expect("a list").iter().map(|c| count(&c["packets"])).sum();
-    assert_eq!(2 * count(&path["matched"]) + ran.lost(), captured, "no packet is left over");
+    let captured: u64 =
+        lab_run.lab["captures"].as_array().expect("a list").iter().map(|c| count(&c["packets"])).sum();
+    assert_eq!(2 * count(&path["matched"]) + lab_run.lost(), captured, "no packet is left over");
     let round_trip = count(&path["round_trip_ns"]);
     assert!((20_000_000..20_100_000).contains(&round_trip), "{round_trip} ns over a path of 20 ms");
 }
@@ -177,17 +178,17 @@ fn path_losses_and_receiver_drops_are_separated_per_packet() {
     // The link loses every 1499th frame, and the receiver drops every 997th frame that arrived, after its tap.
     let text = scenario("loss = { every = 1499 }", "cubic", "")
         .replace("[host.receiver]\n", "[host.receiver]\ndrops = { every = 997 }\n");
-    let ran = ran!(text, 5);
-    let dropped = count(&ran.lab["host_drops"][0]["dropped"]);
-    let both = document(&[&ran.file("sender"), &ran.file("receiver")]);
+    let lab_run = lab_run!(text, 5);
+    let dropped = count(&lab_run.lab["host_drops"][0]["dropped"]);
+    let both = document(&[&lab_run.file("sender"), &lab_run.file("receiver")]);
     let flow = &both["flows"][0];
-    assert!(ran.lost() > 5 && dropped > 8, "{} and {dropped} say nothing", ran.lost());
-    assert_eq!((count(&flow["lost_network"]), count(&flow["lost_receiver"])), (ran.lost(), dropped));
+    assert!(lab_run.lost() > 5 && dropped > 8, "{} and {dropped} say nothing", lab_run.lost());
+    assert_eq!((count(&flow["lost_network"]), count(&flow["lost_receiver"])), (lab_run.lost(), dropped));
     for (place, tap, every, so_many) in
-        [("network", "sender", 1499, ran.lost()), ("receiver", "receiver", 997, dropped)]
+        [("network", "sender", 1499, lab_run.lost()), ("receiver", "receiver", 997, dropped)]
     {
         // The tap before the loss captured every dropped frame, and consecutive drops are `every` frames apart.
-        let frames = frames_from(&ran.file(tap), [2, 0x4c, 0, 1, 0, 0]);
+        let frames = frames_from(&lab_run.file(tap), [2, 0x4c, 0, 1, 0, 0]);
         let losses = both["losses"].as_array().expect("a list").iter().filter(|loss| loss["place"] == place);
         let numbers: Vec<usize> = losses
             .map(|loss| {
@@ -206,23 +207,23 @@ fn path_losses_and_receiver_drops_are_separated_per_packet() {
 #[test]
 fn only_acks_over_a_frame_clock_have_its_period() {
     landspeed_testkit::needs_lab_kernel!();
-    only_a_clock_is_found(&[4], &[("125us", 124_900..125_100)]);
+    assert_only_clock_found(&[4], &[("125us", 124_900..125_100)]);
 }
 
 #[test]
 #[ignore = "long: nine transfers"]
 fn only_acks_over_any_frame_clock_have_its_period() {
     landspeed_testkit::needs_lab_kernel!();
-    only_a_clock_is_found(&[1, 4], &[("125us", 124_900..125_100), ("250us", 249_800..250_200)]);
+    assert_only_clock_found(&[1, 4], &[("125us", 124_900..125_100), ("250us", 249_800..250_200)]);
 }
 
-fn only_a_clock_is_found(streams: &[u32], clocks: &[(&str, Range<u64>)]) {
+fn assert_only_clock_found(streams: &[u32], clocks: &[(&str, Range<u64>)]) {
     let found = |back: &str, streams: u32, seed: u32| -> Option<u64> {
         let text = scenario("loss = \"0.05%\"", "cubic", "")
             .replacen("rate = \"1G\"\n", &format!("rate = \"1G\"\nreverse = {{ {back} }}\n"), 1)
             .replace("to = \"receiver\"\n", &format!("to = \"receiver\"\nstreams = {streams}\n"));
-        let ran = run(&text, seed);
-        let stations = document(&[&ran.file("sender")])["stations"].clone();
+        let lab_run = run(&text, seed);
+        let stations = document(&[&lab_run.file("sender")])["stations"].clone();
         let mut periods = stations.as_array().expect("a list").iter().map(|it| &it["ack_spacing"]["period_ns"]);
         periods.find_map(Value::as_u64)
     };
@@ -244,13 +245,13 @@ fn only_a_clock_is_found(streams: &[u32], clocks: &[(&str, Range<u64>)]) {
 fn ipv6_datagrams_are_matched_and_losses_found() {
     let text = scenario("loss = { every = 701 }", "cubic", "")
         .replace("to = \"receiver\"\n", "to = \"receiver\"\nprotocol = \"udp\"\nrate = \"100M\"\nipv6 = true\n");
-    let ran = ran!(text, 7);
-    let both = document(&[&ran.file("sender"), &ran.file("receiver")]);
+    let lab_run = lab_run!(text, 7);
+    let both = document(&[&lab_run.file("sender"), &lab_run.file("receiver")]);
     let (path, flow) = (&both["path"][0], &both["flows"][0]);
-    assert!(ran.lost() > 10, "{} losses say nothing", ran.lost());
+    assert!(lab_run.lost() > 10, "{} losses say nothing", lab_run.lost());
     assert!(flow["source"]["address"].as_str().expect("an address").contains(':'), "{}", flow["source"]);
-    assert_eq!(count(&path["forward"]["lost_data"]), ran.lost(), "{:#}", path["forward"]);
-    assert_eq!(count(&flow["lost_network"]), ran.lost());
+    assert_eq!(count(&path["forward"]["lost_data"]), lab_run.lost(), "{:#}", path["forward"]);
+    assert_eq!(count(&flow["lost_network"]), lab_run.lost());
     assert_eq!(
         (&path["forward"]["undetermined"], &path["forward"]["appeared"], &path["given_up"]),
         (&0.into(), &0.into(), &0.into())

@@ -8,11 +8,11 @@ use landspeed_testkit::skip;
 use serde_json::Value;
 
 use crate::trace::document;
-use crate::trace::road::{RECEIVER, Road, Tcpdump, drop_one_in};
+use crate::trace::road::{RECEIVER, RoutedPath, Tcpdump, drop_one_in};
 
 macro_rules! road {
     () => {
-        landspeed_testkit::or_skip!(Road::new())
+        landspeed_testkit::or_skip!(RoutedPath::new())
     };
 }
 
@@ -30,12 +30,13 @@ fn landspeed_datagrams_match_the_receivers_count() {
     if Command::new("tcpdump").arg("--version").output().is_err() {
         skip!("tcpdump is not installed");
     }
-    road.router.nft(&drop_one_in(&road.near.b, "udp", 97));
+    road.router.nft(&drop_one_in(&road.sender_side.b, "udp", 97));
     let directory = tempfile::tempdir().expect("a directory");
     let pair = Pair::across(env!("CARGO_BIN_EXE_landspeed"), &road.sender, &road.receiver, RECEIVER);
-    let far = Tcpdump::start(&road.receiver, &road.far.b, &directory.path().join("far.pcap"));
+    let receiver_side =
+        Tcpdump::start(&road.receiver, &road.receiver_side.b, &directory.path().join("receiver_side.pcap"));
     let run = pair.run("-u -b 20M -l 1200 -n 2400K --no-gso --no-gro");
-    let found = numbered(&far.stop());
+    let found = numbered(&receiver_side.stop());
     let truth = &run["streams"][0]["receiver"]["udp"];
     let (delivered, past) = (truth["delivered_packets"].as_u64(), truth["highest_seq"].as_u64());
     let (delivered, past) = (delivered.expect("a count"), past.expect("one past the highest number"));
@@ -44,7 +45,7 @@ fn landspeed_datagrams_match_the_receivers_count() {
     assert!(found["lost"].as_u64() > Some(10), "{found}");
     assert_eq!((&found["reordered"], &found["duplicates"]), (&0.into(), &0.into()));
     // No rule drops the hello datagrams; a dropped last datagram is beyond the highest number.
-    let dropped = Road::dropped(&road.router);
+    let dropped = RoutedPath::dropped(&road.router);
     assert!(dropped - found["lost"].as_u64().expect("a count") <= 1, "{dropped} dropped, {found}");
 }
 
@@ -60,18 +61,19 @@ fn iperf3_datagrams_match_iperf3s_count() {
     let directory = tempfile::tempdir().expect("a directory");
     for (option, name) in [("--udp", "iperf3"), ("--udp-counters-64bit", "iperf3, 64-bit counters")] {
         road.router.exec(["nft", "flush", "ruleset"]);
-        road.router.nft(&drop_one_in(&road.near.b, "udp", 101));
+        road.router.nft(&drop_one_in(&road.sender_side.b, "udp", 101));
         let server = road.receiver.run(|| Process::start(Command::new("iperf3").args(["-s", "-1", "--forceflush"])));
         until(60, "iperf3 to listen", || server.stdout().contains("listening"));
-        let far = Tcpdump::start(&road.receiver, &road.far.b, &directory.path().join("far.pcap"));
+        let receiver_side =
+            Tcpdump::start(&road.receiver, &road.receiver_side.b, &directory.path().join("receiver_side.pcap"));
         // At a low rate, so that iperf3's small socket buffer loses nothing while its server waits for a core.
         let client = [
             "timeout", "20", "iperf3", "-c", RECEIVER, "--udp", option, "-b", "4M", "-l", "1200", "-k", "1200", "-J",
         ];
         let run: Value = serde_json::from_str(&road.sender.exec(client)).expect("JSON");
         drop(server);
-        let found = numbered(&far.stop());
-        let (lost, dropped) = (run["end"]["sum"]["lost_packets"].as_u64(), Road::dropped(&road.router));
+        let found = numbered(&receiver_side.stop());
+        let (lost, dropped) = (run["end"]["sum"]["lost_packets"].as_u64(), RoutedPath::dropped(&road.router));
         assert_eq!((found["protocol"].as_str(), found["lost"].as_u64()), (Some(name), Some(dropped)), "{found}");
         assert_eq!(found["received"].as_u64(), Some(1_200 - dropped));
         assert!(dropped > 10, "{dropped} losses say nothing");

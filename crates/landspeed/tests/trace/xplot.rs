@@ -38,7 +38,7 @@ fn dots(file: &Path) -> BTreeMap<String, Dots> {
 }
 
 /// Dots that `some` contains more often than `others`.
-fn besides(some: impl Iterator<Item = (String, f64)>, others: &[(String, f64)]) -> Vec<(String, f64)> {
+fn surplus_dots(some: impl Iterator<Item = (String, f64)>, others: &[(String, f64)]) -> Vec<(String, f64)> {
     let mut left = BTreeMap::<(String, u64), u32>::new();
     for (time, value) in others {
         *left.entry((time.clone(), value.to_bits())).or_default() += 1;
@@ -56,12 +56,12 @@ fn besides(some: impl Iterator<Item = (String, f64)>, others: &[(String, f64)]) 
 #[test]
 fn xplot_graphs_have_tcptraces_dots() {
     landspeed_testkit::needs_lab_kernel!();
-    let ran = run(&scenario("loss = { every = 1500 }", "cubic", ""), 4);
+    let lab_run = run(&scenario("loss = { every = 1500 }", "cubic", ""), 4);
     let directory = tempfile::tempdir().expect("a directory");
     for tap in ["sender", "receiver"] {
         let (ours, theirs) = (directory.path().join(tap), directory.path().join(format!("{tap}-judge")));
         fs::create_dir(&theirs).expect("room");
-        let file = ran.file(tap);
+        let file = lab_run.file(tap);
         assert!(trace(&[&file, "--xplot", ours.to_str().expect("plain")]).status.success());
         let judge = Command::new("tcptrace").args(["-G", "-n", "-zy", &file]).current_dir(&theirs).output();
         if !judge.is_ok_and(|output| output.status.success()) {
@@ -76,10 +76,10 @@ fn xplot_graphs_have_tcptraces_dots() {
         // Outstanding data: tcptrace counts one byte more, and draws the SYN, the FIN and their ACKs.
         let (mine, judged) = both("owin", "red");
         assert!(judged.len() > 10_000, "{tap}: {} dots say nothing", judged.len());
-        let missing = besides(judged.iter().map(|(time, value)| (time.clone(), value - 1.0)), &mine);
+        let missing = surplus_dots(judged.iter().map(|(time, value)| (time.clone(), value - 1.0)), &mine);
         assert!(missing.len() <= 4 && missing.iter().all(|(_, value)| *value == 0.0), "{tap}: {missing:?}");
         let (mine, judged) = both("owin", "yellow");
-        let missing = besides(judged.into_iter(), &mine);
+        let missing = surplus_dots(judged.into_iter(), &mine);
         assert!(missing.len() <= 4, "{tap}: {missing:?}");
 
         // Rates: tcptrace has times in microseconds, landspeed in nanoseconds; segments in the same microsecond

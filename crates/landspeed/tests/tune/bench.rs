@@ -44,7 +44,7 @@ impl Bench {
              ip route add default via 10.97.0.2",
         );
         // Carrier, duplicate address detection and link-local addresses take a moment.
-        eventually("links and addresses settle", || {
+        wait_until("links and addresses settle", || {
             let shown = bench.shell("ip link show; ip -6 address show");
             !["tentative", "NO-CARRIER", "LOWERLAYERDOWN"].iter().any(|state| shown.contains(state))
         });
@@ -58,11 +58,11 @@ impl Bench {
 
     /// `landspeed tune` in the namespace, with the namespace's /sys.
     pub fn tune(&self, arguments: &[&str]) -> Command {
-        self.tune_of(&[], arguments, &self.state())
+        self.tune_with(&[], arguments, &self.state())
     }
 
     /// As [`Self::tune`], started through another program (`strace …`) and with another state directory.
-    pub fn tune_of(&self, by: &[&str], arguments: &[&str], state: &Path) -> Command {
+    pub fn tune_with(&self, by: &[&str], arguments: &[&str], state: &Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", self.namespace.name()]).args(by);
         command.arg(program()).arg("tune").args(arguments).arg("--state").arg(state);
@@ -78,7 +78,7 @@ impl Bench {
             command.args(arguments);
             command
         });
-        assert!(matches!(output.code, 0 | 1), "{}", said(&output));
+        assert!(matches!(output.code, 0 | 1), "{}", output_text(&output));
         serde_json::from_str(&output.stdout).expect("a document")
     }
 
@@ -105,7 +105,7 @@ impl Bench {
     /// Returns the document of `tune status`. The command also recovers orphaned transactions.
     pub fn status(&self) -> Value {
         let output = run(self.tune(&["status", "--json", "-"]));
-        assert!(matches!(output.code, 0 | 1), "{}", said(&output));
+        assert!(matches!(output.code, 0 | 1), "{}", output_text(&output));
         serde_json::from_str(&output.stdout).expect("a document")
     }
 
@@ -124,16 +124,16 @@ impl Bench {
         watchdog_in(&self.journal(id))
     }
 
-    /// Removes the state directory, as [`forget`] does.
-    pub fn forget(&self) {
-        forget(&self.state());
+    /// Removes the state directory, as [`remove_state`] does.
+    pub fn remove_state(&self) {
+        remove_state(&self.state());
     }
 
     /// Kills the watchdog of a transaction and waits until it is gone.
     pub fn kill_watchdog(&self, id: u32) {
         let Some(process) = self.watchdog(id) else { return };
         signal(process, "KILL");
-        eventually("the watchdog is gone", || !alive(process));
+        wait_until("the watchdog is gone", || !alive(process));
     }
 
     /// Waits until the watchdog has rolled back an incomplete transaction; reverts a complete one.
@@ -146,8 +146,8 @@ impl Bench {
     }
 
     /// Finishes a pending transaction with `tune status`, whether or not another process works on it.
-    pub fn recovered(&self) {
-        eventually("it is brought to an end", || {
+    pub fn finish_recovery(&self) {
+        wait_until("it is brought to an end", || {
             let status = self.status();
             let all = status["transactions"].as_array().expect("a list");
             all.iter().all(|one| ["committed", "reverted", "needs-attention"].iter().any(|end| one["state"] == *end))
@@ -156,11 +156,11 @@ impl Bench {
 
     /// Waits until the journal records a rollback, without running a command.
     pub fn wait_reverted(&self, id: u32) {
-        eventually("the watchdog takes it back", || {
+        wait_until("the watchdog takes it back", || {
             self.has_record(id, "reverted") || self.has_record(id, "needs-attention")
         });
         if let Some(process) = self.watchdog(id) {
-            eventually("the watchdog ends", || !alive(process));
+            wait_until("the watchdog ends", || !alive(process));
         }
     }
 }
@@ -184,10 +184,10 @@ fn watchdog_in(journal: &str) -> Option<u32> {
 }
 
 /// Removes a state directory after the watchdog of its first transaction has exited.
-pub fn forget(state: &Path) {
+pub fn remove_state(state: &Path) {
     let journal = std::fs::read_to_string(state.join("0001.journal")).unwrap_or_default();
     if let Some(process) = watchdog_in(&journal) {
-        eventually("the watchdog ends", || !alive(process));
+        wait_until("the watchdog ends", || !alive(process));
     }
     match std::fs::remove_dir_all(state) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("cannot remove the state: {error}"),
@@ -209,12 +209,12 @@ pub fn run(command: Command) -> Ended {
 pub fn expect(command: Command, status: i32) -> String {
     let shown = format!("{command:?}");
     let ended = run(command);
-    assert_eq!(ended.code, status, "{shown}: {}", said(&ended));
-    said(&ended)
+    assert_eq!(ended.code, status, "{shown}: {}", output_text(&ended));
+    output_text(&ended)
 }
 
 /// Standard output and standard error.
-pub fn said(ended: &Ended) -> String {
+pub fn output_text(ended: &Ended) -> String {
     format!("{}{}", ended.stdout, ended.stderr)
 }
 
@@ -224,7 +224,7 @@ pub fn was_killed(ended: &Ended) -> bool {
 }
 
 /// Waits until a condition is true.
-pub fn eventually(what: &str, so: impl FnMut() -> bool) {
+pub fn wait_until(what: &str, so: impl FnMut() -> bool) {
     until(WAIT_S, what, so);
 }
 

@@ -5,11 +5,11 @@
 use landspeed_testkit::process::Ended;
 use landspeed_testkit::skip;
 
-use crate::tune::bench::{Bench, bench, expect, run, said, was_killed};
+use crate::tune::bench::{Bench, bench, expect, output_text, run, was_killed};
 
-const FAULT: &str = "LANDSPEED_TUNE_FAULT";
+const FAULT_VARIABLE: &str = "LANDSPEED_TUNE_FAULT";
 /// Upper bound of the steps of any plan here.
-const MANY: u64 = 200;
+const MAX_STEPS: u64 = 200;
 
 /// A plan with every kind of setting of a namespace, on an interface with a qdisc tree.
 pub const PLAN: &[&str] = &[
@@ -27,7 +27,7 @@ pub const PLAN: &[&str] = &[
 ];
 
 /// Creates the qdisc tree: an mq, two configured leaves, two default leaves.
-pub fn plant_tree(bench: &Bench) {
+pub fn create_qdisc_tree(bench: &Bench) {
     bench.shell(
         "tc qdisc add dev v0 root handle 10: mq
          tc qdisc add dev v0 parent 10:1 handle 11: bfifo limit 30000
@@ -54,7 +54,7 @@ fn each_fault(kinds: &[&str], step: impl FnMut(&str) -> bool) -> u64 {
 fn some_faults(kinds: &[&str], first: u64, stride: usize, mut step: impl FnMut(&str) -> bool) -> u64 {
     let mut steps = 0;
     for kind in kinds {
-        let numbers = (first..MANY).step_by(stride);
+        let numbers = (first..MAX_STEPS).step_by(stride);
         let all = numbers.clone().count() as u64;
         let reached = numbers.take_while(|number| step(&format!("{kind}:{number}"))).count() as u64;
         assert!(reached < all, "{kind} has no end");
@@ -65,29 +65,29 @@ fn some_faults(kinds: &[&str], first: u64, stride: usize, mut step: impl FnMut(&
 
 fn with_fault(bench: &Bench, arguments: &[&str], fault: &str) -> Ended {
     let mut command = bench.tune(arguments);
-    command.env(FAULT, fault);
+    command.env(FAULT_VARIABLE, fault);
     run(command)
 }
 
-const BOTH: &[&str] = &["after-record", "after-write"];
+const FAULT_KINDS: &[&str] = &["after-record", "after-write"];
 
 #[test]
 fn watchdog_rolls_back_a_killed_apply() {
     let bench = bench!();
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     let before = bench.snapshot();
-    let steps = each_fault(BOTH, |fault| {
-        bench.forget();
+    let steps = each_fault(FAULT_KINDS, |fault| {
+        bench.remove_state();
         let output = with_fault(&bench, &apply(PLAN, "600"), fault);
         if !was_killed(&output) {
-            assert!(output.code == 0, "{}", said(&output));
+            assert!(output.code == 0, "{}", output_text(&output));
             expect(bench.tune(&["revert"]), 0);
             bench.snapshot().must_equal(&before, &"reverted");
             return false;
         }
         bench.settle();
         bench.snapshot().must_equal(&before, &fault);
-        bench.recovered();
+        bench.finish_recovery();
         bench.snapshot().must_equal(&before, &format_args!("{fault}, then status"));
         true
     });
@@ -98,22 +98,24 @@ fn watchdog_rolls_back_a_killed_apply() {
 /// After each fault of an apply runs one of three commands in turn; with three rounds each of them.
 fn next_command_rolls_back(rounds: usize) {
     let bench = bench!();
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     let before = bench.snapshot();
     let commands = [&["status"][..], &["revert"], &["confirm"]];
     for round in 0..rounds {
         let mut turns = commands.iter().cycle().skip(round);
-        each_fault(BOTH, |fault| {
+        each_fault(FAULT_KINDS, |fault| {
             let next = *turns.next().expect("endless");
-            bench.forget();
+            bench.remove_state();
             let mut command = bench.tune(&apply(PLAN, "600"));
-            command.env(FAULT, fault).env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
+            command.env(FAULT_VARIABLE, fault).env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
             let killed = was_killed(&run(command));
             bench.kill_watchdog(1);
             let output = run(bench.tune(next));
             let whole = bench.has_record(1, "awaiting-confirm");
             if next[0] != "confirm" || !whole {
-                bench.snapshot().must_equal(&before, &format_args!("{fault}, then {next:?}: {}", said(&output)));
+                bench
+                    .snapshot()
+                    .must_equal(&before, &format_args!("{fault}, then {next:?}: {}", output_text(&output)));
             } else {
                 // The apply had completed, so it can be confirmed.
                 expect(bench.tune(&["revert"]), 0);
@@ -137,22 +139,22 @@ fn each_next_command_rolls_back_without_a_watchdog() {
 
 /// Crashes at every step of an apply and at every `stride`th step of its recovery, starting at different
 /// steps.
-fn dying_recovery_is_finished(stride: usize) {
+fn crashed_recovery_is_finished(stride: usize) {
     let bench = bench!();
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     let before = bench.snapshot();
     let plan = &PLAN[3..7];
     let mut turns = (1..=stride as u64).cycle();
-    each_fault(BOTH, |first| {
+    each_fault(FAULT_KINDS, |first| {
         let mut killed = false;
-        some_faults(BOTH, turns.next().expect("endless"), stride, |second| {
-            bench.forget();
+        some_faults(FAULT_KINDS, turns.next().expect("endless"), stride, |second| {
+            bench.remove_state();
             let mut command = bench.tune(&apply(plan, "600"));
-            command.env(FAULT, first).env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
+            command.env(FAULT_VARIABLE, first).env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
             killed = was_killed(&run(command));
             bench.kill_watchdog(1);
             let again = was_killed(&with_fault(&bench, &["status"], second));
-            bench.recovered();
+            bench.finish_recovery();
             bench.snapshot().must_equal(&before, &format_args!("{first}, then {second}"));
             again
         });
@@ -162,26 +164,26 @@ fn dying_recovery_is_finished(stride: usize) {
 
 #[test]
 fn killed_recovery_is_completed_later() {
-    dying_recovery_is_finished(9);
+    crashed_recovery_is_finished(9);
 }
 
 #[test]
 #[ignore = "long: every step of an apply, times every step of its recovery"]
 fn recovery_killed_at_any_step_is_completed_later() {
-    dying_recovery_is_finished(1);
+    crashed_recovery_is_finished(1);
 }
 
 /// Crashes at each step of a revert, alternately of a confirmed and an unconfirmed transaction; with two
 /// rounds both.
-fn dying_revert_is_finished(rounds: usize) {
+fn crashed_revert_is_finished(rounds: usize) {
     let bench = bench!();
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     let before = bench.snapshot();
     for round in 0..rounds {
         let mut confirmed = round > 0;
-        let steps = each_fault(BOTH, |fault| {
+        let steps = each_fault(FAULT_KINDS, |fault| {
             confirmed = !confirmed;
-            bench.forget();
+            bench.remove_state();
             expect(bench.tune(&apply(PLAN, "600")), 0);
             if confirmed {
                 expect(bench.tune(&["confirm"]), 0);
@@ -192,7 +194,7 @@ fn dying_revert_is_finished(rounds: usize) {
                 bench.wait_reverted(1);
                 bench.snapshot().must_equal(&before, &fault);
             }
-            bench.recovered();
+            bench.finish_recovery();
             bench.snapshot().must_equal(&before, &format_args!("{fault}, confirmed before: {confirmed}"));
             killed
         });
@@ -202,22 +204,22 @@ fn dying_revert_is_finished(rounds: usize) {
 
 #[test]
 fn revert_killed_at_any_step_is_completed() {
-    dying_revert_is_finished(1);
+    crashed_revert_is_finished(1);
 }
 
 #[test]
 #[ignore = "long: every step twice, confirmed before and not"]
 fn killed_revert_is_completed_confirmed_or_not() {
-    dying_revert_is_finished(2);
+    crashed_revert_is_finished(2);
 }
 
 #[test]
 fn killed_confirmation_is_atomic() {
     let bench = bench!();
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     let before = bench.snapshot();
-    let steps = each_fault(BOTH, |fault| {
-        bench.forget();
+    let steps = each_fault(FAULT_KINDS, |fault| {
+        bench.remove_state();
         expect(bench.tune(&apply(PLAN, "600")), 0);
         let planned = bench.snapshot();
         assert!(planned.difference(&before).len() > PLAN.len(), "it does something");
@@ -234,7 +236,7 @@ fn killed_confirmation_is_atomic() {
 }
 
 /// System calls with effects outside of the process.
-const CALLS: &[&str] = &[
+const SYSCALLS: &[&str] = &[
     "write",
     "pwrite64",
     "sendto",
@@ -252,35 +254,35 @@ const CALLS: &[&str] = &[
     "vfork",
 ];
 
-/// Kills the apply of a plan at each of its system calls, and asserts that there are more than `least`.
-fn rolled_back_at_any_syscall(plan: &[&str], least: usize) {
+/// Kills the apply of a plan at each of its system calls, and asserts that there are more than `min_syscalls`.
+fn rolled_back_at_any_syscall(plan: &[&str], min_syscalls: usize) {
     let probe = std::process::Command::new("strace").args(["-qq", "-o", "/dev/null", "true"]).output();
     if !probe.is_ok_and(|output| output.status.success()) {
         skip!("ending at a system call needs strace");
     }
     let bench = bench!();
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     let before = bench.snapshot();
     let mut ends = 0;
-    for call in CALLS {
-        for number in 1..MANY {
-            bench.forget();
+    for call in SYSCALLS {
+        for number in 1..MAX_STEPS {
+            bench.remove_state();
             let inject = format!("inject={call}:signal=SIGKILL:when={number}");
             let trace = format!("trace={call}");
             let by = ["strace", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
-            let output = run(bench.tune_of(&by, &apply(plan, "600"), &bench.state()));
+            let output = run(bench.tune_with(&by, &apply(plan, "600"), &bench.state()));
             if !was_killed(&output) {
-                assert!(output.code == 0, "{call} {number}: {}", said(&output));
+                assert!(output.code == 0, "{call} {number}: {}", output_text(&output));
                 expect(bench.tune(&["revert"]), 0);
                 break;
             }
             ends += 1;
             bench.settle();
-            bench.recovered();
+            bench.finish_recovery();
             bench.snapshot().must_equal(&before, &format_args!("{call} {number}"));
         }
     }
-    assert!(ends > least, "{ends} ends");
+    assert!(ends > min_syscalls, "{ends} ends");
 }
 
 #[test]

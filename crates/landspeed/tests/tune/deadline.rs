@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use landspeed_testkit::{or_skip, skip};
 
-use crate::tune::bench::{Bench, alive, bench, eventually, expect, run, said, signal, was_killed};
-use crate::tune::crash::{PLAN, apply, plant_tree};
-use crate::tune::others::Paused;
+use crate::tune::bench::{Bench, alive, bench, expect, output_text, run, signal, wait_until, was_killed};
+use crate::tune::crash::{PLAN, apply, create_qdisc_tree};
+use crate::tune::others::PausedApply;
 
 #[test]
 fn a_stopped_apply_is_rolled_back_at_its_deadline() {
@@ -17,13 +17,13 @@ fn a_stopped_apply_is_rolled_back_at_its_deadline() {
     let records = [2, 3, 4, 11, 2 + 2 * PLAN.len() as u64];
     let benches: Vec<Bench> = or_skip!(records.iter().map(|_| Bench::new()).collect());
     let stopped = |bench: &Bench, record: u64| {
-        plant_tree(bench);
+        create_qdisc_tree(bench);
         let before = bench.snapshot();
-        let paused = Paused::after(bench, &apply(PLAN, "6"), record).expect("it stops");
+        let paused = PausedApply::after(bench, &apply(PLAN, "6"), record).expect("it stops");
         bench.wait_reverted(1);
         bench.snapshot().must_equal(&before, &record);
         assert!(!alive(paused.process()), "{record}: it was killed, not left to go on");
-        assert!(was_killed(&paused.go_on()), "{record}");
+        assert!(was_killed(&paused.resume()), "{record}");
         bench.snapshot().must_equal(&before, &record);
         let status = bench.status();
         let why = status["transactions"][0]["why"].as_str().unwrap_or_default().to_owned();
@@ -43,15 +43,15 @@ fn the_next_command_kills_a_stopped_apply() {
     let bench = bench!();
     let before = bench.snapshot();
     // The plan is on disk, and the watchdog has not been started.
-    let early = Paused::after(&bench, &apply(PLAN, "1"), 1).expect("it stops");
-    bench.recovered();
-    assert!(was_killed(&early.go_on()));
+    let early = PausedApply::after(&bench, &apply(PLAN, "1"), 1).expect("it stops");
+    bench.finish_recovery();
+    assert!(was_killed(&early.resume()));
     bench.snapshot().must_equal(&before, &"nothing was written");
-    bench.forget();
-    let late = Paused::after(&bench, &apply(PLAN, "4"), 6).expect("it stops");
+    bench.remove_state();
+    let late = PausedApply::after(&bench, &apply(PLAN, "4"), 6).expect("it stops");
     bench.kill_watchdog(1);
-    bench.recovered();
-    assert!(was_killed(&late.go_on()));
+    bench.finish_recovery();
+    assert!(was_killed(&late.resume()));
     bench.snapshot().must_equal(&before, &"the next command did the watchdog's work");
 }
 
@@ -74,7 +74,7 @@ impl Freezer {
     fn freeze(&self, process: u32) {
         std::fs::write(self.0.join("cgroup.procs"), process.to_string()).expect("moved");
         std::fs::write(self.0.join("freezer.state"), "FROZEN").expect("asked");
-        eventually("it freezes", || {
+        wait_until("it freezes", || {
             std::fs::read_to_string(self.0.join("freezer.state")).is_ok_and(|state| state.trim() == "FROZEN")
         });
     }
@@ -102,11 +102,11 @@ impl Drop for Freezer {
 fn an_apply_that_cannot_be_killed_is_taken_over() {
     let bench = bench!();
     let Some(freezer) = Freezer::new() else { skip!("there is no freezer of cgroups version 1 here") };
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     let before = bench.snapshot();
-    let stuck = Paused::after(&bench, &apply(PLAN, "4"), 7).expect("it stops");
+    let stuck = PausedApply::after(&bench, &apply(PLAN, "4"), 7).expect("it stops");
     freezer.freeze(stuck.process());
-    eventually("the watchdog takes over", || bench.has_record(1, "needs-attention"));
+    wait_until("the watchdog takes over", || bench.has_record(1, "needs-attention"));
     assert!(bench.has_record(1, "taken-over"));
     bench.snapshot().must_equal(&before, &"restored beside a process that hangs");
     assert!(alive(stuck.process()), "it still hangs");
@@ -116,9 +116,9 @@ fn an_apply_that_cannot_be_killed_is_taken_over() {
     expect(bench.tune(&apply(&["net.core.somaxconn=8192"], "600")), 0);
     expect(bench.tune(&["revert"]), 0);
     freezer.thaw();
-    assert!(was_killed(&stuck.go_on()));
+    assert!(was_killed(&stuck.resume()));
     bench.wait_reverted(1);
-    eventually("everything is compared once more", || bench.has_record(1, "reverted"));
+    wait_until("everything is compared once more", || bench.has_record(1, "reverted"));
     bench.snapshot().must_equal(&before, &"after it was gone");
     expect(bench.tune(&["status"]), 0);
 }
@@ -152,13 +152,13 @@ fn two_state_directories_do_not_share_an_open_setting() {
     expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1"], "5")), 0);
     let mine = bench.snapshot();
     let theirs = apply(&["net.ipv4.tcp_mtu_probing=2"], "600");
-    let text = expect(bench.tune_of(&[], &theirs, &other), 2);
+    let text = expect(bench.tune_with(&[], &theirs, &other), 2);
     assert!(text.contains("nothing was changed") && text.contains("net.ipv4.tcp_mtu_probing"), "{text}");
     bench.snapshot().must_equal(&mine, &"refused");
     bench.wait_reverted(1);
     bench.snapshot().must_equal(&before, &"rolled back");
-    expect(bench.tune_of(&[], &theirs, &other), 0);
-    expect(bench.tune_of(&[], &["revert"], &other), 0);
+    expect(bench.tune_with(&[], &theirs, &other), 0);
+    expect(bench.tune_with(&[], &["revert"], &other), 0);
     bench.snapshot().must_equal(&before, &"the other one, too");
 }
 
@@ -171,7 +171,7 @@ fn status_names_the_network_namespace() {
     assert_eq!(bench.status()["transactions"][0]["network_namespace"]["current"], true);
     let mut outside = Command::new(crate::tune::bench::program());
     outside.args(["tune", "status", "--state"]).arg(bench.state());
-    let text = said(&run(outside));
+    let text = output_text(&run(outside));
     assert!(text.contains(bench.namespace.name()) && text.contains("(another one)"), "{text}");
     assert!(text.contains("not checked: it is in network namespace"), "{text}");
     expect(bench.tune(&["revert"]), 0);
@@ -189,12 +189,12 @@ fn with_systemd(bench: &Bench, script: &str) -> Command {
     let run = "mount -t tmpfs tmpfs /run/systemd && mkdir /run/systemd/system && PATH=\"$0:$PATH\" exec \"$@\"";
     let by = ["sh", "-c", run, tools.to_str().expect("plain")];
     let arguments = [&apply(&["net.ipv4.tcp_mtu_probing=1"], "600")[..], &["--json", "-"]].concat();
-    bench.tune_of(&by, &arguments, &bench.state())
+    bench.tune_with(&by, &arguments, &bench.state())
 }
 
 fn watchdog_of(command: Command) -> serde_json::Value {
     let output = run(command);
-    assert!(output.code == 0, "{}", said(&output));
+    assert!(output.code == 0, "{}", output_text(&output));
     let document: serde_json::Value = serde_json::from_str(&output.stdout).expect("a document");
     document["watchdog"].clone()
 }
@@ -210,7 +210,7 @@ fn the_watchdog_runs_in_its_own_unit_or_warns() {
     let noted = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {}\n", asked.display());
     let end = || {
         expect(bench.tune(&["revert"]), 0);
-        bench.forget();
+        bench.remove_state();
     };
     // The fake systemd-run is asked for a scope, but leaves the watchdog in its cgroup.
     let watchdog = watchdog_of(with_systemd(&bench, &format!("{noted}{exec}\n")));

@@ -6,9 +6,9 @@ use std::path::Path;
 use crate::tune::bench::{Bench, bench, expect};
 use crate::tune::crash::apply;
 
-const STRANGER: u32 = 4242;
+const OTHER_UID: u32 = 4242;
 const SETTING: &[&str] = &["net.ipv4.tcp_mtu_probing=1"];
-const OVERRIDE: &str = "--insecure-permissions";
+const INSECURE_OPTION: &str = "--insecure-permissions";
 
 fn every_command() -> Vec<Vec<&'static str>> {
     vec![
@@ -25,7 +25,10 @@ fn refused(bench: &Bench, words: &[&str]) {
     let before = bench.snapshot();
     for command in every_command() {
         let text = expect(bench.tune(&command), 2);
-        assert!(words.iter().all(|word| text.contains(word)) && text.contains(OVERRIDE), "{command:?}: {text}");
+        assert!(
+            words.iter().all(|word| text.contains(word)) && text.contains(INSECURE_OPTION),
+            "{command:?}: {text}"
+        );
     }
     bench.snapshot().must_equal(&before, &"refused");
 }
@@ -38,7 +41,7 @@ fn mode(path: &Path, mode: u32) {
 fn a_state_directory_of_another_user_is_refused() {
     let bench = bench!();
     std::fs::create_dir(bench.state()).expect("made");
-    chown(bench.state(), Some(STRANGER), None).expect("given away");
+    chown(bench.state(), Some(OTHER_UID), None).expect("given away");
     refused(&bench, &["cannot use state directory", "owned by another user (uid 4242)"]);
     chown(bench.state(), Some(0), None).expect("taken");
     for open in [0o770, 0o707, 0o1777] {
@@ -64,7 +67,7 @@ fn insecure_permissions_override_always_warns() {
     std::fs::create_dir(bench.state()).expect("made");
     mode(&bench.state(), 0o777);
     for command in [&apply(SETTING, "600")[..], &["confirm"], &["revert"]] {
-        let text = expect(bench.tune(&[command, &[OVERRIDE]].concat()), 0);
+        let text = expect(bench.tune(&[command, &[INSECURE_OPTION]].concat()), 0);
         assert!(text.contains("warning") && text.contains("writable by others (mode 0777)"), "{command:?}: {text}");
     }
     bench.snapshot().must_equal(&before, &"reverted");
@@ -78,7 +81,7 @@ fn journal_of_another_user_is_refused() {
     expect(bench.tune(&["confirm"]), 0);
     // A journal written by another user could restore arbitrary values and files.
     let journal = bench.state().join("0001.journal");
-    chown(&journal, Some(STRANGER), None).expect("given away");
+    chown(&journal, Some(OTHER_UID), None).expect("given away");
     refused(&bench, &["cannot use journal", "owned by another user (uid 4242)"]);
     chown(&journal, Some(0), None).expect("taken");
     mode(&journal, 0o622);
@@ -121,13 +124,13 @@ fn an_audit_writable_by_others_is_not_applied() {
     let before = bench.snapshot();
     let audit = bench.directory.path().join("audit.json");
     std::fs::write(&audit, "{}").expect("written");
-    chown(&audit, Some(STRANGER), None).expect("given away");
+    chown(&audit, Some(OTHER_UID), None).expect("given away");
     let arguments = ["apply", "--findings", audit.to_str().expect("plain")];
     let text = expect(bench.tune(&arguments), 2);
     assert!(text.contains("cannot use audit") && text.contains("owned by another user"), "{text}");
     // With sudo, the file's owner may apply it.
     let mut command = bench.tune(&arguments);
-    command.env("SUDO_UID", STRANGER.to_string());
+    command.env("SUDO_UID", OTHER_UID.to_string());
     let text = expect(command, 2);
     assert!(text.contains("is not an audit"), "{text}");
     chown(&audit, Some(0), None).expect("taken");

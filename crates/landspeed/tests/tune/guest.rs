@@ -19,7 +19,7 @@ const SETTINGS: &[&str] = &[
     "v0:txqueuelen=2000",
 ];
 
-const PRELUDE: &str = r#"
+const SETUP_SCRIPT: &str = r#"
 ip link add v0 numtxqueues 4 numrxqueues 4 type veth peer name v1 numtxqueues 4 numrxqueues 4
 ip link set v0 address 02:00:00:00:00:01
 ip link set v1 address 02:00:00:00:00:02
@@ -40,10 +40,14 @@ same() {
 }
 "#;
 
-/// Boots a guest with two interfaces and the functions of [`PRELUDE`].
+/// Boots a guest with two interfaces and the functions of [`SETUP_SCRIPT`].
 fn boot(kernel: &Path, directory: &TempDir, script: &str) -> Guest {
     let program = program();
-    Guest::boot(kernel, directory.path(), &format!("export LS_PROGRAM='{}'\n{PRELUDE}\n{script}", program.display()))
+    Guest::boot(
+        kernel,
+        directory.path(),
+        &format!("export LS_PROGRAM='{}'\n{SETUP_SCRIPT}\n{script}", program.display()),
+    )
 }
 
 fn apply(settings: &[&str], fault: &str) -> String {
@@ -107,7 +111,7 @@ fn power_loss_at_any_record_of_every_kind_leaves_a_clean_boot() {
 }
 
 /// Crashes an apply after each record and each write; the next command rolls it back.
-fn dying_lab_apply_is_rolled_back(settings: &[&str]) {
+fn crashed_lab_apply_is_rolled_back(settings: &[&str]) {
     let (kernel, directory) = landspeed_testkit::or_skip!(machine());
     let script = format!(
         "plant; look > /run/before
@@ -133,11 +137,11 @@ fn dying_lab_apply_is_rolled_back(settings: &[&str]) {
 
 #[test]
 fn killed_lab_apply_is_rolled_back() {
-    dying_lab_apply_is_rolled_back(&SETTINGS[2..5]);
+    crashed_lab_apply_is_rolled_back(&SETTINGS[2..5]);
 }
 
 #[test]
 #[ignore = "long: every kind of setting, ended at every step under User-mode Linux"]
 fn killed_lab_apply_of_every_kind_is_rolled_back() {
-    dying_lab_apply_is_rolled_back(SETTINGS);
+    crashed_lab_apply_is_rolled_back(SETTINGS);
 }

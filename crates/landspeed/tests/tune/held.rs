@@ -8,20 +8,20 @@ use landspeed_testkit::netns::{Namespace, veth};
 use landspeed_testkit::or_skip;
 use landspeed_testkit::process::Process;
 
-use crate::tune::bench::{Bench, alive, eventually, program, said, signal};
+use crate::tune::bench::{Bench, alive, output_text, program, signal, wait_until};
 
 /// Changes of the server's host.
 const CHANGES: &[&str] = &["--set", "net.ipv4.tcp_rmem=4096 65536 33554432", "--set", "v0:qdisc=pfifo limit 77"];
 const SERVER: &str = "10.99.0.2";
 
 /// The server's host (a bench) and the client's.
-struct Two {
+struct TestHosts {
     server: Bench,
     client: Namespace,
     states: [PathBuf; 2],
 }
 
-impl Two {
+impl TestHosts {
     fn new() -> Result<Self, String> {
         let server = Bench::new()?;
         let client = Namespace::new("client")?;
@@ -32,15 +32,15 @@ impl Two {
         };
         let link = "readlink /proc/self/ns/net";
         let states = [state(&server.shell(link)), state(&client.exec(["sh", "-c", link]))];
-        eventually("the link is up", || !server.shell("ip address show").contains("tentative"));
+        wait_until("the link is up", || !server.shell("ip address show").contains("tentative"));
         Ok(Self { server, client, states })
     }
 
     /// Starts a server and waits until it listens.
     fn serve(&self, options: &[&str]) -> Process {
         let arguments = [&["serve", "--no-iperf3", "--listen", "10.99.0.2:5210"], options].concat();
-        let server = Process::start(within(&self.server.namespace, &arguments));
-        eventually("the server listens", || server.stdout().contains("listening on"));
+        let server = Process::start(command_in_namespace(&self.server.namespace, &arguments));
+        wait_until("the server listens", || server.stdout().contains("listening on"));
         server
     }
 
@@ -50,19 +50,19 @@ impl Two {
 
     /// Starts `tune hold` for changes of the server's host.
     fn hold(&self, changes: &[&str]) -> Process {
-        Process::start(within(&self.client, &[&["tune", "hold", "--server", SERVER], changes].concat()))
+        Process::start(command_in_namespace(&self.client, &[&["tune", "hold", "--server", SERVER], changes].concat()))
     }
 
     /// As [`Self::hold`], and waits until the changes are applied.
     fn held(&self, changes: &[&str]) -> Process {
         let client = self.hold(changes);
-        eventually("changes are held", || client.stdout().contains("\nheld: ") || !client.stderr().is_empty());
+        wait_until("changes are held", || client.stdout().contains("\nheld: ") || !client.stderr().is_empty());
         assert_eq!(client.stderr(), "");
         client
     }
 
     /// Asserts that the changes are applied on the server's host.
-    fn must_be_changed(&self) {
+    fn assert_changed(&self) {
         assert_eq!(self.server.shell("cat /proc/sys/net/ipv4/tcp_rmem").trim(), "4096\t65536\t33554432");
         let qdiscs = self.server.shell("tc qdisc show dev v0");
         assert!(qdiscs.contains("pfifo") && qdiscs.contains("limit 77p"), "{qdiscs}");
@@ -87,7 +87,7 @@ fn watchdogs(state: &Path) -> Vec<u32> {
     .collect()
 }
 
-impl Drop for Two {
+impl Drop for TestHosts {
     fn drop(&mut self) {
         // A watchdog exits with its transaction; that of a failed test would keep the namespaces.
         for state in &self.states {
@@ -100,7 +100,7 @@ impl Drop for Two {
 }
 
 /// The program in a network namespace.
-fn within(namespace: &Namespace, arguments: &[&str]) -> Command {
+fn command_in_namespace(namespace: &Namespace, arguments: &[&str]) -> Command {
     let mut command = Command::new("ip");
     command.args(["netns", "exec", namespace.name()]).arg(program()).args(arguments);
     command.env("NO_COLOR", "1").env_remove("SSH_CONNECTION");
@@ -115,19 +115,19 @@ fn children(process: u32) -> Vec<char> {
 
 #[test]
 fn killed_client_restores_the_server_host() {
-    let two = or_skip!(Two::new());
+    let two = or_skip!(TestHosts::new());
     let before = two.server.snapshot();
     let server = two.serve_changes();
     let mut client = two.held(CHANGES);
-    two.must_be_changed();
+    two.assert_changed();
     client.kill();
-    eventually("the server rolls back", || server.stdout().contains("rolled back"));
+    wait_until("the server rolls back", || server.stdout().contains("rolled back"));
     two.server.snapshot().must_equal(&before, &"the client was killed");
     // The server logs each change and the reason for its end.
     let log = server.stdout();
     assert!(log.contains("net.ipv4.tcp_rmem: ") && log.contains(" -> 4096 65536 33554432"), "{log}");
     assert!(log.contains("v0 qdisc: ") && log.contains("lost the connection"), "{log}");
-    eventually("no zombie is left", || children(server.id()).iter().all(|&state| state != 'Z'));
+    wait_until("no zombie is left", || children(server.id()).iter().all(|&state| state != 'Z'));
     // The next client is allowed to change the host.
     let client = two.held(CHANGES);
     client.signal("INT");
@@ -138,14 +138,14 @@ fn killed_client_restores_the_server_host() {
 
 #[test]
 fn killed_server_restores_its_host() {
-    let two = or_skip!(Two::new());
+    let two = or_skip!(TestHosts::new());
     let before = two.server.snapshot();
     let mut server = two.serve_changes();
     let client = two.held(CHANGES);
-    two.must_be_changed();
+    two.assert_changed();
     assert_eq!(two.watchdogs().len(), 1);
     server.kill();
-    eventually("the watchdog ends", || two.watchdogs().is_empty());
+    wait_until("the watchdog ends", || two.watchdogs().is_empty());
     two.server.snapshot().must_equal(&before, &"the server was killed");
     client.signal("INT");
     let ended = client.end(30);
@@ -154,7 +154,7 @@ fn killed_server_restores_its_host() {
 
 #[test]
 fn a_stopped_server_rolls_back_first() {
-    let two = or_skip!(Two::new());
+    let two = or_skip!(TestHosts::new());
     let before = two.server.snapshot();
     let server = two.serve_changes();
     let _client = two.held(CHANGES);
@@ -166,24 +166,24 @@ fn a_stopped_server_rolls_back_first() {
 
 #[test]
 fn next_server_restores_the_host_after_a_crash() {
-    let two = or_skip!(Two::new());
+    let two = or_skip!(TestHosts::new());
     let before = two.server.snapshot();
     let mut server = two.serve_changes();
     let mut client = two.held(CHANGES);
     for id in two.watchdogs() {
         signal(id, "KILL");
-        eventually("the watchdog is gone", || !alive(id));
+        wait_until("the watchdog is gone", || !alive(id));
     }
     server.kill();
     client.kill();
-    two.must_be_changed();
+    two.assert_changed();
     let _server = two.serve_changes();
     two.server.snapshot().must_equal(&before, &"server and watchdog were killed");
 }
 
 #[test]
 fn a_server_without_permission_changes_nothing() {
-    let two = or_skip!(Two::new());
+    let two = or_skip!(TestHosts::new());
     let before = two.server.snapshot();
     let _server = two.serve(&[]);
     let ended = two.hold(CHANGES).end(30);
@@ -193,7 +193,7 @@ fn a_server_without_permission_changes_nothing() {
 
 #[test]
 fn invalid_settings_are_refused_without_changes() {
-    let two = or_skip!(Two::new());
+    let two = or_skip!(TestHosts::new());
     let before = two.server.snapshot();
     let server = two.serve_changes();
     for (setting, name) in [
@@ -216,42 +216,42 @@ fn invalid_settings_are_refused_without_changes() {
 
 #[test]
 fn one_client_at_a_time_changes_a_host() {
-    let two = or_skip!(Two::new());
+    let two = or_skip!(TestHosts::new());
     let before = two.server.snapshot();
     let _server = two.serve_changes();
     let mut first = two.held(CHANGES);
     let ended = two.hold(&["--set", "v0:txqueuelen=77"]).end(30);
     assert!(ended.code == 2 && ended.stderr.contains("another client"), "{ended:?}");
-    two.must_be_changed();
+    two.assert_changed();
     // An administrator's own transaction is refused meanwhile.
     let state = two.states[0].clone();
     let apply = ["apply", "--set", "v0:txqueuelen=77", "--confirm", "60"];
-    let output = crate::tune::bench::run(two.server.tune_of(&[], &apply, &state));
-    assert!(output.code == 2 && said(&output).contains("awaits its confirmation"), "{output:?}");
-    let output = crate::tune::bench::run(two.server.tune_of(&[], &["confirm"], &state));
-    assert!(output.code == 2 && said(&output).contains("is held by process"), "{output:?}");
-    let status = said(&crate::tune::bench::run(two.server.tune_of(&[], &["status"], &state)));
+    let output = crate::tune::bench::run(two.server.tune_with(&[], &apply, &state));
+    assert!(output.code == 2 && output_text(&output).contains("awaits its confirmation"), "{output:?}");
+    let output = crate::tune::bench::run(two.server.tune_with(&[], &["confirm"], &state));
+    assert!(output.code == 2 && output_text(&output).contains("is held by process"), "{output:?}");
+    let status = output_text(&crate::tune::bench::run(two.server.tune_with(&[], &["status"], &state)));
     assert!(status.contains("held by process"), "{status}");
     first.kill();
-    eventually("it is rolled back", || two.watchdogs().is_empty());
+    wait_until("it is rolled back", || two.watchdogs().is_empty());
     two.server.snapshot().must_equal(&before, &"both have left");
 }
 
 #[test]
 fn client_and_server_on_one_machine_hold_changes() {
-    let two = or_skip!(Two::new());
+    let two = or_skip!(TestHosts::new());
     let before = two.server.snapshot();
     let rmem = || two.client.exec(["cat", "/proc/sys/net/ipv4/tcp_rmem"]);
     let mine = rmem();
     let _server = two.serve_changes();
     let remote = two.held(CHANGES);
-    let mut local = Process::start(within(&two.client, &["tune", "hold", CHANGES[0], CHANGES[1]]));
-    eventually("changes are held here", || local.stdout().contains("\nheld: "));
+    let mut local = Process::start(command_in_namespace(&two.client, &["tune", "hold", CHANGES[0], CHANGES[1]]));
+    wait_until("changes are held here", || local.stdout().contains("\nheld: "));
     assert_ne!(rmem(), mine);
-    two.must_be_changed();
+    two.assert_changed();
     local.kill();
-    eventually("the watchdog restores this host", || rmem() == mine);
-    two.must_be_changed();
+    wait_until("the watchdog restores this host", || rmem() == mine);
+    two.assert_changed();
     remote.signal("INT");
     assert_eq!(remote.end(30).code, 0);
     two.server.snapshot().must_equal(&before, &"both were held");
@@ -259,7 +259,7 @@ fn client_and_server_on_one_machine_hold_changes() {
 
 #[test]
 fn a_value_of_another_program_is_left_and_reported() {
-    let two = or_skip!(Two::new());
+    let two = or_skip!(TestHosts::new());
     let _server = two.serve_changes();
     let client = two.held(CHANGES);
     two.server.shell("echo 4096 65536 22222222 > /proc/sys/net/ipv4/tcp_rmem");
@@ -272,7 +272,7 @@ fn a_value_of_another_program_is_left_and_reported() {
 
 #[test]
 fn kept_changes_stay_until_they_are_reverted() {
-    let two = or_skip!(Two::new());
+    let two = or_skip!(TestHosts::new());
     let before = two.server.snapshot();
     let mut server = two.serve_changes();
     let client = two.held(&[CHANGES, &["--keep"]].concat());
@@ -281,15 +281,15 @@ fn kept_changes_stay_until_they_are_reverted() {
     assert!(ended.code == 0 && ended.stdout.ends_with("kept\n"), "{ended:?}");
     assert!(server.stdout().contains("kept"), "{}", server.stdout());
     server.kill();
-    eventually("the watchdog ends", || two.watchdogs().is_empty());
-    two.must_be_changed();
-    crate::tune::bench::expect(two.server.tune_of(&[], &["revert"], &two.states[0]), 0);
+    wait_until("the watchdog ends", || two.watchdogs().is_empty());
+    two.assert_changed();
+    crate::tune::bench::expect(two.server.tune_with(&[], &["revert"], &two.states[0]), 0);
     two.server.snapshot().must_equal(&before, &"reverted");
 }
 
 #[test]
 fn allow_host_changes_needs_cap_net_admin() {
-    let two = or_skip!(Two::new());
+    let two = or_skip!(TestHosts::new());
     let serve = ["serve", "--allow-host-changes", "--listen", "10.99.0.2:5210"];
     let mut command = Command::new("ip");
     command.args(["netns", "exec", two.server.namespace.name(), "setpriv", "--bounding-set=-net_admin"]);

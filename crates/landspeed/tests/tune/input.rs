@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt as _;
 
 use landspeed_testkit::skip;
 
-use crate::tune::bench::{bench, expect, program, run, said};
+use crate::tune::bench::{bench, expect, output_text, program, run};
 use crate::tune::crash::apply;
 
 #[test]
@@ -53,10 +53,10 @@ fn without_privilege_only_the_plan_works() {
         run(command)
     };
     let plan = nobody(&["tune", "plan", "--set", "net.ipv4.tcp_mtu_probing=1"]);
-    if said(&plan).contains("Permission denied") {
+    if output_text(&plan).contains("Permission denied") {
         skip!("nobody may not start the program here");
     }
-    assert!(plan.code == 0, "{}", said(&plan));
+    assert!(plan.code == 0, "{}", output_text(&plan));
     let place = state.path().to_str().expect("plain");
     for arguments in [
         &["apply", "--set", "net.ipv4.tcp_mtu_probing=1"][..],
@@ -67,7 +67,11 @@ fn without_privilege_only_the_plan_works() {
     ] {
         let output = nobody(&[&["tune"], arguments, &["--state", place]].concat());
         assert_eq!(output.code, 2, "{arguments:?}");
-        assert!(said(&output).contains("needs root") && said(&output).contains("tune plan"), "{}", said(&output));
+        assert!(
+            output_text(&output).contains("needs root") && output_text(&output).contains("tune plan"),
+            "{}",
+            output_text(&output)
+        );
     }
     assert!(std::fs::read_dir(state.path()).expect("there").next().is_none());
 }

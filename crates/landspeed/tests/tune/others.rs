@@ -7,25 +7,27 @@ use std::process::Command;
 use landspeed_testkit::process::{Ended, Process};
 use landspeed_testkit::skip;
 
-use crate::tune::bench::{Bench, WAIT_S, alive, bench, eventually, expect, forget, run, said, signal, state_of};
-use crate::tune::crash::{PLAN, apply, plant_tree};
+use crate::tune::bench::{
+    Bench, WAIT_S, alive, bench, expect, output_text, remove_state, run, signal, state_of, wait_until,
+};
+use crate::tune::crash::{PLAN, apply, create_qdisc_tree};
 
-const FAULT: &str = "LANDSPEED_TUNE_FAULT";
+const FAULT_VARIABLE: &str = "LANDSPEED_TUNE_FAULT";
 
 /// An apply that stopped (SIGSTOP) after one of its records.
-pub struct Paused {
+pub struct PausedApply {
     process: Process,
 }
 
-impl Paused {
+impl PausedApply {
     /// Starts an apply and waits until it stops; returns its output if it ended instead.
     pub fn after(bench: &Bench, arguments: &[&str], record: u64) -> Result<Self, Ended> {
         Self::of(bench.tune(arguments), record)
     }
 
     fn of(mut command: Command, record: u64) -> Result<Self, Ended> {
-        let mut process = Process::start(command.env(FAULT, format!("stop-after-record:{record}")));
-        eventually("it stops or ends", || process.has_ended() || state_of(process.id()) == Some('T'));
+        let mut process = Process::start(command.env(FAULT_VARIABLE, format!("stop-after-record:{record}")));
+        wait_until("it stops or ends", || process.has_ended() || state_of(process.id()) == Some('T'));
         if process.has_ended() { Err(process.end(WAIT_S)) } else { Ok(Self { process }) }
     }
 
@@ -35,7 +37,7 @@ impl Paused {
     }
 
     /// Continues the apply and waits for its end.
-    pub fn go_on(self) -> Ended {
+    pub fn resume(self) -> Ended {
         self.process.signal("CONT");
         self.process.end(WAIT_S)
     }
@@ -50,17 +52,21 @@ fn one_of_two_concurrent_applies_is_refused() {
     // At every record of the first apply.
     let mut places = 0;
     for record in 1.. {
-        bench.forget();
-        let Ok(paused) = Paused::after(&bench, &one, record) else {
+        bench.remove_state();
+        let Ok(paused) = PausedApply::after(&bench, &one, record) else {
             expect(bench.tune(&["revert"]), 0);
             break;
         };
         let second = Process::start(bench.tune(&other));
-        let first = paused.go_on();
+        let first = paused.resume();
         let second = second.end(WAIT_S);
-        assert!(first.code == 0, "{record}: {}", said(&first));
-        assert_eq!(second.code, 2, "{record}: {}", said(&second));
-        assert!(said(&second).contains("transaction 1 awaits its confirmation"), "{record}: {}", said(&second));
+        assert!(first.code == 0, "{record}: {}", output_text(&first));
+        assert_eq!(second.code, 2, "{record}: {}", output_text(&second));
+        assert!(
+            output_text(&second).contains("transaction 1 awaits its confirmation"),
+            "{record}: {}",
+            output_text(&second)
+        );
         assert!(bench.journal(2).is_empty());
         expect(bench.tune(&["revert"]), 0);
         bench.snapshot().must_equal(&before, &record);
@@ -69,11 +75,11 @@ fn one_of_two_concurrent_applies_is_refused() {
     assert_eq!(places, 5, "plan, watchdog, intent, applied, awaiting");
     // All at the same time.
     for _ in 0..5 {
-        bench.forget();
+        bench.remove_state();
         let processes = [&one, &other, &one, &other].map(|arguments| Process::start(bench.tune(arguments)));
         let outputs = processes.map(|process| process.end(WAIT_S));
         let won = outputs.iter().filter(|output| output.code == 0).count();
-        assert_eq!(won, 1, "{}", outputs.iter().map(said).collect::<String>());
+        assert_eq!(won, 1, "{}", outputs.iter().map(output_text).collect::<String>());
         expect(bench.tune(&["revert"]), 0);
         bench.snapshot().must_equal(&before, &"four at once");
     }
@@ -85,13 +91,13 @@ fn values_changed_since_the_plan_are_kept() {
     let plan = ["v0:mtu=9000", "net.ipv4.tcp_mtu_probing=1", "net.ipv4.tcp_notsent_lowat=1000000"];
     // After the record of the plan or of the watchdog, before its first write.
     for record in [1, 2] {
-        bench.forget();
-        let paused = Paused::after(&bench, &apply(&plan, "600"), record).expect("it stops");
+        bench.remove_state();
+        let paused = PausedApply::after(&bench, &apply(&plan, "600"), record).expect("it stops");
         bench.shell("echo 2 > /proc/sys/net/ipv4/tcp_mtu_probing");
         let theirs = bench.snapshot();
-        let output = paused.go_on();
+        let output = paused.resume();
         assert_eq!(output.code, 2);
-        let text = said(&output);
+        let text = output_text(&output);
         assert!(
             text.contains("another program is changing it") && text.contains("everything was put back"),
             "{text}"
@@ -104,7 +110,7 @@ fn values_changed_since_the_plan_are_kept() {
 #[test]
 fn later_changes_are_reverted_only_by_force() {
     let bench = bench!();
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     let before = bench.snapshot();
     for theirs in [
         "echo 2 > /proc/sys/net/ipv4/tcp_mtu_probing",
@@ -112,7 +118,7 @@ fn later_changes_are_reverted_only_by_force() {
         "tc qdisc replace dev v0 parent 10:2 handle 77: bfifo limit 123456",
         "ip link set v0 txqueuelen 555",
     ] {
-        bench.forget();
+        bench.remove_state();
         expect(bench.tune(&apply(PLAN, "600")), 0);
         bench.shell(theirs);
         let refused = expect(bench.tune(&["confirm"]), 2);
@@ -131,29 +137,29 @@ fn later_changes_are_reverted_only_by_force() {
 /// Interrupts an apply after each record with one of three signals in turn; with three rounds each of them.
 fn interrupted_apply_is_rolled_back(rounds: usize) {
     let bench = bench!();
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     let before = bench.snapshot();
     for round in 0..rounds {
         let mut places = 0;
         for record in 1.. {
             let name = ["INT", "TERM", "HUP"][(round + record as usize) % 3];
-            bench.forget();
+            bench.remove_state();
             // Signals ignored by `nohup` or a shell's `&` stay ignored in child processes, so reset them.
             let heeding = ["env", "--default-signal=INT,TERM,HUP"];
-            let command = bench.tune_of(&heeding, &apply(&PLAN[3..7], "600"), &bench.state());
-            let paused = match Paused::of(command, record) {
+            let command = bench.tune_with(&heeding, &apply(&PLAN[3..7], "600"), &bench.state());
+            let paused = match PausedApply::of(command, record) {
                 Ok(paused) => paused,
                 Err(output) => {
-                    assert!(output.code == 0, "{}", said(&output));
+                    assert!(output.code == 0, "{}", output_text(&output));
                     expect(bench.tune(&["revert"]), 0);
                     break;
                 }
             };
             signal(paused.process(), name);
-            let output = paused.go_on();
-            assert!(output.code != 0, "{name} {record}: {}", said(&output));
+            let output = paused.resume();
+            assert!(output.code != 0, "{name} {record}: {}", output_text(&output));
             bench.settle();
-            bench.recovered();
+            bench.finish_recovery();
             bench.snapshot().must_equal(&before, &format_args!("{name} after record {record}"));
             places += 1;
         }
@@ -193,7 +199,7 @@ fn watchdog_survives_a_session_hangup() {
 #[test]
 fn a_full_disk_stops_applies_but_not_reverts() {
     let bench = bench!();
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     let before = bench.snapshot();
     let place = bench.directory.path().join("small");
     let Some(_small) = Mounted::tmpfs(&place, "size=512k") else { skip!("mounting needs root") };
@@ -201,27 +207,27 @@ fn a_full_disk_stops_applies_but_not_reverts() {
     let plan = &PLAN[3..7];
     // The disk is full from the start.
     fill(&place);
-    let output = run(bench.tune_of(&[], &apply(plan, "600"), &state));
+    let output = run(bench.tune_with(&[], &apply(plan, "600"), &state));
     assert_eq!(output.code, 2);
-    let text = said(&output);
+    let text = output_text(&output);
     assert!(text.contains("No space left") && text.contains("--state"), "{text}");
     bench.snapshot().must_equal(&before, &"full from the start");
     empty(&place);
     // The disk is full from a record on: the apply completes, or everything is rolled back; a revert always
     // succeeds.
     for record in 1..=3 + 2 * plan.len() as u64 {
-        forget(&state);
-        let mut command = bench.tune_of(&[], &apply(plan, "600"), &state);
-        let process = Process::start(command.env(FAULT, format!("stop-after-record:{record}")));
-        eventually("it stops", || state_of(process.id()) == Some('T'));
+        remove_state(&state);
+        let mut command = bench.tune_with(&[], &apply(plan, "600"), &state);
+        let process = Process::start(command.env(FAULT_VARIABLE, format!("stop-after-record:{record}")));
+        wait_until("it stops", || state_of(process.id()) == Some('T'));
         fill(&place);
         process.signal("CONT");
         let output = process.end(WAIT_S);
         if output.code == 0 {
-            expect(bench.tune_of(&[], &["revert"], &state), 0);
+            expect(bench.tune_with(&[], &["revert"], &state), 0);
         }
-        bench.snapshot().must_equal(&before, &format_args!("full from record {record}: {}", said(&output)));
-        expect(bench.tune_of(&[], &["status"], &state), 0);
+        bench.snapshot().must_equal(&before, &format_args!("full from record {record}: {}", output_text(&output)));
+        expect(bench.tune_with(&[], &["status"], &state), 0);
         empty(&place);
     }
 }
@@ -229,7 +235,7 @@ fn a_full_disk_stops_applies_but_not_reverts() {
 #[test]
 fn the_watchdog_works_with_a_read_only_state_directory() {
     let bench = bench!();
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     let before = bench.snapshot();
     expect(bench.tune(&apply(PLAN, "5")), 0);
     let watchdog = bench.watchdog(1).expect("armed");
@@ -241,37 +247,37 @@ fn the_watchdog_works_with_a_read_only_state_directory() {
     if !command.output().is_ok_and(|output| output.status.success()) {
         skip!("mounting beside a process needs nsenter");
     }
-    eventually("the watchdog ends", || !alive(watchdog));
+    wait_until("the watchdog ends", || !alive(watchdog));
     bench.snapshot().must_equal(&before, &"read-only since");
     let read_only = Mounted::read_only(&state, &state).expect("mounts");
     let text = expect(bench.tune(&apply(PLAN, "5")), 2);
     assert!(text.contains("Read-only file system"), "{text}");
     drop(read_only);
-    bench.recovered();
+    bench.finish_recovery();
     bench.snapshot().must_equal(&before, &"status");
 }
 
 #[test]
 fn the_watchdog_works_without_its_state_directory() {
     let bench = bench!();
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     let before = bench.snapshot();
     expect(bench.tune(&apply(PLAN, "5")), 0);
     let watchdog = bench.watchdog(1).expect("armed");
     std::fs::remove_dir_all(bench.state()).expect("removed");
-    eventually("the watchdog ends", || !alive(watchdog));
+    wait_until("the watchdog ends", || !alive(watchdog));
     bench.snapshot().must_equal(&before, &"without its journal");
 }
 
 #[test]
 fn a_renamed_interface_is_restored_under_its_new_name() {
     let bench = bench!();
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     let rename =
         |from: &str, to: &str| bench.shell(&format!("ip link set {from} down; ip link set {from} name {to}"));
     let up = |name: &str| bench.shell(&format!("ip link set {name} up"));
     for unattended in [false, true] {
-        bench.forget();
+        bench.remove_state();
         let before =
             bench.shell("ip -d link show v0; tc -d qdisc show dev v0 | sort; cat /proc/sys/net/ipv4/conf/v0/*");
         expect(bench.tune(&apply(PLAN, if unattended { "5" } else { "600" })), 0);
@@ -311,7 +317,7 @@ fn new_interface_with_the_same_name_is_not_changed() {
 fn an_interface_keeps_its_identity_after_a_mac_change() {
     // A bond port takes the MAC address of its bond.
     let bench = bench!();
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     expect(bench.tune(&apply(PLAN, "600")), 0);
     bench.shell("ip link set v0 address 02:00:00:00:00:77");
     expect(bench.tune(&["revert"]), 0);
@@ -332,7 +338,7 @@ fn a_cut_management_link_is_rolled_back() {
     assert!(text.contains("v0 lost its carrier") && text.contains("10.97.0.2 is out of reach"), "{text}");
     bench.wait_reverted(1);
     bench.shell("ip link set v1 up; ip route replace default via 10.97.0.2; ip route replace 10.98.0.0/16 via 10.97.0.2 mtu 1400");
-    eventually("the link is back", || {
+    wait_until("the link is back", || {
         bench.snapshot().difference(&before).iter().all(|line| line.contains("route6"))
     });
 }

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use landspeed_testkit::skip;
 
-use crate::tune::bench::{Bench, bench, expect, run, said, was_killed};
+use crate::tune::bench::{Bench, bench, expect, output_text, run, was_killed};
 use crate::tune::crash::apply;
 use crate::tune::others::Mounted;
 
-const FAULT: &str = "LANDSPEED_TUNE_FAULT";
-const OURS: &str = "etc/sysctl.d/90-landspeed.conf";
+const FAULT_VARIABLE: &str = "LANDSPEED_TUNE_FAULT";
+const SYSCTL_FILE: &str = "etc/sysctl.d/90-landspeed.conf";
 
 /// Content, permissions and owner of every file below a directory.
 fn files(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, u32)> {
@@ -32,7 +32,7 @@ fn files(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, u32, u32)> {
 }
 
 /// A root directory with existing files, optionally one with our file name.
-fn plant(bench: &Bench, with_ours: bool) -> PathBuf {
+fn create_root(bench: &Bench, with_ours: bool) -> PathBuf {
     let root = bench.directory.path().join("root");
     let _ = std::fs::remove_dir_all(&root);
     std::fs::create_dir_all(root.join("etc")).expect("a directory");
@@ -40,19 +40,19 @@ fn plant(bench: &Bench, with_ours: bool) -> PathBuf {
     if with_ours {
         use std::os::unix::fs::PermissionsExt as _;
         std::fs::create_dir_all(root.join("etc/sysctl.d")).expect("a directory");
-        std::fs::write(root.join(OURS), "# kept\nnet.ipv4.tcp_ecn = 1\n").expect("written");
-        std::fs::set_permissions(root.join(OURS), std::fs::Permissions::from_mode(0o600)).expect("set");
+        std::fs::write(root.join(SYSCTL_FILE), "# kept\nnet.ipv4.tcp_ecn = 1\n").expect("written");
+        std::fs::set_permissions(root.join(SYSCTL_FILE), std::fs::Permissions::from_mode(0o600)).expect("set");
     }
     root
 }
 
-fn confirmed(bench: &Bench) {
-    bench.forget();
+fn apply_and_confirm(bench: &Bench) {
+    bench.remove_state();
     expect(bench.tune(&apply(&["net.ipv4.tcp_mtu_probing=1", "net.core.somaxconn=8192"], "600")), 0);
     expect(bench.tune(&["confirm"]), 0);
 }
 
-fn words<'a>(command: &[&'a str], root: &'a Path) -> Vec<&'a str> {
+fn command_with_root<'a>(command: &[&'a str], root: &'a Path) -> Vec<&'a str> {
     [command, &["--root", root.to_str().expect("plain")]].concat()
 }
 
@@ -60,10 +60,10 @@ fn words<'a>(command: &[&'a str], root: &'a Path) -> Vec<&'a str> {
 fn persist_and_undo_are_atomic() {
     let bench = bench!();
     for with_ours in [false, true] {
-        let root = plant(&bench, with_ours);
+        let root = create_root(&bench, with_ours);
         let before = files(&root);
-        confirmed(&bench);
-        expect(bench.tune(&words(&["persist"], &root)), 0);
+        apply_and_confirm(&bench);
+        expect(bench.tune(&command_with_root(&["persist"], &root)), 0);
         let whole = files(&root);
         assert_ne!(whole, before);
         expect(bench.tune(&["revert", "--persisted"]), 0);
@@ -73,16 +73,16 @@ fn persist_and_undo_are_atomic() {
             let mut ends = 0;
             for kind in ["after-record", "after-write"] {
                 for number in 1..20 {
-                    let root = plant(&bench, with_ours);
-                    confirmed(&bench);
+                    let root = create_root(&bench, with_ours);
+                    apply_and_confirm(&bench);
                     let command = if undo {
-                        expect(bench.tune(&words(&["persist"], &root)), 0);
+                        expect(bench.tune(&command_with_root(&["persist"], &root)), 0);
                         vec!["revert", "--persisted"]
                     } else {
-                        words(&["persist"], &root)
+                        command_with_root(&["persist"], &root)
                     };
                     let mut command = bench.tune(&command);
-                    command.env(FAULT, format!("{kind}:{number}"));
+                    command.env(FAULT_VARIABLE, format!("{kind}:{number}"));
                     let killed = was_killed(&run(command));
                     let finished = bench.has_record(1, if undo { "unpersisted" } else { "persisted" });
                     bench.status();
@@ -103,31 +103,31 @@ fn persist_and_undo_are_atomic() {
 #[test]
 fn persist_on_a_read_only_etc_fails_cleanly() {
     let bench = bench!();
-    let root = plant(&bench, true);
+    let root = create_root(&bench, true);
     let before = files(&root);
-    confirmed(&bench);
+    apply_and_confirm(&bench);
     let place = bench.directory.path().join("read-only");
     let Some(mounted) = Mounted::read_only(&root, &place) else { skip!("mounting needs root") };
-    let text = expect(bench.tune(&words(&["persist"], &place)), 2);
+    let text = expect(bench.tune(&command_with_root(&["persist"], &place)), 2);
     assert!(text.contains("Read-only file system") && text.contains("nothing was left behind"), "{text}");
     drop(mounted);
     assert_eq!(files(&root), before);
     let status = bench.status();
     assert!(status["transactions"][0]["persisted"].is_null(), "{status:#}");
     // The same transaction can then be persisted elsewhere.
-    expect(bench.tune(&words(&["persist"], &root)), 0);
+    expect(bench.tune(&command_with_root(&["persist"], &root)), 0);
 }
 
 #[test]
 fn foreign_edits_of_our_files_are_kept_and_reported() {
     let bench = bench!();
-    let root = plant(&bench, false);
-    confirmed(&bench);
-    expect(bench.tune(&words(&["persist"], &root)), 0);
-    let theirs = std::fs::read_to_string(root.join(OURS)).expect("written") + "net.ipv4.tcp_ecn = 1\n";
-    std::fs::write(root.join(OURS), &theirs).expect("written");
+    let root = create_root(&bench, false);
+    apply_and_confirm(&bench);
+    expect(bench.tune(&command_with_root(&["persist"], &root)), 0);
+    let theirs = std::fs::read_to_string(root.join(SYSCTL_FILE)).expect("written") + "net.ipv4.tcp_ecn = 1\n";
+    std::fs::write(root.join(SYSCTL_FILE), &theirs).expect("written");
     let output = run(bench.tune(&["revert", "--persisted"]));
-    assert_eq!(output.code, 1, "{}", said(&output));
-    assert!(said(&output).contains("was changed since"), "{}", said(&output));
-    assert_eq!(std::fs::read_to_string(root.join(OURS)).expect("there"), theirs);
+    assert_eq!(output.code, 1, "{}", output_text(&output));
+    assert!(output_text(&output).contains("was changed since"), "{}", output_text(&output));
+    assert_eq!(std::fs::read_to_string(root.join(SYSCTL_FILE)).expect("there"), theirs);
 }

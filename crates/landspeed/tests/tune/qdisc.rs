@@ -2,7 +2,7 @@
 
 use landspeed_testkit::in_lab_kernel;
 
-use crate::tune::bench::{Bench, bench, expect, run, said};
+use crate::tune::bench::{Bench, bench, expect, output_text, run};
 use crate::tune::crash::apply;
 
 /// Trees that are restored exactly.
@@ -69,18 +69,18 @@ const REFUSED: &[(&str, &str, &str)] = &[
 ];
 
 /// Lines of `tc -d qdisc show dev v0`.
-pub fn leaves(bench: &Bench) -> Vec<String> {
+pub fn qdisc_lines(bench: &Bench) -> Vec<String> {
     bench.shell("tc -d qdisc show dev v0").lines().map(ToOwned::to_owned).collect()
 }
 
-fn clear(bench: &Bench) {
-    bench.forget();
+fn remove_qdiscs(bench: &Bench) {
+    bench.remove_state();
     bench.shell("tc qdisc del dev v0 root 2>/dev/null || true; tc qdisc del dev v0 ingress 2>/dev/null || true");
 }
 
 /// Replaces each tree by one of three requests in turn; with three rounds by each of them. Trees that this
 /// kernel lacks run in the lab's kernel.
-fn every_tree_comes_back(trees: &[(&str, &str)], rounds: usize) {
+fn assert_trees_are_restored(trees: &[(&str, &str)], rounds: usize) {
     let bench = bench!();
     let mut left_out = Vec::new();
     let requests = if bench.try_shell("tc qdisc add dev v0 root fq").status.success() {
@@ -90,18 +90,18 @@ fn every_tree_comes_back(trees: &[(&str, &str)], rounds: usize) {
     };
     for (number, (name, script)) in trees.iter().enumerate() {
         for wanted in (number..number + rounds).map(|turn| requests[turn % requests.len()]) {
-            clear(&bench);
+            remove_qdiscs(&bench);
             if !bench.try_shell(script).status.success() {
                 left_out.push(*name);
                 break;
             }
-            let (before, tree) = (bench.snapshot(), leaves(&bench));
+            let (before, tree) = (bench.snapshot(), qdisc_lines(&bench));
             let output = run(bench.tune(&apply(&[wanted], "600")));
-            assert!(output.code == 0, "{name}, {wanted}: {}", said(&output));
-            if said(&output).contains("Nothing to write") {
+            assert!(output.code == 0, "{name}, {wanted}: {}", output_text(&output));
+            if output_text(&output).contains("Nothing to write") {
                 continue;
             }
-            assert_ne!(leaves(&bench), tree, "{name}, {wanted}");
+            assert_ne!(qdisc_lines(&bench), tree, "{name}, {wanted}");
             expect(bench.tune(&["revert"]), 0);
             bench.snapshot().must_equal(&before, &format_args!("{name}, {wanted}"));
         }
@@ -113,19 +113,19 @@ fn every_tree_comes_back(trees: &[(&str, &str)], rounds: usize) {
 
 #[test]
 fn multi_queue_qdisc_trees_are_restored_exactly() {
-    every_tree_comes_back(TREES, 1);
+    assert_trees_are_restored(TREES, 1);
 }
 
 #[test]
 fn fair_queueing_qdisc_trees_are_restored_exactly() {
-    every_tree_comes_back(FAIR_TREES, 1);
+    assert_trees_are_restored(FAIR_TREES, 1);
 }
 
 #[test]
 #[ignore = "long: every tree replaced by each of three requests, in the lab's kernel too"]
 fn every_qdisc_tree_is_restored_after_each_request() {
-    every_tree_comes_back(TREES, 3);
-    every_tree_comes_back(FAIR_TREES, 3);
+    assert_trees_are_restored(TREES, 3);
+    assert_trees_are_restored(FAIR_TREES, 3);
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn an_unrestorable_qdisc_tree_is_refused_first() {
     let bench = bench!();
     let mut left_out = Vec::new();
     for (name, script, kind) in REFUSED {
-        clear(&bench);
+        remove_qdiscs(&bench);
         if !bench.try_shell(script).status.success() {
             left_out.push(*name);
             continue;

@@ -1,16 +1,16 @@
 //! Transactions of an earlier boot: runtime settings are gone, nothing is written, and `status` reports it.
 
 use crate::tune::bench::{bench, expect, run, was_killed};
-use crate::tune::crash::{PLAN, apply, plant_tree};
+use crate::tune::crash::{PLAN, apply, create_qdisc_tree};
 
 #[test]
 fn earlier_boot_transactions_write_nothing() {
     let bench = bench!();
-    plant_tree(&bench);
+    create_qdisc_tree(&bench);
     let before = bench.snapshot();
     let plan = &PLAN[3..6];
     for number in 1.. {
-        bench.forget();
+        bench.remove_state();
         let mut command = bench.tune(&apply(plan, "600"));
         command.env("LANDSPEED_TUNE_FAULT", format!("after-record:{number}"));
         command.env("LANDSPEED_TUNE_WATCHDOG_FAULT", "after-awake");
@@ -23,7 +23,7 @@ fn earlier_boot_transactions_write_nothing() {
             let mut command = bench.tune(arguments);
             command.env("LANDSPEED_TUNE_BOOT_ID", "another");
             let output = run(command);
-            let text = crate::tune::bench::said(&output);
+            let text = crate::tune::bench::output_text(&output);
             if arguments[0] == "status" {
                 assert!(text.contains("restarted") && output.code == 0, "{number}: {text}");
             }
@@ -41,8 +41,8 @@ fn earlier_boot_transactions_write_nothing() {
         std::fs::write(bench.state().join("0001.journal"), journal).expect("written");
         let _ = std::fs::remove_file(bench.state().join("0002.journal"));
         let output = run(bench.tune(&["revert"]));
-        bench.recovered();
-        bench.snapshot().must_equal(&before, &format_args!("{number}: {}", crate::tune::bench::said(&output)));
+        bench.finish_recovery();
+        bench.snapshot().must_equal(&before, &format_args!("{number}: {}", crate::tune::bench::output_text(&output)));
         if !killed {
             assert_eq!(number, 3 + 2 * plan.len() as u64 + 1);
             break;

@@ -8,9 +8,9 @@ use landspeed_testkit::process::Process;
 use landspeed_testkit::{hosts, skip};
 use serde_json::Value;
 
-use crate::tune::bench::{Bench, alive, bench, expect, program, run, said};
+use crate::tune::bench::{Bench, alive, bench, expect, output_text, program, run};
 use crate::tune::crash::{PLAN, apply};
-use crate::tune::qdisc::leaves;
+use crate::tune::qdisc::qdisc_lines;
 
 /// Goals from a short path to a long fat network.
 const GOALS: &[&[&str]] = &[
@@ -49,7 +49,7 @@ fn buffers_are_computed_from_the_path() {
     for (rate, rtt, bdp) in
         [("10G", "20ms", 25_000_000), ("10G", "100ms", 125_000_000), ("40G", "100ms", 500_000_000)]
     {
-        bench.forget();
+        bench.remove_state();
         let arguments = ["apply", "--confirm", "600", "--only", "BUF-001,BUF-002", "--goal", rate, "--rtt", rtt];
         expect(bench.tune(&arguments), 0);
         for name in ["tcp_rmem", "tcp_wmem"] {
@@ -142,7 +142,7 @@ fn every_queue_is_set_and_restored() {
     );
     let before = bench.snapshot();
     expect(bench.tune(&apply(&["v0:qdisc=bfifo limit 50000"], "600")), 0);
-    let during = leaves(&bench);
+    let during = qdisc_lines(&bench);
     assert_eq!(during.len(), 5, "{during:?}");
     assert_eq!(
         during.iter().filter(|line| line.contains("bfifo") && line.contains("50000")).count(),
@@ -224,7 +224,7 @@ fn audits() -> Vec<(String, Value)> {
                 .arg(&file)
                 .stdin(Stdio::null());
             let output = run(command);
-            assert!(matches!(output.code, 0 | 1), "{}", said(&output));
+            assert!(matches!(output.code, 0 | 1), "{}", output_text(&output));
             let name = format!("{} {}", host, goal.join(" "));
             let text = std::fs::read(&file).expect("written");
             audits.push((name, serde_json::from_slice(&text).expect("a document")));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::tune::bench::{Bench, bench, expect, run, said};
+use crate::tune::bench::{Bench, bench, expect, output_text, run};
 use crate::tune::crash::apply;
 
 /// Numeric sysctls of a namespace, each with a different value that the kernel accepts unchanged. Other
@@ -40,7 +40,7 @@ fn refused(bench: &Bench, changes: &[String]) -> BTreeSet<String> {
 }
 
 /// Applies and reverts each group of this size in one transaction.
-fn come_back_in_groups(group: usize) {
+fn assert_restored_in_groups(group: usize) {
     let (bench, scratch) = (bench!(), bench!());
     let changes = changes(&scratch);
     let names = refused(&bench, &changes);
@@ -51,18 +51,18 @@ fn come_back_in_groups(group: usize) {
     let mut before = bench.snapshot();
     let mut wrong = Vec::new();
     for some in taken.chunks(group) {
-        bench.forget();
+        bench.remove_state();
         let applied = run(bench.tune(&apply(some, "600")));
         let reverted = run(bench.tune(&["revert"]));
         let now = bench.snapshot();
         if applied.code != 0 || reverted.code != 0 || now != before {
             let difference = now.difference(&before).join("\n  ");
-            wrong.push(format!("{some:?}: {}{}\n  {difference}", said(&applied), said(&reverted)));
+            wrong.push(format!("{some:?}: {}{}\n  {difference}", output_text(&applied), output_text(&reverted)));
             before = now;
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    bench.forget();
+    bench.remove_state();
     let text = expect(bench.tune(&apply(&refused, "600")), 2);
     assert!(text.contains("nothing was changed"), "{text}");
     bench.snapshot().must_equal(&before, &"refused");
@@ -70,11 +70,11 @@ fn come_back_in_groups(group: usize) {
 
 #[test]
 fn sysctls_are_restored_in_groups_without_side_effects() {
-    come_back_in_groups(32);
+    assert_restored_in_groups(32);
 }
 
 #[test]
 #[ignore = "long: a thousand transactions"]
 fn each_sysctl_is_restored_alone_without_side_effects() {
-    come_back_in_groups(1);
+    assert_restored_in_groups(1);
 }

@@ -2,15 +2,15 @@
 
 use landspeed_sys::thread;
 use landspeed_testkit::netns::{Namespace, veth};
-use landspeed_testkit::pair::{Burden, Pair};
+use landspeed_testkit::pair::{CpuLoad, Pair};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
 /// Slightly more than a verdict needs: 20 samples over 2 s.
-const TIME: &str = "-t 2.4";
+const TIME_OPTION: &str = "-t 2.4";
 /// Possible limits of a bulk transfer on loopback.
-const PROCESSORS: &[&str] = &["sender-cpu", "receiver-cpu"];
+const CPU_CAUSES: &[&str] = &["sender-cpu", "receiver-cpu"];
 
 /// Returns two cores to pin both sides to, or skips the test.
 macro_rules! cores {
@@ -24,7 +24,7 @@ macro_rules! cores {
 
 /// Asserts that the accounting is balanced, and that a cause not in `causes` has low confidence only.
 #[track_caller]
-fn never_misleads(what: &str, causes: &[&str], document: &Value) {
+fn assert_not_misleading(what: &str, causes: &[&str], document: &Value) {
     let verdict = &document["verdict"];
     let cause = verdict["cause"].as_str().unwrap_or_default();
     println!("{what}: {cause}, {}: {}", verdict["confidence"], verdict["summary"]);
@@ -36,39 +36,40 @@ fn never_misleads(what: &str, causes: &[&str], document: &Value) {
 fn loopback_is_never_taken_for_a_network() {
     let pair = Pair::on_loopback(PROGRAM);
     for arguments in ["-C bbr --bidir -P 2", "-C bbr --send zerocopy", "-C reno -R -P 4"] {
-        never_misleads(arguments, PROCESSORS, &pair.run(&format!("{TIME} {arguments}")));
+        assert_not_misleading(arguments, CPU_CAUSES, &pair.run(&format!("{TIME_OPTION} {arguments}")));
     }
 }
 
 /// Tests a preempted receiver and a preempted sender, with these congestion controls each.
-fn preempted_end(controls: [&[&str]; 2]) {
+fn test_preempted_hosts(controls: [&[&str]; 2]) {
     let (one, other) = cores!();
     let pair = Pair::on_loopback(PROGRAM);
     for (burdened, receive, controls) in [(other, "copy", controls[0]), (one, "discard", controls[1])] {
-        let _burden = Burden::on(burdened, 2);
+        let _burden = CpuLoad::on(burdened, 2);
         for control in controls {
-            let arguments = format!("{TIME} -C {control} --cpus {one} --peer-cpus {other} --receive {receive}");
-            never_misleads(&arguments, PROCESSORS, &pair.run(&arguments));
+            let arguments =
+                format!("{TIME_OPTION} -C {control} --cpus {one} --peer-cpus {other} --receive {receive}");
+            assert_not_misleading(&arguments, CPU_CAUSES, &pair.run(&arguments));
         }
     }
 }
 
 #[test]
 fn a_preempted_end_is_not_a_slow_program() {
-    preempted_end([&["cubic"], &["bbr"]]);
+    test_preempted_hosts([&["cubic"], &["bbr"]]);
 }
 
 #[test]
 #[ignore = "long: each end with each congestion control"]
 fn a_preempted_end_is_not_a_slow_program_with_either_control() {
-    preempted_end([&["cubic", "bbr"]; 2]);
+    test_preempted_hosts([&["cubic", "bbr"]; 2]);
 }
 
 #[test]
 fn a_small_socket_buffer_is_named_with_its_size() {
     let pair = Pair::on_loopback(PROGRAM);
-    let document = pair.run(&format!("-u -b 200M -l 1448 --burst 64 -w 32K {TIME}"));
-    never_misleads("small socket buffer", &["receive-buffer"], &document);
+    let document = pair.run(&format!("-u -b 200M -l 1448 --burst 64 -w 32K {TIME_OPTION}"));
+    assert_not_misleading("small socket buffer", &["receive-buffer"], &document);
     let verdict = &document["verdict"];
     let next = verdict["next_step"].as_str().unwrap_or_default();
     assert!(verdict["cause"] != "receive-buffer" || next.contains("--window "), "{verdict:#}");
@@ -78,13 +79,13 @@ fn a_small_socket_buffer_is_named_with_its_size() {
 fn a_preempted_udp_receiver_is_not_a_lossy_network() {
     let (one, other) = cores!();
     let pair = Pair::on_loopback(PROGRAM);
-    let _burden = Burden::on(other, 3);
-    let arguments = format!("-u -b 4G -l 8900 {TIME} --cpus {one} --peer-cpus {other}");
+    let _burden = CpuLoad::on(other, 3);
+    let arguments = format!("-u -b 4G -l 8900 {TIME_OPTION} --cpus {one} --peer-cpus {other}");
     let document = pair.run(&arguments);
     // On some hosts the receiver still gets the full rate.
     let reached = document["udp"]["loss_ratio"].as_f64().is_some_and(|loss| loss < 0.01);
-    let causes = if reached { &[PROCESSORS, &["application"]].concat() } else { PROCESSORS };
-    never_misleads(&arguments, causes, &document);
+    let causes = if reached { &[CPU_CAUSES, &["application"]].concat() } else { CPU_CAUSES };
+    assert_not_misleading(&arguments, causes, &document);
 }
 
 #[test]
@@ -96,8 +97,8 @@ fn shaper_at_the_udp_sender_is_named() {
     let link = veth(&client, &server, "10.3.0.1/24", "10.3.0.2/24");
     let shape = "qdisc add dev OUT root tbf rate 20mbit burst 16kb limit 60kb".replace("OUT", &link.a);
     client.exec(std::iter::once("tc").chain(shape.split(' ')));
-    let document = Pair::across(PROGRAM, &client, &server, "10.3.0.2").run(&format!("-u -b 40M {TIME}"));
-    never_misleads("tbf", &["local-qdisc"], &document);
+    let document = Pair::across(PROGRAM, &client, &server, "10.3.0.2").run(&format!("-u -b 40M {TIME_OPTION}"));
+    assert_not_misleading("tbf", &["local-qdisc"], &document);
     if document["verdict"]["cause"] == "local-qdisc" {
         assert_eq!(document["verdict"]["place"], "client, qdisc");
     }
@@ -112,6 +113,6 @@ fn a_run_too_short_to_judge_is_undetermined() {
     assert!(["undetermined", "sender-cpu", "receiver-cpu"].contains(&cause), "{verdict:#}");
     assert_eq!(verdict["confidence"], "low", "{verdict:#}");
     let document = pair.run("-t 0.5");
-    never_misleads("half a second", &["sender-cpu", "receiver-cpu", "undetermined"], &document);
+    assert_not_misleading("half a second", &["sender-cpu", "receiver-cpu", "undetermined"], &document);
     assert_ne!(document["verdict"]["confidence"], "high", "{:#}", document["verdict"]);
 }

@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use landspeed_testkit::netns::Namespace;
 use landspeed_testkit::or_skip;
 use landspeed_testkit::process::{Process, until};
-use landspeed_testkit::wire::{LEFT as NEAR, Leg, RIGHT as FAR, Wire};
+use landspeed_testkit::wire::{LEFT as NEAR, RIGHT as FAR, Wire, WireDirection};
 use serde_json::Value;
 
-use crate::watch_causes::{PATIENCE_S, RIGHT, a_tenth_of_a_core, slow_storage, two_hosts, watch};
+use crate::watch_causes::{RIGHT, TIMEOUT_S, slow_storage, tenth_core_cgroup, two_hosts, watch};
 
 /// Paths of the programs; the error names one that is not installed.
 fn installed<const N: usize>(programs: [&str; N]) -> Result<[String; N], String> {
@@ -33,20 +33,20 @@ fn script(namespace: &Namespace, script: &str) -> Process {
 }
 
 /// The flow with most bytes.
-fn largest(document: &Value) -> &Value {
+fn largest_flow(document: &Value) -> &Value {
     let flow = &document["flows"][0];
     assert!(flow.is_object(), "{document:#}");
     assert_ne!(flow["confidence"], "high", "{flow:#}");
     flow
 }
 
-fn listens(namespace: &Namespace, port: u16) {
+fn wait_until_listening(namespace: &Namespace, port: u16) {
     let filter = format!("sport = :{port}");
-    until(PATIENCE_S, "a listener", || namespace.exec(["ss", "-Hltn", &filter]).contains("LISTEN"));
+    until(TIMEOUT_S, "a listener", || namespace.exec(["ss", "-Hltn", &filter]).contains("LISTEN"));
 }
 
 /// Creates a file of zeros.
-fn file_of(path: &Path, mebibytes: usize) {
+fn create_zero_file(path: &Path, mebibytes: usize) {
     std::fs::write(path, vec![0; mebibytes << 20]).expect("a file");
 }
 
@@ -54,10 +54,10 @@ fn file_of(path: &Path, mebibytes: usize) {
 fn cpu_quota_of_rsync_over_ssh_is_named() {
     let [rsync, ssh, sshd, keygen] = or_skip!(installed(["rsync", "ssh", "sshd", "ssh-keygen"]));
     let (left, right, _link) = or_skip!(two_hosts());
-    let group = or_skip!(a_tenth_of_a_core());
+    let group = or_skip!(tenth_core_cgroup());
     let scratch = tempfile::tempdir().expect("a directory");
     let at = scratch.path().display().to_string();
-    file_of(&scratch.path().join("data"), 2000);
+    create_zero_file(&scratch.path().join("data"), 2000);
     for key in ["host", "user"] {
         let made =
             Command::new(&keygen).args(["-q", "-t", "ed25519", "-N", "", "-f", &format!("{at}/{key}")]).status();
@@ -75,7 +75,7 @@ fn cpu_quota_of_rsync_over_ssh_is_named() {
          {at}/sshd_config"
     );
     let _server = script(&right, &server);
-    listens(&right, 2222);
+    wait_until_listening(&right, 2222);
     let client = format!(
         "echo $$ > {}/cgroup.procs; exec {rsync} -e '{ssh} -p 2222 -i {at}/user -o StrictHostKeyChecking=no -o \
          UserKnownHostsFile=/dev/null' --rsync-path={rsync} --inplace {at}/data root@{RIGHT}:{at}/copy",
@@ -83,9 +83,9 @@ fn cpu_quota_of_rsync_over_ssh_is_named() {
     );
     let _client = script(&left, &client);
     let moves = || left.exec(["ss", "-Htni", "dport = :2222"]).contains("bytes_acked");
-    until(PATIENCE_S, "a connection", moves);
+    until(TIMEOUT_S, "a connection", moves);
     let document = watch(&left, &["--port", "2222"]);
-    let flow = largest(&document);
+    let flow = largest_flow(&document);
     assert_eq!((&flow["cause"], &flow["command"]), (&"cpu-quota".into(), &"ssh".into()), "{flow:#}");
 }
 
@@ -108,10 +108,10 @@ fn slow_storage_of_nginx_is_named() {
         group.0.display()
     );
     let _server = script(&right, &server);
-    listens(&right, 8080);
+    wait_until_listening(&right, 8080);
     let _client = script(&left, &format!("exec {curl} -s -o /dev/null http://{RIGHT}:8080/data"));
     let document = watch(&right, &["--port", "8080"]);
-    let flow = largest(&document);
+    let flow = largest_flow(&document);
     assert_eq!((&flow["cause"], &flow["command"]), (&"storage".into(), &"nginx".into()), "{flow:#}");
 }
 
@@ -121,7 +121,7 @@ fn rate_limited_curl_is_named() {
     let (left, right, _link) = or_skip!(two_hosts());
     let scratch = tempfile::tempdir().expect("a directory");
     let at = scratch.path().display().to_string();
-    file_of(&scratch.path().join("data"), 200);
+    create_zero_file(&scratch.path().join("data"), 200);
     let config = format!(
         "daemon off; master_process off; user root; pid {at}/pid; error_log {at}/error;\nevents {{}}\nhttp {{ access_log off; \
          client_body_temp_path {at}; proxy_temp_path {at}; fastcgi_temp_path {at}; uwsgi_temp_path {at}; scgi_temp_path {at}; \
@@ -129,10 +129,10 @@ fn rate_limited_curl_is_named() {
     );
     std::fs::write(scratch.path().join("nginx.conf"), config).expect("a file");
     let _server = script(&right, &format!("exec {nginx} -c {at}/nginx.conf -e {at}/error"));
-    listens(&right, 8080);
+    wait_until_listening(&right, 8080);
     let _client = script(&left, &format!("exec {curl} -s --limit-rate 4M -o /dev/null http://{RIGHT}:8080/data"));
     let document = watch(&left, &["--port", "8080"]);
-    let flow = largest(&document);
+    let flow = largest_flow(&document);
     assert_eq!((&flow["cause"], &flow["command"]), (&"slow-reader".into(), &"curl".into()), "{flow:#}");
 }
 
@@ -141,12 +141,13 @@ fn loss_on_the_path_of_iperf3_is_named() {
     let [iperf3] = or_skip!(installed(["iperf3"]));
     let (left, right) = (or_skip!(Namespace::new("left")), or_skip!(Namespace::new("right")));
     // At 100 Mb/s bursts queue, RTT correlates with data in flight, and the local host's view cannot exclude a shallow buffer.
-    let leg = Leg { delay_ns: 5_000_000, rate_bps: Some(1e9), queue_bytes: 1 << 20, ..Leg::default() };
-    let _wire = or_skip!(Wire::between(&left, &right, [Leg { loss: 0.01, ..leg }, leg], 7));
+    let leg =
+        WireDirection { delay_ns: 5_000_000, rate_bps: Some(1e9), queue_bytes: 1 << 20, ..WireDirection::default() };
+    let _wire = or_skip!(Wire::between(&left, &right, [WireDirection { loss: 0.01, ..leg }, leg], 7));
     let _server = script(&right, &format!("exec {iperf3} -s -1 -B {FAR}"));
-    listens(&right, 5201);
+    wait_until_listening(&right, 5201);
     let _client = script(&left, &format!("exec {iperf3} -c {FAR} -B {NEAR} -t 30 -C reno"));
     let document = watch(&left, &[]);
-    let flow = largest(&document);
+    let flow = largest_flow(&document);
     assert_eq!((&flow["cause"], &flow["command"]), (&"network-loss".into(), &"iperf3".into()), "{flow:#}");
 }

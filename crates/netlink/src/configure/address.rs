@@ -42,7 +42,7 @@ impl Netlink {
         request.bytes(&ifindex.to_ne_bytes());
         request.attribute(libc::IFA_LOCAL, &bytes);
         request.attribute(libc::IFA_ADDRESS, &bytes);
-        self.carry_out("address add", format_args!("{address}/{prefix_bits} on interface {ifindex}"), request)
+        self.execute("address add", format_args!("{address}/{prefix_bits} on interface {ifindex}"), request)
     }
 
     /// Adds a permanent neighbour entry, so that neither ARP nor neighbour discovery is needed.
@@ -51,7 +51,7 @@ impl Netlink {
         let mut request = neighbour(family, ifindex, NUD_PERMANENT, 0, REPLACE);
         request.attribute(NDA_DST, &bytes);
         request.attribute(NDA_LLADDR, &mac);
-        self.carry_out("neighbour set", format_args!("{address} on interface {ifindex}"), request)
+        self.execute("neighbour set", format_args!("{address} on interface {ifindex}"), request)
     }
 
     /// Adds a static forwarding entry of a bridge: the port for a MAC address (`bridge fdb replace … master
@@ -61,6 +61,6 @@ impl Netlink {
         request.attribute(NDA_LLADDR, &mac);
         let text = mac.map(|byte| format!("{byte:02x}")).join(":");
         let object = format_args!("{text} at interface {port_ifindex}");
-        self.carry_out("bridge entry set", object, request)
+        self.execute("bridge entry set", object, request)
     }
 }

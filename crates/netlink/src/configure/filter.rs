@@ -40,23 +40,23 @@ impl Netlink {
     /// redirect`). `from_ifindex` needs [`super::Discipline::Ingress`] or [`super::Discipline::Clsact`] first.
     /// Super-packets (GSO) are redirected whole.
     pub fn redirect_ingress(&mut self, from_ifindex: u32, to_ifindex: u32) -> Result<(), NetlinkError> {
-        self.send_on(from_ifindex, to_ifindex, TCA_EGRESS_REDIR)
+        self.redirect_or_mirror(from_ifindex, to_ifindex, TCA_EGRESS_REDIR)
     }
 
     /// As [`Netlink::redirect_ingress`], but a packet from a local socket is no longer charged to that socket: a
     /// clone continues (`mirred egress mirror`) and the original is freed. Later queues then neither throttle TCP
     /// (TCP small queues) nor fill send buffers, as if they were on another host.
     pub fn redirect_ingress_uncharged(&mut self, from_ifindex: u32, to_ifindex: u32) -> Result<(), NetlinkError> {
-        self.send_on(from_ifindex, to_ifindex, TCA_EGRESS_MIRROR)
+        self.redirect_or_mirror(from_ifindex, to_ifindex, TCA_EGRESS_MIRROR)
     }
 
-    fn send_on(&mut self, from_ifindex: u32, to_ifindex: u32, how: u32) -> Result<(), NetlinkError> {
+    fn redirect_or_mirror(&mut self, from_ifindex: u32, to_ifindex: u32, how: u32) -> Result<(), NetlinkError> {
         let mut add = |classifier: &str, options: &dyn Fn(&mut Request)| {
             let mut request = Request::acknowledged(libc::RTM_NEWTFILTER, CREATE);
             filter_header(&mut request, from_ifindex, INGRESS_BLOCK, REDIRECT_PRIORITY);
             request.text(TCA_KIND, classifier);
             request.nest(TCA_OPTIONS, |r| options(r));
-            self.carry_out("filter add", format_args!("interface {from_ifindex} to interface {to_ifindex}"), request)
+            self.execute("filter add", format_args!("interface {from_ifindex} to interface {to_ifindex}"), request)
         };
         match add("matchall", &|r| r.nest(TCA_MATCHALL_ACT, |r| mirred(r, to_ifindex, how))) {
             Err(error) if error.os_error() == Some(libc::ENOENT) => add("u32", &|r| {
@@ -91,7 +91,7 @@ impl Netlink {
             r.text(TCA_BPF_NAME, "landspeed");
             r.u32(TCA_BPF_FLAGS, TCA_BPF_FLAG_ACT_DIRECT);
         });
-        self.carry_out("filter add", format_args!("bpf at interface {ifindex}"), request)
+        self.execute("filter add", format_args!("bpf at interface {ifindex}"), request)
     }
 }
 
@@ -107,7 +107,7 @@ fn mirred(request: &mut Request, to_ifindex: u32, how: u32) {
         r.text(TCA_ACT_KIND, "mirred");
         r.nest(TCA_ACT_OPTIONS, |r| {
             // struct tc_mirred: index, capab, action, refcnt, bindcnt, eaction, ifindex.
-            r.around(TCA_MIRRED_PARMS, |r| r.words(&[0, 0, TC_ACT_STOLEN, 0, 0, how, to_ifindex]));
+            r.nest_without_flag(TCA_MIRRED_PARMS, |r| r.words(&[0, 0, TC_ACT_STOLEN, 0, 0, how, to_ifindex]));
         });
     });
 }

@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::super::{LinkId, Netlink, NetlinkError, Request};
-use super::{CREATE, refuse};
+use super::{CREATE, invalid_input};
 
 // linux/if_link.h
 const IFLA_GSO_MAX_SEGS: u16 = 40;
@@ -101,7 +101,7 @@ fn describe(request: &mut Request, link: &NewLink<'_>) {
 /// Refuses names that the kernel would truncate or expand to a number (`%d`).
 fn check(link: &NewLink<'_>) -> Result<(), NetlinkError> {
     if link.name.is_empty() || link.name.len() >= libc::IFNAMSIZ || link.name.contains(['\0', '/', '%', ' ']) {
-        return Err(refuse("link add", link.name, "not an interface name"));
+        return Err(invalid_input("link add", link.name, "not an interface name"));
     }
     Ok(())
 }
@@ -114,7 +114,7 @@ impl Netlink {
         check(near)?;
         check(far)?;
         if far.settings.up == Some(true) {
-            return Err(refuse(
+            return Err(invalid_input(
                 "link add",
                 far.name,
                 "the far end of a pair cannot be up before the near one is there",
@@ -124,9 +124,9 @@ impl Netlink {
         describe(&mut request, near);
         request.nest(libc::IFLA_LINKINFO, |r| {
             r.text(IFLA_INFO_KIND, "veth");
-            r.nest(IFLA_INFO_DATA, |r| r.around(VETH_INFO_PEER, |r| describe(r, far)));
+            r.nest(IFLA_INFO_DATA, |r| r.nest_without_flag(VETH_INFO_PEER, |r| describe(r, far)));
         });
-        self.carry_out("link add", format_args!("veth {} to {}", near.name, far.name), request)
+        self.execute("link add", format_args!("veth {} to {}", near.name, far.name), request)
     }
 
     /// Creates a bridge that forwards at once: no spanning tree, no IGMP or MLD snooping.
@@ -142,7 +142,7 @@ impl Netlink {
                 r.u8(IFLA_BR_MCAST_SNOOPING, 0);
             });
         });
-        self.carry_out("link add", format_args!("bridge {}", link.name), request)
+        self.execute("link add", format_args!("bridge {}", link.name), request)
     }
 
     /// Changes settings of a link.
@@ -150,7 +150,7 @@ impl Netlink {
         let mut request = Request::acknowledged(libc::RTM_NEWLINK, 0);
         identify(&mut request, which, wanted.up);
         settings(&mut request, wanted);
-        self.carry_out("link set", which, request)
+        self.execute("link set", which, request)
     }
 
     /// Sets the loopback interface of the socket's namespace up.

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::super::{Netlink, NetlinkError, Qdisc, Request};
-use super::{CREATE, REPLACE, refuse};
+use super::{CREATE, REPLACE, invalid_input};
 
 mod aqm;
 mod fq;
@@ -154,7 +154,9 @@ impl Discipline {
             Self::Tbf(tbf) => tbf.encode(request)?,
             // struct tc_htb_glob: version, rate2quantum, defcls, debug, direct_pkts.
             Self::Htb { default_class } => request.nest(TCA_OPTIONS, |r| {
-                r.around(TCA_HTB_INIT, |r| r.words(&[HTB_VERSION, RATE_TO_QUANTUM, (*default_class).into(), 0, 0]));
+                r.nest_without_flag(TCA_HTB_INIT, |r| {
+                    r.words(&[HTB_VERSION, RATE_TO_QUANTUM, (*default_class).into(), 0, 0])
+                });
             }),
             Self::Netem(netem) => netem.encode(request)?,
             Self::Red(red) => red.encode(request)?,
@@ -163,7 +165,7 @@ impl Discipline {
             Self::Pie(pie) => request.nest(TCA_OPTIONS, |r| pie.encode(r)),
             Self::Cake { rtt_us } => request.nest(TCA_OPTIONS, |r| r.maybe_u32(TCA_CAKE_RTT, *rtt_us)),
             // struct tc_sfq_qopt_v1, 18 words: quantum, perturb_period, limit; 0 is the kernel's default.
-            Self::Sfq { limit_packets } => request.around(TCA_OPTIONS, |r| {
+            Self::Sfq { limit_packets } => request.nest_without_flag(TCA_OPTIONS, |r| {
                 r.words(&[0, 0, *limit_packets]);
                 r.words(&[0; 15]);
             }),
@@ -180,9 +182,9 @@ pub(crate) fn traffic_control_header(request: &mut Request, ifindex: u32, handle
 }
 
 /// Position of a discipline (kind, interface, parent), for errors.
-struct Place<'a>(&'a str, u32, u32);
+struct QdiscLocation<'a>(&'a str, u32, u32);
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for QdiscLocation<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = Qdisc { parent: self.2, ..Qdisc::default() };
         write!(f, "{} at {} of interface {}", self.0, at.parent_text(), self.1)
@@ -190,10 +192,10 @@ impl fmt::Display for Place<'_> {
 }
 
 /// Operation for errors, and its netlink flags.
-struct Step(&'static str, u16);
+struct QdiscOperation(&'static str, u16);
 
-const ADD: Step = Step("qdisc add", CREATE);
-const PUT: Step = Step("qdisc replace", REPLACE);
+const ADD: QdiscOperation = QdiscOperation("qdisc add", CREATE);
+const REPLACE_QDISC: QdiscOperation = QdiscOperation("qdisc replace", REPLACE);
 
 impl Netlink {
     /// Adds a queueing discipline. `parent` is [`Qdisc::ROOT`], [`Qdisc::INGRESS`] or a class (see [`handle`]);
@@ -206,7 +208,7 @@ impl Netlink {
         handle: u32,
         discipline: &Discipline,
     ) -> Result<(), NetlinkError> {
-        self.put_qdisc(&ADD, ifindex, parent, handle, discipline)
+        self.add_or_replace_qdisc(&ADD, ifindex, parent, handle, discipline)
     }
 
     /// Adds a queueing discipline, or replaces the present one; a discipline of the same kind and handle is changed
@@ -218,31 +220,31 @@ impl Netlink {
         handle: u32,
         discipline: &Discipline,
     ) -> Result<(), NetlinkError> {
-        self.put_qdisc(&PUT, ifindex, parent, handle, discipline)
+        self.add_or_replace_qdisc(&REPLACE_QDISC, ifindex, parent, handle, discipline)
     }
 
-    fn put_qdisc(
+    fn add_or_replace_qdisc(
         &mut self,
-        step: &Step,
+        step: &QdiscOperation,
         ifindex: u32,
         parent: u32,
         handle: u32,
         discipline: &Discipline,
     ) -> Result<(), NetlinkError> {
-        let place = Place(discipline.kind(), ifindex, parent);
+        let place = QdiscLocation(discipline.kind(), ifindex, parent);
         let handle = if parent == Qdisc::INGRESS { Qdisc::INGRESS & 0xffff_0000 } else { handle };
         let mut request = Request::acknowledged(libc::RTM_NEWQDISC, step.1);
         traffic_control_header(&mut request, ifindex, handle, parent, 0);
         request.text(TCA_KIND, discipline.kind());
-        discipline.encode(&mut request).map_err(|why| refuse(step.0, &place, why))?;
-        self.carry_out(step.0, place, request)
+        discipline.encode(&mut request).map_err(|why| invalid_input(step.0, &place, why))?;
+        self.execute(step.0, place, request)
     }
 
     /// Deletes the queueing discipline at `parent`; at the root, the device's default discipline returns.
     pub fn delete_qdisc(&mut self, ifindex: u32, parent: u32) -> Result<(), NetlinkError> {
         let mut request = Request::acknowledged(libc::RTM_DELQDISC, 0);
         traffic_control_header(&mut request, ifindex, 0, parent, 0);
-        self.carry_out("qdisc delete", Place("what", ifindex, parent), request)
+        self.execute("qdisc delete", QdiscLocation("what", ifindex, parent), request)
     }
 
     /// Adds a class to an `htb`. `parent` is the handle of the discipline or of a class; `class` is the new class,
@@ -254,19 +256,19 @@ impl Netlink {
         class: u32,
         options: &HtbClass,
     ) -> Result<(), NetlinkError> {
-        let place = Place("htb class", ifindex, class);
+        let place = QdiscLocation("htb class", ifindex, class);
         let mut request = Request::acknowledged(libc::RTM_NEWTCLASS, CREATE);
         traffic_control_header(&mut request, ifindex, class, parent, 0);
         request.text(TCA_KIND, "htb");
-        options.encode(&mut request).map_err(|why| refuse("class add", &place, why))?;
-        self.carry_out("class add", place, request)
+        options.encode(&mut request).map_err(|why| invalid_input("class add", &place, why))?;
+        self.execute("class add", place, request)
     }
 
     /// Deletes a class and drops the packets queued in it.
     pub fn delete_class(&mut self, ifindex: u32, class: u32) -> Result<(), NetlinkError> {
         let mut request = Request::acknowledged(libc::RTM_DELTCLASS, 0);
         traffic_control_header(&mut request, ifindex, class, 0, 0);
-        self.carry_out("class delete", Place("class", ifindex, class), request)
+        self.execute("class delete", QdiscLocation("class", ifindex, class), request)
     }
 }
 

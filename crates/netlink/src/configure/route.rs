@@ -41,6 +41,6 @@ impl Netlink {
         request.u32(libc::RTA_OIF, route.ifindex);
         request.attribute(libc::RTA_PREFSRC, &octets(route.source).1);
         request.nest(RTA_METRICS, |r| r.u32(RTAX_QUICKACK, route.quickack.into()));
-        self.carry_out("route replace", format_args!("{}/{}", route.destination, route.prefix_bits), request)
+        self.execute("route replace", format_args!("{}/{}", route.destination, route.prefix_bits), request)
     }
 }

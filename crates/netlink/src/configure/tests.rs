@@ -32,13 +32,13 @@ fn pair(netlink: &mut Netlink) -> Result<(u32, u32), NetlinkError> {
 }
 
 /// Output of an iproute2 tool, or `None` if it is missing or fails.
-fn printed(command: &str) -> Option<String> {
+fn command_output(command: &str) -> Option<String> {
     let words: Vec<_> = command.split(' ').collect();
     let output = Command::new(words[0]).args(&words[1..]).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn hold(text: Option<&str>, wanted: &[&str]) {
+fn assert_contains(text: Option<&str>, wanted: &[&str]) {
     for part in wanted {
         assert!(text.is_none_or(|text| text.contains(part)), "{part} in {text:?}");
     }
@@ -46,7 +46,7 @@ fn hold(text: Option<&str>, wanted: &[&str]) {
 
 #[test]
 fn veth_pair_across_two_namespaces_is_created_in_one_request() {
-    let outcome = netns::in_new(|| {
+    let outcome = netns::run_in_new_namespace(|| {
         let other = std::thread::spawn(|| netns::unshare().and_then(|()| netns::current()));
         let other = other.join().expect("no panic").expect("another namespace");
         let mut netlink = Netlink::open()?;
@@ -83,7 +83,7 @@ fn finish(outcome: std::io::Result<Result<(), NetlinkError>>) {
 
 #[test]
 fn errors_include_the_kernels_explanation() {
-    let outcome = netns::in_new(|| {
+    let outcome = netns::run_in_new_namespace(|| {
         let mut netlink = Netlink::open()?;
         pair(&mut netlink)?;
         let small = LinkSettings { mtu_bytes: Some(20), ..LinkSettings::default() };
@@ -103,7 +103,7 @@ fn errors_include_the_kernels_explanation() {
 
 #[test]
 fn bridge_has_the_configured_port_and_static_entries() {
-    let outcome = netns::in_new(|| {
+    let outcome = netns::run_in_new_namespace(|| {
         let mut netlink = Netlink::open()?;
         let (a0, b0) = pair(&mut netlink)?;
         let bridge = NewLink { name: "br0", settings: up(), ..NewLink::default() };
@@ -111,10 +111,13 @@ fn bridge_has_the_configured_port_and_static_entries() {
         let master = Some(netlink.link(LinkId::Name("br0"))?.index);
         netlink.set_link(LinkId::Index(b0), &LinkSettings { master, ..LinkSettings::default() })?;
         netlink.set_bridge_entry(b0, [2, 0, 0, 0, 0, 9])?;
-        let shown = printed("ip -d link show dev br0");
-        hold(shown.as_deref(), &["stp_state 0", "forward_delay 0"]);
-        hold(printed("ip -d link show dev b0").as_deref(), &["master br0"]);
-        hold(printed("bridge fdb show dev b0").as_deref(), &["02:00:00:00:00:09 master br0 static"]);
+        let shown = command_output("ip -d link show dev br0");
+        assert_contains(shown.as_deref(), &["stp_state 0", "forward_delay 0"]);
+        assert_contains(command_output("ip -d link show dev b0").as_deref(), &["master br0"]);
+        assert_contains(
+            command_output("bridge fdb show dev b0").as_deref(),
+            &["02:00:00:00:00:09 master br0 static"],
+        );
         netlink.set_link(LinkId::Index(b0), &LinkSettings { master: Some(0), ..LinkSettings::default() })?;
         assert!(netlink.set_bridge_entry(a0, [2, 0, 0, 0, 0, 9]).is_err(), "no port, no entry");
         Ok(())
@@ -124,7 +127,7 @@ fn bridge_has_the_configured_port_and_static_entries() {
 
 #[test]
 fn route_reads_back_as_configured() {
-    let outcome = netns::in_new(|| {
+    let outcome = netns::run_in_new_namespace(|| {
         let mut netlink = Netlink::open()?;
         let (a0, _) = pair(&mut netlink)?;
         let source = ip("10.1.0.1");
@@ -133,8 +136,14 @@ fn route_reads_back_as_configured() {
         let route = NewRoute { destination: ip("10.2.0.0"), prefix_bits: 16, ifindex: a0, source, quickack: true };
         netlink.replace_route(&route)?;
         assert_eq!(netlink.route((ip("10.2.3.4"), 9).into())?.out_ifindex, a0);
-        hold(printed("ip route show 10.2.0.0/16").as_deref(), &["scope link", "src 10.1.0.1", "quickack 1"]);
-        hold(printed("ip neighbour show").as_deref(), &["10.1.0.2 dev a0 lladdr 02:00:00:00:00:02 PERMANENT"]);
+        assert_contains(
+            command_output("ip route show 10.2.0.0/16").as_deref(),
+            &["scope link", "src 10.1.0.1", "quickack 1"],
+        );
+        assert_contains(
+            command_output("ip neighbour show").as_deref(),
+            &["10.1.0.2 dev a0 lladdr 02:00:00:00:00:02 PERMANENT"],
+        );
         Ok(())
     });
     finish(outcome);
@@ -177,7 +186,7 @@ fn every_kind() -> Vec<(Discipline, &'static [&'static str])> {
 #[test]
 fn every_qdisc_of_this_kernel_reads_back_as_configured() {
     let mut missing = Vec::new();
-    let outcome = netns::in_new(|| {
+    let outcome = netns::run_in_new_namespace(|| {
         let mut netlink = Netlink::open()?;
         let (a0, _) = pair(&mut netlink)?;
         for (discipline, wanted) in every_kind() {
@@ -194,7 +203,7 @@ fn every_qdisc_of_this_kernel_reads_back_as_configured() {
             let found = netlink.qdiscs(a0)?;
             let root = found.iter().find(|qdisc| qdisc.parent == Qdisc::ROOT).expect("a root");
             assert_eq!((root.kind.as_str(), root.handle), (discipline.kind(), handle(0x1f, 0)));
-            hold(printed("tc -d qdisc show dev a0").as_deref(), wanted);
+            assert_contains(command_output("tc -d qdisc show dev a0").as_deref(), wanted);
             netlink.delete_qdisc(a0, Qdisc::ROOT)?;
         }
         Ok(())
@@ -207,7 +216,7 @@ fn every_qdisc_of_this_kernel_reads_back_as_configured() {
 
 #[test]
 fn htb_leaf_counts_backlog_and_drops() {
-    let outcome = netns::in_new(|| {
+    let outcome = netns::run_in_new_namespace(|| {
         let mut netlink = Netlink::open()?;
         let (a0, _) = pair(&mut netlink)?;
         netlink.add_address(a0, ip("10.1.0.1"), 24)?;
@@ -222,7 +231,7 @@ fn htb_leaf_counts_backlog_and_drops() {
         }
         let mut readings = Vec::with_capacity(64);
         let place = readings.as_ptr();
-        netlink.qdiscs_all(&mut readings)?;
+        netlink.read_all_qdiscs(&mut readings)?;
         assert_eq!(readings.as_ptr(), place, "the vector was used again");
         let of = |handle| readings.iter().find(|r: &&QdiscReading| r.handle == handle).expect("in the dump");
         let leaf = of(handle(2, 0));
@@ -235,7 +244,7 @@ fn htb_leaf_counts_backlog_and_drops() {
 
 #[test]
 fn redirect_delivers_frames_to_the_other_interface() {
-    let outcome = netns::in_new(|| {
+    let outcome = netns::run_in_new_namespace(|| {
         let mut netlink = Netlink::open()?;
         let (a0, b0) = pair(&mut netlink)?;
         netlink.add_veth(
@@ -258,7 +267,7 @@ fn redirect_delivers_frames_to_the_other_interface() {
         let mut kind = None;
         far.finish(|packet| kind = kind.or((packet.original_bytes == 1042).then_some(packet.kind)))
             .expect("a capture");
-        assert_eq!(kind, Some(PacketKind::Elsewhere));
+        assert_eq!(kind, Some(PacketKind::OtherHost));
         Ok(())
     });
     finish(outcome);
@@ -266,7 +275,7 @@ fn redirect_delivers_frames_to_the_other_interface() {
 
 #[test]
 fn super_packets_can_be_switched_off_and_on() {
-    let outcome = netns::in_new(|| {
+    let outcome = netns::run_in_new_namespace(|| {
         let mut netlink = Netlink::open()?;
         pair(&mut netlink)?;
         let mut nic = ethtool::Ethtool::new("a0").expect("a socket");

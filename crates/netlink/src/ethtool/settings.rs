@@ -72,26 +72,26 @@ impl CoalescingParameter {
 impl Ethtool {
     /// Sets ring sizes, descriptors; `None` leaves a size unchanged. Most drivers reset the link.
     pub fn set_rings(&mut self, rx: Option<u32>, tx: Option<u32>) -> Result<(), EthtoolError> {
-        self.alter("ring sizes", (ETHTOOL_GRINGPARAM, ETHTOOL_SRINGPARAM), RING_WORDS, &[(5, rx), (8, tx)])
+        self.set_words("ring sizes", (ETHTOOL_GRINGPARAM, ETHTOOL_SRINGPARAM), RING_WORDS, &[(5, rx), (8, tx)])
     }
 
     /// Sets the number of combined channels. Most drivers reset the link.
     pub fn set_combined_channels(&mut self, combined: u32) -> Result<(), EthtoolError> {
         let fields = [(8, Some(combined))];
-        self.alter("channel counts", (ETHTOOL_GCHANNELS, ETHTOOL_SCHANNELS), CHANNEL_WORDS, &fields)
+        self.set_words("channel counts", (ETHTOOL_GCHANNELS, ETHTOOL_SCHANNELS), CHANNEL_WORDS, &fields)
     }
 
     /// Sets pause frame handling; `None` leaves a direction unchanged.
     pub fn set_pause(&mut self, rx: Option<bool>, tx: Option<bool>) -> Result<(), EthtoolError> {
         // struct ethtool_pauseparam: cmd, autoneg, rx_pause, tx_pause.
         let fields = [(2, rx.map(u32::from)), (3, tx.map(u32::from))];
-        self.alter("pause frames", (ETHTOOL_GPAUSEPARAM, ETHTOOL_SPAUSEPARAM), PAUSE_WORDS, &fields)
+        self.set_words("pause frames", (ETHTOOL_GPAUSEPARAM, ETHTOOL_SPAUSEPARAM), PAUSE_WORDS, &fields)
     }
 
     /// Sets one coalescing parameter.
     pub fn set_coalescing(&mut self, parameter: CoalescingParameter, value: u32) -> Result<(), EthtoolError> {
         let fields = [(parameter.index(), Some(value))];
-        self.alter("coalescing", (ETHTOOL_GCOALESCE, ETHTOOL_SCOALESCE), COALESCE_WORDS, &fields)
+        self.set_words("coalescing", (ETHTOOL_GCOALESCE, ETHTOOL_SCOALESCE), COALESCE_WORDS, &fields)
     }
 
     /// Returns the value of one coalescing parameter.
@@ -99,7 +99,7 @@ impl Ethtool {
         self.ask("coalescing", ETHTOOL_GCOALESCE, &[]).map(|reply| word(reply, parameter.index()))
     }
 
-    fn alter(
+    fn set_words(
         &mut self,
         operation: &'static str,
         (read, write): (u32, u32),

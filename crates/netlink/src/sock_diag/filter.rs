@@ -23,7 +23,7 @@ pub struct SocketFilter {
 
 impl SocketFilter {
     /// Whether sockets of an address family can match. IPv6 sockets carry IPv4 as well.
-    pub(super) fn admits(&self, family: i32) -> bool {
+    pub(super) fn can_match(&self, family: i32) -> bool {
         family != libc::AF_INET || !self.peer.is_some_and(|(ip, _)| ip.to_canonical().is_ipv6())
     }
 

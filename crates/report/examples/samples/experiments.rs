@@ -10,9 +10,9 @@ use landspeed_model::{
 use serde_json::{Value, json};
 
 /// Reproducible pseudo-random numbers (SplitMix64).
-struct Draws(u64);
+struct Random(u64);
 
-impl Draws {
+impl Random {
     /// Returns a number between -1 and 1.
     fn next(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -23,7 +23,7 @@ impl Draws {
     }
 
     /// Returns a factor within `share` of 1.
-    fn near(&mut self, share: f64) -> f64 {
+    fn near_one(&mut self, share: f64) -> f64 {
         1.0 + share * (self.next() + self.next()) / 2.0
     }
 }
@@ -72,9 +72,9 @@ fn sweep(
     factors: Vec<SweepFactor>,
     metrics: &[Metric],
     runs: u32,
-    of: &mut dyn FnMut(&[usize], &mut Draws) -> SweepFlow,
+    of: &mut dyn FnMut(&[usize], &mut Random) -> SweepFlow,
 ) -> SweepDocument {
-    let mut draws = Draws(17);
+    let mut draws = Random(17);
     let mut combinations: Vec<Vec<usize>> = vec![Vec::new()];
     for factor in &factors {
         combinations = combinations
@@ -171,9 +171,9 @@ pub fn buffers() -> SweepDocument {
             let share = (bytes * keen / (bytes * keen + bdp * 0.3)).min(0.985);
             let retransmits = (4000.0 * (1.0 - share) * [1.0, 2.4, 1.5][levels[1]]).max(0.0);
             flow(&[
-                (Metric::Goodput, 9.9e9 * share * draws.near(0.09)),
-                (Metric::Retransmits, retransmits * draws.near(0.3)),
-                (Metric::RttP50, (rtt * 1e6 + bytes.min(bdp) * 0.4) * draws.near(0.04)),
+                (Metric::Goodput, 9.9e9 * share * draws.near_one(0.09)),
+                (Metric::Retransmits, retransmits * draws.near_one(0.3)),
+                (Metric::RttP50, (rtt * 1e6 + bytes.min(bdp) * 0.4) * draws.near_one(0.04)),
             ])
         },
     );
@@ -211,7 +211,7 @@ pub fn cores() -> SweepDocument {
                 () if node(app) == node(irq) => 31e9,
                 () => 19e9,
             };
-            flow(&[(Metric::Goodput, rate * draws.near(0.05)), (Metric::Cpu, 6e9 / rate * draws.near(0.05))])
+            flow(&[(Metric::Goodput, rate * draws.near_one(0.05)), (Metric::Cpu, 6e9 / rate * draws.near_one(0.05))])
         },
     );
     sweep.cells[27].runs.clear();
@@ -257,15 +257,15 @@ pub fn streams() -> SweepDocument {
         &mut |levels, draws| {
             let count = counts[levels[0]];
             let paced = levels[1] == 1;
-            let total = if paced { (2.4e9 * f64::from(count)).min(9.4e9) } else { 9.1e9 * draws.near(0.12) };
+            let total = if paced { (2.4e9 * f64::from(count)).min(9.4e9) } else { 9.1e9 * draws.near_one(0.12) };
             let mut streams: Vec<f64> =
-                (0..count).map(|_| draws.near(if paced { 0.04 } else { 0.8 }).max(0.05)).collect();
+                (0..count).map(|_| draws.near_one(if paced { 0.04 } else { 0.8 }).max(0.05)).collect();
             let sum: f64 = streams.iter().sum();
             streams.iter_mut().for_each(|rate| *rate *= total / sum);
             let squares: f64 = streams.iter().map(|rate| rate * rate).sum();
             let mut figures = vec![
                 (Metric::Goodput, total),
-                (Metric::Retransmits, if paced { 0.0 } else { 900.0 * draws.near(0.6) }),
+                (Metric::Retransmits, if paced { 0.0 } else { 900.0 * draws.near_one(0.6) }),
             ];
             if count > 1 {
                 figures.push((Metric::StreamBalance, total * total / (f64::from(count) * squares)));
@@ -280,7 +280,7 @@ pub fn names() -> SweepDocument {
     let factors =
         vec![factor("qdisc", "host.client.eth0:qdisc", &["fq", "fq_codel", "pfifo_fast"].map(Value::from), "")];
     let mut sweep = sweep("Queueing discipline", factors, &[Metric::Goodput], 3, &mut |levels, draws| {
-        flow(&[(Metric::Goodput, [9.4e9, 9.1e9, 7.0e9][levels[0]] * draws.near(0.02))])
+        flow(&[(Metric::Goodput, [9.4e9, 9.1e9, 7.0e9][levels[0]] * draws.near_one(0.02))])
     });
     sweep.status = SweepStatus::Partial;
     sweep.ended_because = "Ctrl-C".into();
@@ -305,19 +305,19 @@ pub fn large() -> SweepDocument {
         3,
         &mut |levels, draws| {
             let (a, b) = (levels[0] as f64 / 100.0, levels[1] as f64 / 100.0);
-            let rate = 1e10 * (a * 3.0).min(1.0) * (b * 1.4).min(1.0) * draws.near(0.05);
+            let rate = 1e10 * (a * 3.0).min(1.0) * (b * 1.4).min(1.0) * draws.near_one(0.05);
             flow(&[
                 (Metric::Goodput, rate.max(1e6)),
-                (Metric::Retransmits, 500.0 * (b - a).max(0.0) * draws.near(0.3)),
-                (Metric::RttP50, (20e6 + 30e6 * a) * draws.near(0.05)),
+                (Metric::Retransmits, 500.0 * (b - a).max(0.0) * draws.near_one(0.3)),
+                (Metric::RttP50, (20e6 + 30e6 * a) * draws.near_one(0.05)),
             ])
         },
     )
 }
 
 fn compared(candidate: &str, of: Metric, medians: (f64, f64), (low, high): (f64, f64), runs: u32) -> ComparedMetric {
-    let mut draws = Draws(medians.0.to_bits() ^ medians.1.to_bits());
-    let mut around = |median: f64| (0..runs).map(|_| median * draws.near(0.05)).collect::<Vec<f64>>();
+    let mut draws = Random(medians.0.to_bits() ^ medians.1.to_bits());
+    let mut around = |median: f64| (0..runs).map(|_| median * draws.near_one(0.05)).collect::<Vec<f64>>();
     let better = of.better();
     let verdict = match () {
         () if runs < 6 => ComparisonVerdict::TooFewRuns,

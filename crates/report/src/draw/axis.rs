@@ -12,7 +12,7 @@ const TICKS: f64 = 5.0;
 const LEVELS: usize = 12;
 
 /// An axis mapped to pixels.
-pub(crate) struct Laid {
+pub(crate) struct PixelAxis {
     pub(crate) from: f64,
     pub(crate) to: f64,
     scale: FigureScale,
@@ -24,7 +24,7 @@ pub(crate) struct Laid {
     pub(crate) title: String,
 }
 
-impl Laid {
+impl PixelAxis {
     /// Creates a horizontal axis for these values.
     pub(crate) fn across(axis: &FigureAxis, values: &[f64], (from, to): (f64, f64)) -> Self {
         let mut levels: Vec<f64> = values.iter().copied().filter(|v| v.is_finite()).collect();
@@ -56,7 +56,7 @@ impl Laid {
                 (least - room, most + room, few(levels.clone()))
             }
             _ => {
-                let step = nice(((most - least.min(0.0)) / size / (TICKS + 1.0)).max(f64::MIN_POSITIVE)) * size;
+                let step = round_step(((most - least.min(0.0)) / size / (TICKS + 1.0)).max(f64::MIN_POSITIVE)) * size;
                 (least.min(0.0), most, even(steps(least.min(0.0), most, step), size))
             }
         };
@@ -89,7 +89,7 @@ impl Laid {
         }
         let least = finite().fold(0.0, f64::min);
         let span = if most > least { most - least } else { 1.0 };
-        let step = nice(span / size / TICKS) * size;
+        let step = round_step(span / size / TICKS) * size;
         let (low, high) = ((least / step).floor() * step, (most / step - 1e-9).ceil().max(1.0) * step);
         let ticks = even(steps(low, high, step), size);
         Self { from, to, scale: FigureScale::Linear, low, high, ticks, title: titled(&axis.title, unit) }
@@ -104,7 +104,7 @@ impl Laid {
         let (least, most) = if least <= most { (least, most) } else { (0.0, 1.0) };
         let room = ((most - least) * 0.08).max(most.abs() * 0.005).max(1e-9);
         let (low, high) = (least - room, most + room);
-        let step = nice((high - low) / TICKS);
+        let step = round_step((high - low) / TICKS);
         let ticks = steps((low / step).ceil() * step, high, step);
         let ticks = even(ticks, 1.0);
         Self { from, to, scale: FigureScale::Linear, low, high, ticks, title: axis.title.clone() }
@@ -131,7 +131,7 @@ fn titled(title: &str, unit: &str) -> String {
 }
 
 /// Returns the smallest of 1, 2 or 5 times a power of ten that is at least `value`.
-fn nice(value: f64) -> f64 {
+fn round_step(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
     [1.0, 2.0, 5.0, 10.0]
         .into_iter()
@@ -181,7 +181,7 @@ fn dates(low: f64, high: f64) -> Vec<(f64, String)> {
     };
     let span = high - low;
     if span > 3.0 * YEAR {
-        let step = nice(span / YEAR / TICKS).max(1.0);
+        let step = round_step(span / YEAR / TICKS).max(1.0);
         let first = ((1970.0 + low / YEAR) / step).ceil() * step;
         let years = steps(first, 1970.0 + high / YEAR, step);
         return years.into_iter().map(|year| ((year - 1970.0) * YEAR, format!("{year:.0}"))).collect();
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_rate_has_round_ticks_from_zero_in_one_unit() {
-        let laid = Laid::upwards(&axis("bit/s", FigureScale::Linear), &[9.4e9, 1e9], (100.0, 0.0));
+        let laid = PixelAxis::upwards(&axis("bit/s", FigureScale::Linear), &[9.4e9, 1e9], (100.0, 0.0));
         let labels: Vec<&str> = laid.ticks.iter().map(|(_, label)| label.as_str()).collect();
         assert_eq!(labels, ["0", "2", "4", "6", "8", "10"]);
         assert_eq!(laid.title, "Goodput, Gb/s");
@@ -215,7 +215,8 @@ mod tests {
 
     #[test]
     fn zero_is_not_on_a_logarithmic_axis() {
-        let laid = Laid::across(&axis("B", FigureScale::Log), &[65536.0, 1_048_576.0, 16_777_216.0], (0.0, 100.0));
+        let laid =
+            PixelAxis::across(&axis("B", FigureScale::Log), &[65536.0, 1_048_576.0, 16_777_216.0], (0.0, 100.0));
         let labels: Vec<&str> = laid.ticks.iter().map(|(_, label)| label.as_str()).collect();
         assert_eq!(labels, ["64 KiB", "1 MiB", "16 MiB"]);
         assert_eq!(laid.at(0.0), None);
@@ -231,8 +232,8 @@ mod tests {
     fn axes_support_one_value_or_none() {
         for values in [&[][..], &[0.0], &[5.0]] {
             for scale in [FigureScale::Linear, FigureScale::Log, FigureScale::Date] {
-                assert!(Laid::across(&axis("", scale), values, (0.0, 1.0)).ticks.len() < 70);
-                assert!(Laid::upwards(&axis("", scale), values, (0.0, 1.0)).ticks.len() < 70);
+                assert!(PixelAxis::across(&axis("", scale), values, (0.0, 1.0)).ticks.len() < 70);
+                assert!(PixelAxis::upwards(&axis("", scale), values, (0.0, 1.0)).ticks.len() < 70);
             }
         }
     }

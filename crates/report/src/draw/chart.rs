@@ -2,20 +2,20 @@
 
 use landspeed_model::{FigureAxis, FigureChart, FigureLine, FigureMark, FigurePanel, FigureScale};
 
-use super::axis::Laid;
+use super::axis::PixelAxis;
 use super::scene::{Anchor, Ink, Scene, Shape, TEXT, cut, width_of};
 use super::{EDGE, WIDTH, dash_of, legend};
 
 /// Horizontal distance of dots from the bar of an interval, pixels.
-const BESIDE: f64 = 9.0;
+const DOT_OFFSET: f64 = 9.0;
 /// Height of the plot of a single panel, and of one of several, pixels.
 const HEIGHT: f64 = 300.0;
-const SMALL: f64 = 190.0;
+const PANEL_HEIGHT: f64 = 190.0;
 /// Minimum width for tick labels, pixels.
-const LEFT: f64 = 66.0;
-const BELOW: f64 = 44.0;
+const MIN_LABEL_WIDTH: f64 = 66.0;
+const MIN_LABEL_HEIGHT: f64 = 44.0;
 /// Maximum number of dots of a line: with more, only the band is drawn.
-const MOST_DOTS: usize = 3000;
+const MAX_DOTS: usize = 3000;
 
 pub(super) fn draw(scene: &mut Scene, chart: &FigureChart, y: f64) -> f64 {
     let used: Vec<usize> = chart.panels.iter().flat_map(|panel| panel.lines.iter().map(|line| line.series)).collect();
@@ -31,16 +31,16 @@ pub(super) fn draw(scene: &mut Scene, chart: &FigureChart, y: f64) -> f64 {
     let xs: Vec<f64> =
         lines().flat_map(|line| line.x.iter().copied()).chain(chart.marks.iter().filter_map(|m| m.x)).collect();
     let ys: Vec<f64> = lines().flat_map(values).chain(chart.marks.iter().map(|mark| mark.y)).collect();
-    let longest = Laid::upwards(&chart.y, &ys, (1.0, 0.0))
+    let longest = PixelAxis::upwards(&chart.y, &ys, (1.0, 0.0))
         .ticks
         .iter()
         .map(|(_, label)| width_of(label, TEXT))
         .fold(0.0, f64::max);
-    let gutter = LEFT.max(longest + TEXT * 2.0);
-    let listed = columns == 1 && crowded(&chart.x, WIDTH - 2.0 * EDGE - LEFT);
-    let below = if listed { BELOW + 16.0 * chart.x.labels.len().min(8) as f64 } else { BELOW };
+    let gutter = MIN_LABEL_WIDTH.max(longest + TEXT * 2.0);
+    let listed = columns == 1 && crowded(&chart.x, WIDTH - 2.0 * EDGE - MIN_LABEL_WIDTH);
+    let below = if listed { MIN_LABEL_HEIGHT + 16.0 * chart.x.labels.len().min(8) as f64 } else { MIN_LABEL_HEIGHT };
     for row in chart.panels.chunks(columns) {
-        let height = if columns == 1 { HEIGHT } else { SMALL };
+        let height = if columns == 1 { HEIGHT } else { PANEL_HEIGHT };
         let width = (WIDTH - 2.0 * EDGE) / columns as f64;
         for (column, panel) in row.iter().enumerate() {
             let left = EDGE + width * column as f64;
@@ -48,8 +48,8 @@ pub(super) fn draw(scene: &mut Scene, chart: &FigureChart, y: f64) -> f64 {
             let title = cut(&panel.title, width - 8.0, TEXT);
             scene.letters([left + 4.0, y + TEXT], Anchor::Start, Ink::Text, TEXT, true, &title);
             let (top, bottom) = (y + head, y + head + height);
-            let across = Laid::across(&chart.x, &xs, (left + gutter, left + width - 10.0));
-            let upwards = Laid::upwards(&chart.y, &ys, (bottom, top));
+            let across = PixelAxis::across(&chart.x, &xs, (left + gutter, left + width - 10.0));
+            let upwards = PixelAxis::upwards(&chart.y, &ys, (bottom, top));
             frame(scene, &chart.x, (&across, &upwards), left, listed, below);
             marks(scene, &chart.marks, &across, &upwards);
             one(scene, panel, &across, &upwards);
@@ -75,7 +75,7 @@ fn crowded(axis: &FigureAxis, width: f64) -> bool {
 fn frame(
     scene: &mut Scene,
     axis: &FigureAxis,
-    (across, upwards): (&Laid, &Laid),
+    (across, upwards): (&PixelAxis, &PixelAxis),
     edge: f64,
     listed: bool,
     below: f64,
@@ -108,7 +108,7 @@ fn frame(
     let mut y = bottom + 8.0 + 2.0 * TEXT;
     scene.text([f64::midpoint(left, right), y], Anchor::Middle, Ink::Muted, &across.title);
     if listed {
-        let most = ((below - BELOW) / 16.0) as usize;
+        let most = ((below - MIN_LABEL_HEIGHT) / 16.0) as usize;
         let rest = axis.labels.len().saturating_sub(most);
         for (at, label) in axis.labels.iter().take(most).enumerate() {
             let text = if at + 1 == most && rest > 0 {
@@ -123,7 +123,7 @@ fn frame(
 }
 
 /// Draws marks, each with its label unless that overlaps another.
-fn marks(scene: &mut Scene, marks: &[FigureMark], across: &Laid, upwards: &Laid) {
+fn marks(scene: &mut Scene, marks: &[FigureMark], across: &PixelAxis, upwards: &PixelAxis) {
     let mut taken: Vec<[f64; 3]> = Vec::new();
     let mut fits = |from: f64, to: f64, y: f64| {
         let free = taken.iter().all(|[a, b, level]| from >= *b || to <= *a || (level - y).abs() >= TEXT);
@@ -156,7 +156,7 @@ fn marks(scene: &mut Scene, marks: &[FigureMark], across: &Laid, upwards: &Laid)
     }
 }
 
-fn one(scene: &mut Scene, panel: &FigurePanel, across: &Laid, upwards: &Laid) {
+fn one(scene: &mut Scene, panel: &FigurePanel, across: &PixelAxis, upwards: &PixelAxis) {
     for line in &panel.lines {
         let ink = Ink::Series(line.series);
         if line.joined {
@@ -168,10 +168,10 @@ fn one(scene: &mut Scene, panel: &FigurePanel, across: &Laid, upwards: &Laid) {
     for line in &panel.lines {
         let ink = Ink::Series(line.series);
         let thin = line.x.len() > 60;
-        if line.dots.len() <= MOST_DOTS {
+        if line.dots.len() <= MAX_DOTS {
             for dot in &line.dots {
                 if let (Some(x), Some(y)) = (across.at(dot[0]), upwards.at(dot[1])) {
-                    let x = if line.joined { x } else { x + BESIDE };
+                    let x = if line.joined { x } else { x + DOT_OFFSET };
                     scene.circle([x, y], 2.0, ink, 0.45);
                 }
             }
@@ -213,8 +213,8 @@ fn stroke(scene: &mut Scene, part: &mut Vec<[f64; 2]>, line: &FigureLine, thin: 
 /// Returns polygons between low and high, interrupted where there is no interval.
 fn spans(
     line: &FigureLine,
-    across: &Laid,
-    upwards: &Laid,
+    across: &PixelAxis,
+    upwards: &PixelAxis,
     low: &[Option<f64>],
     high: &[Option<f64>],
 ) -> Vec<Vec<[f64; 2]>> {

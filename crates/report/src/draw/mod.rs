@@ -35,7 +35,7 @@ pub fn scene(figure: &Figure) -> Scene {
     };
     y = scene.paragraph([EDGE, y + 8.0], WIDTH - 2.0 * EDGE, Ink::Muted, &figure.caption);
     scene.height = (y + EDGE).ceil();
-    let background = Shape::Rect { at: [0.0, 0.0, scene.width, scene.height], ink: Ink::Paper };
+    let background = Shape::Rect { at: [0.0, 0.0, scene.width, scene.height], ink: Ink::Background };
     scene.shapes.insert(0, background);
     scene
 }

@@ -2,12 +2,12 @@
 
 use landspeed_model::{FigureRow, FigureRows};
 
-use super::axis::Laid;
+use super::axis::PixelAxis;
 use super::scene::{Anchor, Ink, Scene, TEXT, wrapped};
 use super::{EDGE, WIDTH};
 
 /// Width of the text next to the marks, pixels.
-const WORDS: f64 = 330.0;
+const LABEL_WIDTH: f64 = 330.0;
 
 pub(super) fn draw(scene: &mut Scene, rows: &FigureRows, y: f64) -> f64 {
     let bars = rows.rows.iter().any(|row| row.from.is_some());
@@ -18,13 +18,13 @@ pub(super) fn draw(scene: &mut Scene, rows: &FigureRows, y: f64) -> f64 {
         .chain([rows.neutral])
         .flatten()
         .collect();
-    let axis = Laid::along(&rows.axis, &values, bars, (EDGE + WORDS + 16.0, WIDTH - EDGE - 8.0));
+    let axis = PixelAxis::along(&rows.axis, &values, bars, (EDGE + LABEL_WIDTH + 16.0, WIDTH - EDGE - 8.0));
     let top = y + 4.0;
     let mut y = top;
     let mut marks = Vec::new();
     for row in &rows.rows {
         let from = y;
-        y = words(scene, row, y + 4.0);
+        y = draw_labels(scene, row, y + 4.0);
         marks.push((row, f64::midpoint(from, y)));
         y += 4.0;
         scene.line(&[[EDGE, y], [WIDTH - EDGE, y]], Ink::Grid, 1.0, 0.0);
@@ -46,13 +46,13 @@ pub(super) fn draw(scene: &mut Scene, rows: &FigureRows, y: f64) -> f64 {
 }
 
 /// Draws label, figures and detail; returns the y below them.
-fn words(scene: &mut Scene, row: &FigureRow, y: f64) -> f64 {
+fn draw_labels(scene: &mut Scene, row: &FigureRow, y: f64) -> f64 {
     let mut y = y;
     for (text, bold, ink) in
         [(&row.label, true, Ink::Text), (&row.text, false, Ink::Text), (&row.detail, false, Ink::Muted)]
     {
         // Bold letters are a tenth wider.
-        for line in wrapped(text, if bold { WORDS / 1.1 } else { WORDS }, TEXT).iter().take(3) {
+        for line in wrapped(text, if bold { LABEL_WIDTH / 1.1 } else { LABEL_WIDTH }, TEXT).iter().take(3) {
             y += TEXT * 1.3;
             scene.letters([EDGE, y - TEXT * 0.3], Anchor::Start, ink, TEXT, bold, line);
         }
@@ -60,7 +60,7 @@ fn words(scene: &mut Scene, row: &FigureRow, y: f64) -> f64 {
     y
 }
 
-fn mark(scene: &mut Scene, row: &FigureRow, axis: &Laid, middle: f64, neutral: Option<f64>) {
+fn mark(scene: &mut Scene, row: &FigureRow, axis: &PixelAxis, middle: f64, neutral: Option<f64>) {
     // Blue and vermillion for better and worse: distinguishable for colour-blind readers.
     let ink = match row.better {
         Some(true) => Ink::Series(0),

@@ -10,7 +10,7 @@ pub enum Ink {
     /// Grid lines.
     Grid,
     /// The background.
-    Paper,
+    Background,
     /// Line of this number: the palette of Okabe and Ito (2008), distinguishable for colour-blind readers.
     Series(usize),
     /// A share 0..=1 of the largest value: viridis, whose lightness increases evenly.
@@ -51,7 +51,7 @@ impl Ink {
             Self::Text => [22, 25, 29],
             Self::Muted => [80, 88, 96],
             Self::Grid => [220, 224, 228],
-            Self::Paper => [255, 255, 255],
+            Self::Background => [255, 255, 255],
             Self::Series(number) => SERIES[number % SERIES.len()],
             Self::Heat(share) => {
                 let at = share.clamp(0.0, 1.0) * (VIRIDIS.len() - 1) as f64;

@@ -9,7 +9,7 @@ use landspeed_model::{
 use super::{plural, quantity, spread};
 
 /// Maximum number of metrics whose values are drawn.
-const MOST_VALUES: usize = 4;
+const MAX_VALUES: usize = 4;
 
 /// Returns the page of a comparison.
 pub(crate) fn figures(comparison: &ComparisonDocument) -> FiguresDocument {
@@ -263,5 +263,5 @@ fn values(comparison: &ComparisonDocument) -> Vec<Figure> {
             }),
         })
     };
-    names.into_iter().take(MOST_VALUES).filter_map(figure).collect()
+    names.into_iter().take(MAX_VALUES).filter_map(figure).collect()
 }

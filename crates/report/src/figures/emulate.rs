@@ -8,7 +8,7 @@ use landspeed_model::{
 use super::quantity;
 
 /// Maximum number of invalid seconds that are listed individually.
-const LISTED: usize = 10;
+const MAX_LISTED: usize = 10;
 
 /// Returns the page of a certificate.
 pub(crate) fn figures(document: &EmulateDocument) -> FiguresDocument {
@@ -68,11 +68,11 @@ pub(crate) fn figures(document: &EmulateDocument) -> FiguresDocument {
     let mut notes: Vec<FigureNote> = document
         .invalid
         .iter()
-        .take(LISTED)
+        .take(MAX_LISTED)
         .map(|second| FigureNote { serious: true, text: format!("Second {}: {}.", second.second, second.message) })
         .collect();
-    if document.invalid.len() > LISTED {
-        let text = format!("{} more invalid seconds: see the certificate.", document.invalid.len() - LISTED);
+    if document.invalid.len() > MAX_LISTED {
+        let text = format!("{} more invalid seconds: see the certificate.", document.invalid.len() - MAX_LISTED);
         notes.push(FigureNote { serious: true, text });
     }
     notes

@@ -97,7 +97,7 @@ fn one(
     }
     let not_planned = planned.iter().filter(|planned| !**planned).count();
     let runs: Vec<usize> = grid.runs.iter().map(|runs| *runs as usize).collect();
-    if runs.iter().all(|runs| *runs < spread::FEWEST) {
+    if runs.iter().all(|runs| *runs < spread::MIN_RUNS) {
         (grid.low, grid.high) = (Vec::new(), Vec::new());
     }
     let gaps = grid.missing.len();

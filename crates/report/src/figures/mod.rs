@@ -19,7 +19,7 @@ pub use tuneup::map_axes;
 pub(crate) use tuneup::{drawn as tuneup, ratio as tuneup_ratio};
 
 /// Maximum number of runs that are overlaid.
-pub const MOST_OVERLAYS: usize = 20;
+pub const MAX_OVERLAYS: usize = 20;
 
 /// A saved document and its name.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,29 +59,29 @@ pub fn has_figures(document: &Document) -> bool {
 /// Kinds without figures (audits, traces, watches, host facts, taps, demos) are named in a serious note.
 pub fn figures(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
     let mut page = match sources {
-        [one] => of_one(one, limits),
-        several => of_several(several, limits),
+        [one] => single_document(one, limits),
+        several => multiple_documents(several, limits),
     };
     FIGURES_SCHEMA.clone_into(&mut page.schema);
     page.landspeed = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
     page.sources = sources.iter().map(|source| source.name.clone()).collect();
-    name_apart(&mut page.figures);
+    make_ids_unique(&mut page.figures);
     page
 }
 
-fn of_one(source: &Source, limits: &[Limit]) -> FiguresDocument {
+fn single_document(source: &Source, limits: &[Limit]) -> FiguresDocument {
     match &source.document {
         Document::Sweep(sweep) => sweep::figures(sweep, limits),
         Document::Comparison(comparison) => comparison::figures(comparison),
         Document::Tuneup(tuneup) => tuneup::figures(tuneup),
         Document::Emulate(emulate) => emulate::figures(emulate),
         Document::Figures(figures) => (**figures).clone(),
-        _ => of_several(std::slice::from_ref(source), limits),
+        _ => multiple_documents(std::slice::from_ref(source), limits),
     }
 }
 
 /// Overlays runs, then adds the figures of each experiment.
-fn of_several(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
+fn multiple_documents(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
     let runs: Vec<(String, &RunDocument)> = sources.iter().flat_map(runs_of).collect();
     let mut parts = Vec::new();
     let mut left_out = Vec::new();
@@ -92,7 +92,7 @@ fn of_several(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
             | Document::Tuneup(_)
             | Document::Emulate(_)
             | Document::Figures(_) => {
-                parts.push((source.name.clone(), of_one(source, limits)));
+                parts.push((source.name.clone(), single_document(source, limits)));
             }
             Document::LabSet(set) => parts.push((source.name.clone(), samples::of_lab_set(set))),
             drawn if has_figures(drawn) => {}
@@ -159,7 +159,7 @@ fn runs_of(source: &Source) -> Vec<(String, &RunDocument)> {
 }
 
 /// Gives every figure a unique name.
-fn name_apart(figures: &mut [Figure]) {
+fn make_ids_unique(figures: &mut [Figure]) {
     let mut seen: Vec<String> = Vec::new();
     for figure in figures {
         let wanted = slug(&figure.id);

@@ -8,15 +8,15 @@ use landspeed_model::{
 };
 use landspeed_results::{figures as totals, streams_bps};
 
-use super::{MOST_OVERLAYS, plural, quantity, sweep};
+use super::{MAX_OVERLAYS, plural, quantity, sweep};
 
 /// Maximum number of points of a line: longer runs are averaged over longer intervals.
-const MOST_POINTS: u64 = 400;
+const MAX_POINTS: u64 = 400;
 
 /// Returns the page of runs.
 pub(crate) fn figures(runs: &[(String, &RunDocument)]) -> FiguresDocument {
-    let drawn = &runs[..runs.len().min(MOST_OVERLAYS)];
-    let names = named_apart(drawn);
+    let drawn = &runs[..runs.len().min(MAX_OVERLAYS)];
+    let names = unique_names(drawn);
     let mut figures: Vec<Figure> = [
         over_time(drawn, &names, "goodput", "Goodput over time", ("Goodput", "bit/s"), goodput),
         over_time(
@@ -53,7 +53,7 @@ pub(crate) fn figures(runs: &[(String, &RunDocument)]) -> FiguresDocument {
         notes.push(FigureNote {
             serious: true,
             text: format!(
-                "{} runs, of which the first {MOST_OVERLAYS} are drawn. Not drawn: {}{more}.",
+                "{} runs, of which the first {MAX_OVERLAYS} are drawn. Not drawn: {}{more}.",
                 runs.len(),
                 left.join(", ")
             ),
@@ -96,7 +96,7 @@ fn title(names: &[String]) -> String {
 }
 
 /// Numbers equal names.
-fn named_apart(runs: &[(String, &RunDocument)]) -> Vec<String> {
+fn unique_names(runs: &[(String, &RunDocument)]) -> Vec<String> {
     let count = |name: &str| runs.iter().filter(|(other, _)| other == name).count();
     runs.iter()
         .enumerate()
@@ -181,7 +181,7 @@ fn every_ns(run: &RunDocument) -> u64 {
     let end =
         run.streams.iter().filter_map(|stream| stream.intervals.last()).map(|last| last.end_ns).max().unwrap_or(0);
     let asked = run.effective.as_ref().unwrap_or(&run.requested).interval_ns;
-    asked.max(end.div_ceil(MOST_POINTS)).max(1)
+    asked.max(end.div_ceil(MAX_POINTS)).max(1)
 }
 
 /// Returns the receivers' rate over their intervals, merged to at least `every_ns`.

@@ -11,7 +11,7 @@ use landspeed_results::{Document, RecordStatus};
 use super::{plain, sweep};
 
 /// Ratio of largest to smallest level from which an axis is logarithmic.
-const LOG_FROM: f64 = 30.0;
+const MIN_LOG_RATIO: f64 = 30.0;
 
 /// A varied parameter.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +55,7 @@ impl Factor {
             return self.places();
         }
         let (least, most) = self.numbers.iter().fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(*v), b.max(*v)));
-        let log = least > 0.0 && most / least >= LOG_FROM && self.numbers.len() > 2;
+        let log = least > 0.0 && most / least >= MIN_LOG_RATIO && self.numbers.len() > 2;
         FigureAxis {
             title: self.name.clone(),
             unit: self.unit.clone(),
@@ -130,7 +130,7 @@ impl Samples {
                 }
                 for flow in &run.flows {
                     let name = flow.name.clone().unwrap_or_default();
-                    samples.saw(&name);
+                    samples.add_flow(&name);
                     for (field, value) in &flow.figures {
                         into.values.entry((name.clone(), field.clone())).or_default().push(*value);
                     }
@@ -185,7 +185,7 @@ impl Samples {
                     continue;
                 }
                 let name = record.flow.unwrap_or_default();
-                samples.saw(&name);
+                samples.add_flow(&name);
                 let into = &mut samples.cells[at];
                 for (metric, value) in record.figures.iter() {
                     into.values.entry((name.clone(), metric.field().to_owned())).or_default().push(value);
@@ -199,7 +199,7 @@ impl Samples {
         samples
     }
 
-    fn saw(&mut self, flow: &str) {
+    fn add_flow(&mut self, flow: &str) {
         if !self.flows.iter().any(|known| known == flow) {
             self.flows.push(flow.to_owned());
         }

@@ -6,7 +6,7 @@ use landspeed_stats::{median, median_interval};
 /// Confidence level of every interval.
 pub(crate) const LEVEL: f64 = 0.95;
 /// Minimum number of runs for an interval of the median at that level.
-pub(crate) const FEWEST: usize = 6;
+pub(crate) const MIN_RUNS: usize = 6;
 
 /// Median with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,11 +48,11 @@ pub(crate) fn caption(runs: &[usize]) -> String {
     match (least, most) {
         (_, 0) => "No usable run.".to_owned(),
         (1, 1) => "n = 1: one run per point, without an interval.".to_owned(),
-        (_, most) if most < FEWEST => format!(
-            "Points: median of the runs ({n}). Small dots: each run. A 95 % interval of a median needs {FEWEST} runs."
+        (_, most) if most < MIN_RUNS => format!(
+            "Points: median of the runs ({n}). Small dots: each run. A 95 % interval of a median needs {MIN_RUNS} runs."
         ),
         (least, _) => {
-            let some = if least < FEWEST { format!(", where n ≥ {FEWEST}") } else { String::new() };
+            let some = if least < MIN_RUNS { format!(", where n ≥ {MIN_RUNS}") } else { String::new() };
             format!(
                 "Points: median of the runs ({n}). Bands and bars: its 95 % interval (order statistics){some}. Small dots: each run."
             )

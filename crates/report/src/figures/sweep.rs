@@ -13,16 +13,16 @@ use super::spread::{self, Spread};
 use super::{Limit, comparison, plural, quantity, record};
 
 /// Maximum number of lines in one chart; a factor with more levels becomes the rows of a heat map.
-const MOST_LINES: usize = 8;
+const MAX_LINES: usize = 8;
 /// Maximum number of panels in one figure.
-const MOST_PANELS: usize = 12;
+const MAX_PANELS: usize = 12;
 /// Maximum number of metrics that are drawn.
-const MOST_METRICS: usize = 10;
-const MOST_FLOWS: usize = 4;
+const MAX_METRICS: usize = 10;
+const MAX_FLOWS: usize = 4;
 /// Number of levels of both factors from which a heat map is drawn before the curves.
-const DENSE: usize = 6;
+const MIN_HEAT_MAP_LEVELS: usize = 6;
 /// Maximum number of positions in a stream balance chart.
-const MOST_PLACES: usize = 30;
+const MAX_POSITIONS: usize = 30;
 
 /// Returns the page of a sweep.
 pub(crate) fn figures(sweep: &SweepDocument, limits: &[Limit]) -> FiguresDocument {
@@ -177,12 +177,13 @@ fn layouts(samples: &Samples) -> Vec<Layout> {
         };
     };
     let rest = others(&[x]);
-    let dense = rest.iter().copied().find(|at| levels(*at) >= DENSE && levels(x) >= DENSE);
+    let dense =
+        rest.iter().copied().find(|at| levels(*at) >= MIN_HEAT_MAP_LEVELS && levels(x) >= MIN_HEAT_MAP_LEVELS);
     let map = dense.map(|rows| Layout::HeatMap { rows, columns: x, panels: others(&[x, rows]) });
-    if dense.is_some_and(|rows| levels(rows) > MOST_LINES) {
+    if dense.is_some_and(|rows| levels(rows) > MAX_LINES) {
         return map.into_iter().collect();
     }
-    let lines = rest.iter().copied().find(|at| levels(*at) <= MOST_LINES);
+    let lines = rest.iter().copied().find(|at| levels(*at) <= MAX_LINES);
     let panels = others(&[Some(x), lines].into_iter().flatten().collect::<Vec<_>>());
     map.into_iter().chain([Layout::Curves { x, lines, panels }]).collect()
 }
@@ -193,10 +194,10 @@ pub(crate) fn drawn(samples: &Samples, limits: &[Limit]) -> Vec<Figure> {
         return Vec::new();
     }
     let mut figures = Vec::new();
-    let metrics = samples.metrics.iter().filter(|metric| samples.has(&metric.field)).take(MOST_METRICS);
+    let metrics = samples.metrics.iter().filter(|metric| samples.has(&metric.field)).take(MAX_METRICS);
     let layouts = layouts(samples);
     for metric in metrics {
-        for flow in samples.flows.iter().take(MOST_FLOWS) {
+        for flow in samples.flows.iter().take(MAX_FLOWS) {
             if samples.cells.iter().all(|cell| Samples::values(cell, flow, &metric.field).is_empty()) {
                 continue;
             }
@@ -217,10 +218,10 @@ pub(crate) fn drawn(samples: &Samples, limits: &[Limit]) -> Vec<Figure> {
             }
         }
     }
-    if samples.flows.len() > MOST_FLOWS
+    if samples.flows.len() > MAX_FLOWS
         && let Some(first) = figures.first_mut()
     {
-        first.caption.push_str(&format!(" Drawn: the first {MOST_FLOWS} of {} flows.", samples.flows.len()));
+        first.caption.push_str(&format!(" Drawn: the first {MAX_FLOWS} of {} flows.", samples.flows.len()));
     }
     figures.extend(balance(samples));
     figures
@@ -261,7 +262,7 @@ fn curves(
     let mut missing = 0;
     let panels: Vec<FigurePanel> = shown
         .into_iter()
-        .take(MOST_PANELS)
+        .take(MAX_PANELS)
         .map(|(levels, lines)| FigurePanel {
             title: panels
                 .iter()
@@ -289,8 +290,8 @@ fn curves(
     if missing > 0 {
         caption.push_str(&format!(" {} without a value: gaps.", plural(missing, "cell")));
     }
-    if all > MOST_PANELS {
-        caption.push_str(&format!(" Drawn: the first {MOST_PANELS} of {all} combinations."));
+    if all > MAX_PANELS {
+        caption.push_str(&format!(" Drawn: the first {MAX_PANELS} of {all} combinations."));
     }
     let series = lines.map_or_else(
         || vec![String::new()],
@@ -322,16 +323,16 @@ fn curves(
 /// Returns the goodput of each stream, cell by cell: its balance, and the variation from run to run.
 fn balance(samples: &Samples) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for flow in samples.flows.iter().take(MOST_FLOWS) {
+    for flow in samples.flows.iter().take(MAX_FLOWS) {
         let cells: Vec<(&Cell, &Vec<Vec<f64>>)> =
             samples.cells.iter().filter_map(|cell| Some((cell, cell.streams.get(flow)?))).collect();
         if cells.is_empty() {
             continue;
         }
-        let places = cells.iter().take(MOST_PLACES).map(|(cell, runs)| (samples.place(cell), runs.as_slice()));
+        let places = cells.iter().take(MAX_POSITIONS).map(|(cell, runs)| (samples.place(cell), runs.as_slice()));
         let mut figure = stream_balance(&places.collect::<Vec<_>>(), if flow.is_empty() { "" } else { flow });
-        if cells.len() > MOST_PLACES {
-            figure.caption.push_str(&format!(" Drawn: the first {MOST_PLACES} of {} cells.", cells.len()));
+        if cells.len() > MAX_POSITIONS {
+            figure.caption.push_str(&format!(" Drawn: the first {MAX_POSITIONS} of {} cells.", cells.len()));
         }
         figures.push(figure);
     }

@@ -227,7 +227,7 @@ fn names_of_figures_are_safe_file_names_and_unique() {
         drawing: Drawing::Grid(FigureGrid::default()),
     };
     let mut all = [figure("a/b"), figure("a b"), figure("a-b")];
-    name_apart(&mut all);
+    make_ids_unique(&mut all);
     let ids: Vec<&str> = all.iter().map(|figure| figure.id.as_str()).collect();
     assert_eq!(ids, ["a-b", "a-b-2", "a-b-3"]);
 }

@@ -57,8 +57,11 @@ pub fn read(document: &Value) -> Result<ForeignDocument, ForeignError> {
         record.settings.insert("direction".to_owned(), direction.to_owned());
         record.settings.insert("streams".to_owned(), primary.len().to_string());
     }
-    let pings_ms: Vec<f64> =
-        results.iter().filter(|(name, _)| is_part(name, "Ping")).flat_map(|(_, series)| numbers(series)).collect();
+    let pings_ms: Vec<f64> = results
+        .iter()
+        .filter(|(name, _)| is_single_flow(name, "Ping"))
+        .flat_map(|(_, series)| numbers(series))
+        .collect();
     let figures = &mut record.figures;
     figures.set(Metric::Goodput, sum(&primary));
     figures.set(Metric::ReverseGoodput, sum(&reverse));
@@ -75,13 +78,13 @@ pub fn read(document: &Value) -> Result<ForeignDocument, ForeignError> {
 /// Mean rate of each stream, bits/s.
 fn rates_bps(results: &Map<String, Value>, prefix: &str) -> Vec<f64> {
     let of = |name: &String| -> Option<f64> { mean(&numbers(&results[name])).map(|mbps| mbps * 1e6) };
-    let parts: Vec<f64> = results.keys().filter(|name| is_part(name, prefix)).filter_map(of).collect();
+    let parts: Vec<f64> = results.keys().filter(|name| is_single_flow(name, prefix)).filter_map(of).collect();
     let only_sum = format!("{prefix} sum");
     if parts.is_empty() { results.keys().filter(|name| **name == only_sum).filter_map(of).collect() } else { parts }
 }
 
 /// Whether a series is a single flow, not a sum or an average of others.
-fn is_part(name: &str, prefix: &str) -> bool {
+fn is_single_flow(name: &str, prefix: &str) -> bool {
     let made = ["sum", "avg", "totals"];
     name.strip_prefix(prefix).is_some_and(|rest| !made.iter().any(|word| rest.trim().ends_with(word)))
 }

@@ -67,14 +67,14 @@ pub fn read(bytes: &[u8]) -> Result<ForeignDocument, ForeignError> {
 
 /// An otherwise empty record of another program, with status complete.
 fn record(tool: String) -> Record {
-    Record { status: RecordStatus::Complete, ..Record::unmeasured(tool) }
+    Record { status: RecordStatus::Complete, ..Record::without_figures(tool) }
 }
 
 /// Seconds since the Unix epoch as RFC 3339 UTC; `None` after the year 9999.
 fn rfc3339(seconds: u64) -> Option<String> {
     // The end of year 9999, the last that RFC 3339 can express.
-    const LAST_S: u64 = 253_402_300_799;
-    (seconds <= LAST_S)
+    const MAX_RFC3339_S: u64 = 253_402_300_799;
+    (seconds <= MAX_RFC3339_S)
         .then(|| humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(seconds)).to_string())
 }
 

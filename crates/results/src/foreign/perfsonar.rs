@@ -57,7 +57,7 @@ fn of_run(run: &Value) -> Option<Record> {
             record.hosts.insert(name.to_owned(), host);
         }
     }
-    let kind = text("/test/type").unwrap_or_else(|| guess(result).to_owned());
+    let kind = text("/test/type").unwrap_or_else(|| infer_test_type(result).to_owned());
     if !["throughput", "latency", "latencybg", "rtt"].contains(&kind.as_str()) {
         return None;
     }
@@ -75,7 +75,7 @@ fn of_run(run: &Value) -> Option<Record> {
 }
 
 /// The test type of a bare result.
-fn guess(result: &Value) -> &'static str {
+fn infer_test_type(result: &Value) -> &'static str {
     if result.get("summary").is_some() {
         "throughput"
     } else if result.get("roundtrips").is_some() {
@@ -142,12 +142,12 @@ fn one_way(result: &Value, figures: &mut Figures) {
         .filter(|(ms, count)| ms.is_finite() && *count > 0.0 && count.is_finite())
         .collect();
     counts.sort_by(|a, b| a.0.total_cmp(&b.0));
-    figures.set(Metric::LatencyP50, at_share(&counts, 0.5).map(|ms| ms * 1e6));
-    figures.set(Metric::LatencyP99, at_share(&counts, 0.99).map(|ms| ms * 1e6));
+    figures.set(Metric::LatencyP50, weighted_quantile(&counts, 0.5).map(|ms| ms * 1e6));
+    figures.set(Metric::LatencyP99, weighted_quantile(&counts, 0.99).map(|ms| ms * 1e6));
 }
 
 /// The quantile `share` of a sorted histogram of value and count.
-fn at_share(counts: &[(f64, f64)], share: f64) -> Option<f64> {
+fn weighted_quantile(counts: &[(f64, f64)], share: f64) -> Option<f64> {
     let total: f64 = counts.iter().map(|(_, count)| count).sum();
     let mut seen = 0.0;
     counts

@@ -10,11 +10,11 @@ use crate::quantile::{median, quantile_of_sorted};
 use crate::{BootstrapError, Interval, SplitMix64};
 
 /// Resamples for small groups: at level 0.995, 25 of them lie beyond each bound.
-const MOST_RESAMPLES: usize = 10_000;
+const MAX_RESAMPLES: usize = 10_000;
 /// Resamples for large groups: at level 0.995, 5 of them lie beyond each bound.
-const FEWEST_RESAMPLES: usize = 2_000;
+const MIN_RESAMPLES: usize = 2_000;
 /// Approximate number of values drawn by all resamples of one contrast.
-const MOST_DRAWN: usize = 4_000_000;
+const MAX_DRAWN_VALUES: usize = 4_000_000;
 /// Statistical power for the smallest detectable change.
 const POWER: f64 = 0.8;
 
@@ -120,7 +120,7 @@ impl Contrast {
     /// # Errors
     /// [`BootstrapError::TooFew`] values for the level.
     pub fn interval(&self, level: f64) -> Result<(f64, f64), BootstrapError> {
-        let need = fewest(level);
+        let need = min_values(level);
         if self.runs < need {
             return Err(BootstrapError::TooFew { have: self.runs, need, level });
         }
@@ -194,12 +194,12 @@ impl Contrast {
 /// Returns the minimum number of values (per group, or pairs) for an interval of the median at this level: the
 /// range of n values covers the true median with probability `1 − 2^(1−n)` (David and Nagaraja, Order Statistics,
 /// section 7.1).
-pub fn fewest(level: f64) -> usize {
+pub fn min_values(level: f64) -> usize {
     (1.0 - (1.0 - level).log2() - 1e-9).ceil().max(2.0) as usize
 }
 
 fn resamples(values: usize, seed: u64, mut draw: impl FnMut(&mut SplitMix64) -> f64) -> Vec<f64> {
-    let count = (MOST_DRAWN / values.max(1)).clamp(FEWEST_RESAMPLES, MOST_RESAMPLES);
+    let count = (MAX_DRAWN_VALUES / values.max(1)).clamp(MIN_RESAMPLES, MAX_RESAMPLES);
     let mut random = SplitMix64::new(seed);
     let mut draws: Vec<f64> = (0..count).map(|_| draw(&mut random)).collect();
     draws.sort_unstable_by(f64::total_cmp);

@@ -90,7 +90,7 @@ fn a_95_percent_interval_needs_six_values() {
     let error = Contrast::of_pairs(&DARWIN[..5]).unwrap().interval(0.95).unwrap_err();
     assert_eq!(error.to_string(), "5 runs are too few: an interval at the 95 % level needs at least 6");
     assert!(Contrast::of_pairs(&DARWIN[..6]).unwrap().interval(0.95).is_ok());
-    assert_eq!([0.95, 0.975, 0.9875, 0.99].map(fewest), [6, 7, 8, 8]);
+    assert_eq!([0.95, 0.975, 0.9875, 0.99].map(min_values), [6, 7, 8, 8]);
     assert_eq!(Contrast::of_pairs(&[]), None);
     assert_eq!(Contrast::of_groups(&[1.0], &[], 0.0, 1), None);
     assert_eq!(Contrast::of_pairs(&[1.0, f64::NAN]), None);
@@ -101,7 +101,7 @@ fn rates(random: &mut SplitMix64, n: usize, median: f64) -> Vec<f64> {
     let normal = |random: &mut SplitMix64| (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
     (0..n)
         .map(|_| {
-            let stall = if random.happens(0.1) { random.unit() } else { 0.0 };
+            let stall = if random.random_bool(0.1) { random.unit() } else { 0.0 };
             median + 0.05 * normal(random) - 0.5 * stall
         })
         .collect()

@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use landspeed_model::{SweepCell, SweepEnvironment, Warning};
 use landspeed_results::Record;
 
-use super::MadeRun;
+use super::FinishedRun;
 use crate::id;
 
 /// Hash of the scenario of a lab; differs between cells if a factor is a key of the scenario.
 const SCENARIO: &str = "lab.scenario";
 /// Maximum number of values of a fact that a warning lists.
-const LISTED: usize = 3;
+const MAX_LISTED: usize = 3;
 
 /// Takes the settings and hosts from a record.
-pub(super) fn of_record(record: &Record) -> SweepEnvironment {
+pub(super) fn environment_of(record: &Record) -> SweepEnvironment {
     SweepEnvironment {
         target: record.target.clone(),
         kernel: record.kernel.clone(),
@@ -25,7 +25,7 @@ pub(super) fn of_record(record: &Record) -> SweepEnvironment {
 
 /// Sets the environment index of every flow. Returns the environments, and a warning for each fact of the hosts
 /// that changed during the experiment.
-pub(super) fn assign(cells: &mut [SweepCell], runs: &[MadeRun]) -> (Vec<SweepEnvironment>, Vec<Warning>) {
+pub(super) fn assign(cells: &mut [SweepCell], runs: &[FinishedRun]) -> (Vec<SweepEnvironment>, Vec<Warning>) {
     let of_run: BTreeMap<&str, &[SweepEnvironment]> =
         runs.iter().map(|run| (run.id.as_str(), run.facts.environments.as_slice())).collect();
     let values = Values::of(cells, &of_run);
@@ -103,8 +103,8 @@ impl Values {
             }
         }
         let warning = |(key, values): (&str, BTreeSet<&str>)| {
-            let mut listed: Vec<&str> = values.iter().copied().take(LISTED).collect();
-            if values.len() > LISTED {
+            let mut listed: Vec<&str> = values.iter().copied().take(MAX_LISTED).collect();
+            if values.len() > MAX_LISTED {
                 listed.push("…");
             }
             let message =

@@ -4,10 +4,10 @@ use crate::plan;
 const PLAN: &str = "name = \"n\"\n[lab]\nscenario = \"s\"\n[[factor]]\nname = \"a\"\nkey = \"x\"\nlevels = [1, 2]\n\
                     [[factor]]\nname = \"b\"\nkey = \"y\"\nlevels = [1, 2]\n";
 
-fn made(cell: usize, block: u32, kind: RunKind, goodput: f64, digest: &str) -> MadeRun {
+fn made(cell: usize, block: u32, kind: RunKind, goodput: f64, digest: &str) -> FinishedRun {
     let flow = SweepFlow { figures: BTreeMap::from([("goodput_bps".to_owned(), goodput)]), ..SweepFlow::default() };
     let planned = PlannedRun { block, place: 0, cell, kind, seed: u64::from(block) };
-    MadeRun {
+    FinishedRun {
         id: format!("{cell}-{block}-{kind:?}"),
         planned,
         worker: "w".to_owned(),
@@ -17,9 +17,9 @@ fn made(cell: usize, block: u32, kind: RunKind, goodput: f64, digest: &str) -> M
     }
 }
 
-fn of(runs: &[MadeRun]) -> SweepDocument {
+fn of(runs: &[FinishedRun]) -> SweepDocument {
     let plan = plan::read(PLAN, "plan").expect("a plan");
-    let frame = Frame {
+    let frame = SweepMetadata {
         landspeed: BuildInfo::default(),
         started: String::new(),
         command: Vec::new(),
@@ -38,7 +38,7 @@ fn of(runs: &[MadeRun]) -> SweepDocument {
 }
 
 /// Ten blocks: level 2 of `a` doubles the goodput, level 2 of `b` has no effect.
-fn ten_blocks() -> Vec<MadeRun> {
+fn ten_blocks() -> Vec<FinishedRun> {
     let runs = (0..10).flat_map(|block| {
         let noise = 1.0 + 0.01 * f64::from(block % 5);
         (0..4).map(move |cell| made(cell, block, RunKind::Cell, noise * if cell < 2 { 1e9 } else { 2e9 }, "d"))
@@ -93,7 +93,7 @@ fn sweep_is_partial_if_a_cell_has_no_usable_run() {
 }
 
 /// Runs whose host has these facts, given by cell and block.
-fn with_hosts(facts: impl Fn(usize, u32) -> Vec<(&'static str, String)>) -> Vec<MadeRun> {
+fn with_hosts(facts: impl Fn(usize, u32) -> Vec<(&'static str, String)>) -> Vec<FinishedRun> {
     let mut runs = ten_blocks();
     for run in &mut runs {
         let facts = facts(run.planned.cell, run.planned.block);

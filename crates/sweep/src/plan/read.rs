@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use landspeed_model::{Metric, Reference};
-use landspeed_problems::{self as source, Problem, Problems, Words, near_or_list};
+use landspeed_problems::{self as source, FormatTerms, Problem, Problems, suggest_or_list};
 use landspeed_units::Nanos;
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::{CrossTraffic, Factor, HostsSubject, LabSubject, Level, Plan, Setting, Subject, Written};
-use crate::{Rules, Until};
+use crate::{PrecisionTarget, Rules};
 
 /// Maximum number of cells of a plan.
 pub const MAX_CELLS: usize = 10_000;
@@ -25,7 +25,7 @@ const MAX_LEVELS: usize = 1000;
 /// Maximum length of the name of a plan, a factor or a level, characters.
 const MAX_NAME: usize = 80;
 
-const WORDS: Words = Words { arrays: &["factor", "cross"], named: &[], example: key_example };
+const FORMAT_TERMS: FormatTerms = FormatTerms { arrays: &["factor", "cross"], named: &[], example: key_example };
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -91,7 +91,7 @@ pub fn read(text: &str, file: &str) -> Result<Plan, Problems> {
         return Err(problems(vec![Problem::new("", message)]));
     }
     let document = source::parse(text).map_err(|problem| problems(vec![problem]))?;
-    let table: PlanTable = source::typed(text, &document, &WORDS).map_err(problems)?;
+    let table: PlanTable = source::typed(text, &document, &FORMAT_TERMS).map_err(problems)?;
     let mut reader = Reader { text, file, problems: Vec::new() };
     let plan = reader.plan(table);
     match plan {
@@ -119,7 +119,7 @@ impl Reader<'_> {
             table.factor.into_iter().enumerate().filter_map(|(i, factor)| self.factor(i, factor)).collect();
         self.distinct(&factors);
         let fraction = table.fraction.map_or(0, |fraction| self.fraction(&fraction, &factors));
-        self.countable(&factors, fraction);
+        self.check_cell_count(&factors, fraction);
         let subject = self.subject(table.lab, table.run, table.hosts, table.cross)?;
         Some(Plan {
             name: table.name.into_inner(),
@@ -151,7 +151,7 @@ impl Reader<'_> {
     fn metric(&mut self, metric: Option<Spanned<String>>) -> Metric {
         let Some(name) = metric else { return Metric::Goodput };
         Metric::find(name.get_ref()).unwrap_or_else(|| {
-            let hint = near_or_list(name.get_ref(), Metric::ALL.iter().map(|metric| metric.name()));
+            let hint = suggest_or_list(name.get_ref(), Metric::ALL.iter().map(|metric| metric.name()));
             self.refuse(name.span(), "metric", format!("unknown metric `{}`", name.get_ref()), hint);
             Metric::Goodput
         })
@@ -167,7 +167,7 @@ impl Reader<'_> {
             let message = format!("{} blocks", blocks.get_ref());
             self.refuse(blocks.span(), "blocks", message, format!("use 1 to {MAX_BLOCKS}"));
         }
-        let until = until.and_then(|until| match until.get_ref().parse::<Until>() {
+        let until = until.and_then(|until| match until.get_ref().parse::<PrecisionTarget>() {
             Ok(rule) => Some(rule),
             Err(why) => {
                 self.refuse(until.span(), "until", why.to_string(), "write \"ci<2%\"".to_owned());
@@ -293,7 +293,7 @@ impl Reader<'_> {
         }
     }
 
-    fn countable(&mut self, factors: &[Factor], fraction: u32) {
+    fn check_cell_count(&mut self, factors: &[Factor], fraction: u32) {
         let all = factors.iter().fold(1_usize, |cells, factor| cells.saturating_mul(factor.levels.len()));
         let cells = all >> fraction;
         if cells > MAX_CELLS {

@@ -1,10 +1,10 @@
 //! Rate limit for a control group (v2) on an interface: an eBPF program at the cgroup's egress hook selects the
 //! group's packets, and a queueing discipline delays them.
 //!
-//! Two methods, because kernels differ. With [`By::Departure`] the program sets each packet's departure time
+//! Two methods, because kernels differ. With [`LimitMethod::Departure`] the program sets each packet's departure time
 //! (EDT), and `fq` on every queue of the interface holds the packet until then; no queue is shared, and `mq`
-//! stays. With [`By::Class`] it sets the packet's class in an `htb` at the interface's root. No landspeed process
-//! needs to run: the program exists until the group is removed or it is detached with [`lift`], and [`limits`]
+//! stays. With [`LimitMethod::Class`] it sets the packet's class in an `htb` at the interface's root. No landspeed process
+//! needs to run: the program exists until the group is removed or it is detached with [`remove_limit`], and [`limits`]
 //! reads the settings back.
 //!
 //! Needs Linux 5.8 (`bpf_ktime_get_ns` for programs of any licence), `CONFIG_CGROUP_BPF`, `CAP_BPF` and
@@ -17,8 +17,8 @@ use std::path::Path;
 
 use super::{
     ADD, ADD_CONSTANT, BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_PSEUDO_MAP_VALUE, EXIT, Element, Instruction,
-    LOAD_64, LOAD_CONSTANT_64, MOVE, MOVE_CONSTANT, NAME_BYTES, Purpose, STORE_64, array_of_one, call, instruction,
-    load,
+    LOAD_64, LOAD_CONSTANT_64, MOVE, MOVE_CONSTANT, NAME_BYTES, ProgramType, STORE_64, call, create_array_map,
+    instruction, load,
 };
 
 // linux/bpf.h
@@ -33,7 +33,7 @@ const BPF_CGROUP_INET_EGRESS: u32 = 1;
 const BPF_F_ALLOW_MULTI: u32 = 2;
 pub(super) const BPF_FUNC_KTIME_GET_NS: i32 = 5;
 /// Maximum number of a group's programs to read; the kernel allows 64.
-const PROGRAMS_MOST: usize = 64;
+const MAX_PROGRAMS: usize = 64;
 
 // Offsets in `struct __sk_buff`.
 const SKB_LENGTH: i16 = 0;
@@ -53,8 +53,8 @@ const JUMP_IF_NOT_CONSTANT: u8 = 0x55;
 const JUMP_IF_AT_LEAST: u8 = 0x3d;
 const JUMP_IF_MORE: u8 = 0x2d;
 
-const PURPOSE: Purpose =
-    Purpose { kind: BPF_PROG_TYPE_CGROUP_SKB, attach_type: BPF_CGROUP_INET_EGRESS, name: *b"landspeed_rate\0\0" };
+const EGRESS_PROGRAM: ProgramType =
+    ProgramType { kind: BPF_PROG_TYPE_CGROUP_SKB, attach_type: BPF_CGROUP_INET_EGRESS, name: *b"landspeed_rate\0\0" };
 
 // Return values of a cgroup egress program (include/linux/bpf-cgroup.h): pass; drop and notify TCP of
 // congestion.
@@ -64,8 +64,8 @@ const DROP_AND_SLOW_DOWN: i32 = 2;
 /// Number of words in the map's only value.
 const WORDS: usize = 8;
 /// Identifies landspeed's maps and the version of their layout.
-const MARK_VALUE: u64 = 0x6c61_6e64_7261_7431;
-const MARK: usize = 0;
+const MAGIC_VALUE: u64 = 0x6c61_6e64_7261_7431;
+const MAGIC: usize = 0;
 const NAMESPACE: usize = 1;
 const IFINDEX: usize = 2;
 const RATE: usize = 3;
@@ -79,11 +79,11 @@ const HEADERS_BYTES: i32 = 14 + 20 + 32;
 const ETHERNET_BYTES: i32 = 14;
 /// Maximum delay: packets that would wait longer are dropped, which makes TCP slow down. Well below the 10 s
 /// after which `fq` itself drops.
-const LONGEST_WAIT_NS: i32 = 500_000_000;
+const MAX_DELAY_NS: i32 = 500_000_000;
 
 /// Method of limiting a group's rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum LimitMethod {
     /// Departure times at this rate, bytes/s, enforced by `fq`.
     Departure(u64),
     /// An `htb` class, which has the rate.
@@ -100,7 +100,7 @@ pub struct Limit {
     /// Network namespace of that interface (the inode of `/proc/self/ns/net`).
     pub namespace: u64,
     /// Method of the limit.
-    pub by: By,
+    pub by: LimitMethod,
     /// Packets dropped because they would have exceeded the maximum delay.
     pub dropped: u64,
 }
@@ -111,15 +111,15 @@ pub fn limits(group: &Path) -> io::Result<Vec<Limit>> {
     let mut found = Vec::new();
     for program in attached(&directory)? {
         // The program was removed in the meantime.
-        let Ok((_, maps, name)) = by_id(program) else { continue };
-        if name != PURPOSE.name {
+        let Ok((_, maps, name)) = open_program(program) else { continue };
+        if name != EGRESS_PROGRAM.name {
             continue;
         }
         let Some(map) = maps.first() else { continue };
         let Some(words) = value(*map)? else { continue };
         let by = match words[CLASS] {
-            0 => By::Departure(words[RATE]),
-            class => By::Class(class as u32),
+            0 => LimitMethod::Departure(words[RATE]),
+            class => LimitMethod::Class(class as u32),
         };
         let (ifindex, namespace) = (words[IFINDEX] as u32, words[NAMESPACE]);
         found.push(Limit { program, ifindex, namespace, by, dropped: words[DROPPED] });
@@ -128,8 +128,8 @@ pub fn limits(group: &Path) -> io::Result<Vec<Limit>> {
 }
 
 /// Limits the rate of a group on an interface, in addition to other attached programs. An existing limit stays;
-/// remove it with `lift` afterwards, so that the group is never unlimited.
-pub fn limit(group: &Path, namespace: u64, ifindex: u32, by: By) -> io::Result<()> {
+/// remove it with `remove_limit` afterwards, so that the group is never unlimited.
+pub fn limit(group: &Path, namespace: u64, ifindex: u32, by: LimitMethod) -> io::Result<()> {
     let directory = File::open(group)?;
     let (map, program) = make(namespace, ifindex, by)?;
     drop(map);
@@ -139,10 +139,10 @@ pub fn limit(group: &Path, namespace: u64, ifindex: u32, by: By) -> io::Result<(
 }
 
 /// Removes a limit from a group.
-pub fn lift(group: &Path, limit: &Limit) -> io::Result<()> {
+pub fn remove_limit(group: &Path, limit: &Limit) -> io::Result<()> {
     let directory = File::open(group)?;
-    let (program, _, name) = by_id(limit.program)?;
-    if name != PURPOSE.name {
+    let (program, _, name) = open_program(limit.program)?;
+    if name != EGRESS_PROGRAM.name {
         return Err(io::Error::new(io::ErrorKind::NotFound, "the program is another one now"));
     }
     let attributes = Attach::new(&directory, program.as_raw_fd(), 0);
@@ -151,20 +151,20 @@ pub fn lift(group: &Path, limit: &Limit) -> io::Result<()> {
 }
 
 /// Creates the program and its map.
-fn make(namespace: u64, ifindex: u32, by: By) -> io::Result<(OwnedFd, OwnedFd)> {
+fn make(namespace: u64, ifindex: u32, by: LimitMethod) -> io::Result<(OwnedFd, OwnedFd)> {
     let mut words = [0_u64; WORDS];
-    words[MARK] = MARK_VALUE;
+    words[MAGIC] = MAGIC_VALUE;
     words[NAMESPACE] = namespace;
     words[IFINDEX] = ifindex.into();
     let (rate, class) = match by {
-        By::Departure(rate) => (rate, 0),
-        By::Class(class) => (0, class.into()),
+        LimitMethod::Departure(rate) => (rate, 0),
+        LimitMethod::Class(class) => (0, class.into()),
     };
     if rate == 0 && class == 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a limit needs a rate or a class"));
     }
     (words[RATE], words[CLASS]) = (rate, class);
-    let map = array_of_one(WORDS * 8)?;
+    let map = create_array_map(WORDS * 8)?;
     let key = 0_u32;
     let attributes = Element {
         map: map.as_raw_fd() as u32,
@@ -175,22 +175,22 @@ fn make(namespace: u64, ifindex: u32, by: By) -> io::Result<(OwnedFd, OwnedFd)> 
     };
     // SAFETY: the map's key is four bytes and its value as long as `words`; both outlive the call, which only reads them.
     unsafe { call(BPF_MAP_UPDATE_ELEM, &attributes) }?;
-    let program = load(PURPOSE, &instructions(ifindex, by, map.as_raw_fd()))?;
+    let program = load(EGRESS_PROGRAM, &instructions(ifindex, by, map.as_raw_fd()))?;
     Ok((map, program))
 }
 
 /// Registers: r6: the packet; r7: its transmission time at the rate; r8: the map's value; r9: now; r3: departure
 /// time.
-fn instructions(ifindex: u32, by: By, map: libc::c_int) -> Vec<Instruction> {
+fn instructions(ifindex: u32, by: LimitMethod, map: libc::c_int) -> Vec<Instruction> {
     let constant = |code, register, value| instruction(code, register, 0, 0, value);
     let between = |code, to, from| instruction(code, to, from, 0, 0);
     let pass = [constant(MOVE_CONSTANT, 0, PASS), constant(EXIT, 0, 0)];
     let word = |word: usize| word as i16 * 8;
     let mine = match by {
-        By::Class(class) => {
+        LimitMethod::Class(class) => {
             vec![constant(MOVE_CONSTANT, 2, class as i32), instruction(STORE_32, 6, 2, SKB_PRIORITY, 0)]
         }
-        By::Departure(_) => vec![
+        LimitMethod::Departure(_) => vec![
             instruction(LOAD_32, 7, 6, SKB_LENGTH, 0),
             // 0 segments: not a GSO packet, so one frame.
             instruction(LOAD_32, 3, 6, SKB_SEGMENTS, 0),
@@ -212,7 +212,7 @@ fn instructions(ifindex: u32, by: By, map: libc::c_int) -> Vec<Instruction> {
             between(MOVE, 3, 9),
             instruction(STORE_64, 8, 9, word(NEXT), 0),
             between(MOVE, 4, 9),
-            constant(ADD_CONSTANT, 4, LONGEST_WAIT_NS),
+            constant(ADD_CONSTANT, 4, MAX_DELAY_NS),
             instruction(JUMP_IF_MORE, 3, 4, 6, 0),
             instruction(ATOMIC_ADD, 8, 7, word(NEXT), 0),
             // Keep a later departure time set by TCP pacing.
@@ -312,23 +312,23 @@ struct MapInfo {
 
 /// Returns the ids of the programs at a group's egress hook.
 fn attached(group: &File) -> io::Result<Vec<u32>> {
-    let mut numbers = [0_u32; PROGRAMS_MOST];
+    let mut numbers = [0_u32; MAX_PROGRAMS];
     let mut query = Query {
         group: group.as_raw_fd() as u32,
         attach_type: BPF_CGROUP_INET_EGRESS,
         query_flags: 0,
         attach_flags: 0,
         programs: numbers.as_mut_ptr() as u64,
-        count: PROGRAMS_MOST as u32,
+        count: MAX_PROGRAMS as u32,
         padding: 0,
     };
     // SAFETY: the list has room for `count` numbers and outlives the call, which writes into it and into the attributes.
     unsafe { call_mut(BPF_PROG_QUERY, &mut query) }?;
-    Ok(numbers[..(query.count as usize).min(PROGRAMS_MOST)].to_vec())
+    Ok(numbers[..(query.count as usize).min(MAX_PROGRAMS)].to_vec())
 }
 
 /// Opens a program by id; returns it with the ids of its maps (at most four) and its name.
-fn by_id(number: u32) -> io::Result<(OwnedFd, Vec<u32>, [u8; NAME_BYTES])> {
+fn open_program(number: u32) -> io::Result<(OwnedFd, Vec<u32>, [u8; NAME_BYTES])> {
     let program = open(BPF_PROG_GET_FD_BY_ID, number)?;
     let mut maps = [0_u32; 4];
     let mut info =
@@ -358,7 +358,7 @@ fn value(number: u32) -> io::Result<Option<[u64; WORDS]>> {
     // SAFETY: the map's key is four bytes and its value as long as `words`, which was just asked; both outlive the call,
     // which reads the one and writes the other. The descriptor is open, so the number cannot mean another map meanwhile.
     unsafe { call(BPF_MAP_LOOKUP_ELEM, &attributes) }?;
-    Ok((words[MARK] == MARK_VALUE).then_some(words))
+    Ok((words[MAGIC] == MAGIC_VALUE).then_some(words))
 }
 
 fn open(command: libc::c_int, number: u32) -> io::Result<OwnedFd> {

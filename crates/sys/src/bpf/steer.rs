@@ -48,7 +48,7 @@ const IPPROTO_ICMPV6: i32 = 58;
 const NEIGHBOUR_DISCOVERY: [i32; 2] = [133, 137];
 
 /// Maximum number of peers per program.
-pub const PEERS_MOST: usize = 256;
+pub const MAX_PEERS: usize = 256;
 
 /// A peer prefix: address and prefix length.
 pub type Peer = (IpAddr, u8);
@@ -84,8 +84,8 @@ pub struct Attachment {
 /// to the egress of interface `to`, marked. Packets with the mark pass, and the mark is cleared. All others pass,
 /// as do frames with a VLAN tag, ARP, and neighbour discovery even of peers.
 pub fn divert(from: u32, hook: Hook, peers: &[Peer], to: u32, mark: Mark) -> io::Result<Attachment> {
-    if peers.len() > PEERS_MOST {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("more than {PEERS_MOST} peers")));
+    if peers.len() > MAX_PEERS {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("more than {MAX_PEERS} peers")));
     }
     attach(from, hook, &diversion(hook, peers, to, mark))
 }
@@ -97,7 +97,7 @@ pub fn forward(from: u32, to: u32, hook: Hook, mark: Mark) -> io::Result<Attachm
 }
 
 /// Drops all packets that leave by `interface` without the mark.
-pub fn guard(interface: u32, mark: Mark) -> io::Result<Attachment> {
+pub fn drop_unmarked(interface: u32, mark: Mark) -> io::Result<Attachment> {
     attach(
         interface,
         Hook::Egress,
@@ -118,19 +118,19 @@ enum Label {
     /// Pass the packet.
     Pass,
     /// Divert the packet.
-    Take,
+    Divert,
     /// The instruction after the current test.
     Next,
 }
 
 /// Instructions with jumps whose offsets are filled in when their label is placed.
 #[derive(Debug, Default)]
-struct Assembly {
+struct Assembler {
     code: Vec<Instruction>,
     open: Vec<(usize, Label)>,
 }
 
-impl Assembly {
+impl Assembler {
     fn add(&mut self, opcode: u8, to: u8, from: u8, offset: i16, constant: i32) {
         self.code.push(instruction(opcode, to, from, offset, constant));
     }
@@ -167,7 +167,7 @@ impl Assembly {
 }
 
 fn redirection(to: u32, hook: Hook, mark: Mark) -> Vec<Instruction> {
-    let mut program = Assembly::default();
+    let mut program = Assembler::default();
     program.redirect(1, to, if hook == Hook::Ingress { BPF_F_INGRESS } else { 0 }, mark);
     program.code
 }
@@ -175,7 +175,7 @@ fn redirection(to: u32, hook: Hook, mark: Mark) -> Vec<Instruction> {
 /// r6: the context, as required by packet loads, which return words in host byte order in r0 and clobber r1 to
 /// r5.
 fn diversion(hook: Hook, peers: &[Peer], to: u32, mark: Mark) -> Vec<Instruction> {
-    let mut program = Assembly::default();
+    let mut program = Assembler::default();
     program.add(MOVE, 6, 1, 0, 0);
     program.add(LOAD_32, 0, 6, SKB_MARK, 0);
     program.jump(IF_NOT_EQUAL, 0, mark.0, Label::Next);
@@ -198,7 +198,7 @@ fn diversion(hook: Hook, peers: &[Peer], to: u32, mark: Mark) -> Vec<Instruction
             let mask = u32::MAX.checked_shl(32 - u32::from(*bits)).unwrap_or(0);
             program.add(MOVE, 1, 0, 0, 0);
             program.add(AND_CONSTANT, 1, 0, 0, mask as i32);
-            program.jump(IF_EQUAL, 1, (address.to_bits() & mask) as i32, Label::Take);
+            program.jump(IF_EQUAL, 1, (address.to_bits() & mask) as i32, Label::Divert);
         }
     }
     program.jump(JUMP, 0, 0, Label::Pass);
@@ -231,7 +231,7 @@ fn diversion(hook: Hook, peers: &[Peer], to: u32, mark: Mark) -> Vec<Instruction
                     program.jump(IF_NOT_EQUAL, 1, part(wanted), Label::Next);
                 }
             }
-            program.jump(JUMP, 0, 0, Label::Take);
+            program.jump(JUMP, 0, 0, Label::Divert);
             program.place(Label::Next);
         }
     }
@@ -239,8 +239,8 @@ fn diversion(hook: Hook, peers: &[Peer], to: u32, mark: Mark) -> Vec<Instruction
     program.place(Label::Pass);
     program.pass();
     // Without peers nothing jumps there, and the verifier rejects unreachable code.
-    if program.open.iter().any(|(_, label)| *label == Label::Take) {
-        program.place(Label::Take);
+    if program.open.iter().any(|(_, label)| *label == Label::Divert) {
+        program.place(Label::Divert);
         program.redirect(6, to, 0, mark);
     }
     program.code
@@ -253,7 +253,7 @@ struct LinkCreate {
     ifindex: u32,
     attach_type: u32,
     flags: u32,
-    beside: u32,
+    relative_fd: u32,
     padding: u32,
     revision: u64,
 }
@@ -266,7 +266,7 @@ fn attach(ifindex: u32, hook: Hook, program: &[Instruction]) -> io::Result<Attac
         ifindex,
         attach_type,
         flags: 0,
-        beside: 0,
+        relative_fd: 0,
         padding: 0,
         revision: 0,
     };
@@ -285,8 +285,8 @@ mod tests {
     use crate::netns;
 
     /// Sends frames to `b` and returns the last byte of those that come out of `d`.
-    fn taken(peers: &[Peer], frames: &[Vec<u8>]) -> Result<Vec<u8>, String> {
-        let outcome = netns::in_new(|| -> Result<Vec<u8>, String> {
+    fn diverted_frames(peers: &[Peer], frames: &[Vec<u8>]) -> Result<Vec<u8>, String> {
+        let outcome = netns::run_in_new_namespace(|| -> Result<Vec<u8>, String> {
             for scope in ["all", "default"] {
                 let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"), "1");
             }
@@ -302,7 +302,7 @@ mod tests {
                 }
             }
             let mark = Mark::new(0x1234_5678_9abc);
-            let guard = guard(indices[2], mark).map_err(|error| error.to_string())?;
+            let drop_unmarked = drop_unmarked(indices[2], mark).map_err(|error| error.to_string())?;
             let diverted =
                 divert(indices[1], Hook::Ingress, peers, indices[2], mark).map_err(|error| error.to_string())?;
             let ring = |index| FrameRing::open(index, 1518, 1 << 20).map_err(|error| error.to_string());
@@ -319,7 +319,7 @@ mod tests {
                 }
                 crate::clock::sleep_until(crate::clock::monotonic_ns() + 1_000_000);
             }
-            drop((guard, diverted));
+            drop((drop_unmarked, diverted));
             Ok(found)
         });
         outcome.map_err(|error| error.to_string())?
@@ -368,7 +368,7 @@ mod tests {
             v6("2001:db8::1", 58, 135, 10),
             frame(0x0806, &[0; 28], 11),
         ];
-        match taken(&peers, &frames) {
+        match diverted_frames(&peers, &frames) {
             Ok(found) => assert_eq!(found, [1, 3, 5, 7, 9]),
             Err(why) => landspeed_testkit::skip!("no TCX programs here: {why}"),
         }
@@ -376,17 +376,17 @@ mod tests {
 
     #[test]
     fn maximum_number_of_peers_passes_the_verifier() {
-        let peers: Vec<Peer> = (0..PEERS_MOST as u32)
+        let peers: Vec<Peer> = (0..MAX_PEERS as u32)
             .map(|number| match number % 2 {
                 0 => (IpAddr::from((0x0a00_0000 + number).to_be_bytes()), 32),
                 _ => (IpAddr::from((0x2001_0db8_u128 << 96 | u128::from(number)).to_be_bytes()), 128),
             })
             .collect();
-        match taken(&peers, &[v4([10, 0, 0, 254], 1), v6("2001:db8::ff", 6, 0, 2), v4([10, 0, 0, 1], 3)]) {
+        match diverted_frames(&peers, &[v4([10, 0, 0, 254], 1), v6("2001:db8::ff", 6, 0, 2), v4([10, 0, 0, 1], 3)]) {
             Ok(found) => assert_eq!(found, [1, 2]),
             Err(why) => landspeed_testkit::skip!("no TCX programs here: {why}"),
         }
-        let more = vec![peers[0]; PEERS_MOST + 1];
+        let more = vec![peers[0]; MAX_PEERS + 1];
         let refused = divert(1, Hook::Ingress, &more, 1, Mark::new(7)).expect_err("too many");
         assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
     }

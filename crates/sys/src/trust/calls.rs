@@ -43,7 +43,7 @@ impl Entry<'_> {
     }
 
     /// Opens whatever has this name now, link or not, with `O_PATH`.
-    pub(super) fn look(&self) -> io::Result<File> {
+    pub(super) fn open_path(&self) -> io::Result<File> {
         self.open(libc::O_PATH | libc::O_NOFOLLOW, 0)
     }
 

@@ -7,13 +7,13 @@ use landspeed_testkit::skip;
 
 use super::*;
 
-const STRANGER: u32 = 4242;
+const OTHER_UID: u32 = 4242;
 
-struct Desk {
+struct TestDirectory {
     directory: tempfile::TempDir,
 }
 
-impl Desk {
+impl TestDirectory {
     fn new() -> Self {
         Self { directory: tempfile::tempdir().expect("a directory") }
     }
@@ -54,24 +54,24 @@ fn refused<T: fmt::Debug>(result: Result<T, TrustError>) -> Untrusted {
 
 #[test]
 fn secret_readable_by_others_is_rejected_with_advice() {
-    let desk = Desk::new();
-    assert_eq!(secret(&desk.file("own", 0o600)).expect("its owner's alone"), "text");
-    assert_eq!(secret(&desk.file("fixed", 0o400)).expect("its owner's alone"), "text");
+    let test_directory = TestDirectory::new();
+    assert_eq!(secret(&test_directory.file("own", 0o600)).expect("its owner's alone"), "text");
+    assert_eq!(secret(&test_directory.file("fixed", 0o400)).expect("its owner's alone"), "text");
     for mode in [0o644, 0o640, 0o604] {
-        let path = desk.file("open", mode);
+        let path = test_directory.file("open", mode);
         let text = refused(secret(&path)).to_string();
         let shown = path.display();
         let cause = format!("cannot use key file {shown}: it is readable by others (mode {mode:04o})");
         assert_eq!(text, format!("{cause}\nRun chmod 600 {shown}, or pass --insecure-permissions."));
     }
-    assert_eq!(public(&desk.file("open", 0o644)).expect("anybody may know it"), "text");
+    assert_eq!(public(&test_directory.file("open", 0o644)).expect("anybody may know it"), "text");
 }
 
 #[test]
 fn a_file_that_others_can_write_is_refused() {
-    let desk = Desk::new();
+    let test_directory = TestDirectory::new();
     for mode in [0o620, 0o602, 0o666] {
-        let path = desk.file("open", mode);
+        let path = test_directory.file("open", mode);
         assert_eq!(refused(public(&path)).fault, Fault::Writable { at: path.clone(), mode });
         assert!(matches!(refused(secret(&path)).fault, Fault::Writable { .. }));
     }
@@ -82,25 +82,25 @@ fn a_file_or_directory_of_another_user_is_refused() {
     if !crate::process::is_root() {
         skip!("giving files to another user needs root");
     }
-    let desk = Desk::new();
-    let path = desk.file("theirs", 0o600);
-    chown(&path, Some(STRANGER), None).expect("given away");
-    assert_eq!(refused(public(&path)).fault, Fault::Owner { at: path.clone(), uid: STRANGER, expected: 0 });
+    let test_directory = TestDirectory::new();
+    let path = test_directory.file("theirs", 0o600);
+    chown(&path, Some(OTHER_UID), None).expect("given away");
+    assert_eq!(refused(public(&path)).fault, Fault::Owner { at: path.clone(), uid: OTHER_UID, expected: 0 });
     // Accepted if that user is an expected owner.
-    assert!(open(&path, "audit", Content::Public, &[STRANGER], Policy::Refuse).is_ok());
-    let folder = desk.folder("folder", 0o755);
-    chown(&folder, Some(STRANGER), None).expect("given away");
-    let inside = desk.file("folder/ours", 0o600);
-    assert_eq!(refused(public(&inside)).fault, Fault::Owner { at: folder.clone(), uid: STRANGER, expected: 0 });
+    assert!(open(&path, "audit", Content::Public, &[OTHER_UID], Policy::Refuse).is_ok());
+    let folder = test_directory.folder("folder", 0o755);
+    chown(&folder, Some(OTHER_UID), None).expect("given away");
+    let inside = test_directory.file("folder/ours", 0o600);
+    assert_eq!(refused(public(&inside)).fault, Fault::Owner { at: folder.clone(), uid: OTHER_UID, expected: 0 });
     let text = refused(Directory::open(&folder, "state directory", false, Policy::Refuse)).to_string();
     assert!(text.contains("it is owned by another user (uid 4242)\nRun chown 0 "), "{text}");
 }
 
 #[test]
 fn a_directory_writable_by_others_is_refused() {
-    let desk = Desk::new();
-    let folder = desk.folder("folder", 0o777);
-    let inside = desk.file("folder/ours", 0o600);
+    let test_directory = TestDirectory::new();
+    let folder = test_directory.folder("folder", 0o777);
+    let inside = test_directory.file("folder/ours", 0o600);
     assert_eq!(refused(public(&inside)).fault, Fault::Writable { at: folder.clone(), mode: 0o777 });
     // In a sticky directory only the file's owner can replace it.
     set_mode(&folder, 0o1777);
@@ -112,27 +112,27 @@ fn a_directory_writable_by_others_is_refused() {
 
 #[test]
 fn symbolic_links_to_the_file_are_not_followed() {
-    let desk = Desk::new();
-    let file = desk.file("file", 0o600);
-    let link = desk.directory.path().join("link");
+    let test_directory = TestDirectory::new();
+    let file = test_directory.file("file", 0o600);
+    let link = test_directory.directory.path().join("link");
     symlink(&file, &link).expect("linked");
     assert_eq!(refused(public(&link)).fault, Fault::Link);
-    let folder = desk.folder("folder", 0o755);
-    desk.file("folder/file", 0o600);
-    let alias = desk.directory.path().join("alias");
+    let folder = test_directory.folder("folder", 0o755);
+    test_directory.file("folder/file", 0o600);
+    let alias = test_directory.directory.path().join("alias");
     symlink("folder", &alias).expect("linked");
     assert_eq!(public(&alias.join("file")).expect("a link of ours on the way"), "text");
     assert_eq!(public(&alias.join("../folder/file")).expect("up and down"), "text");
     assert_eq!(refused(Directory::open(&alias, "state directory", false, Policy::Refuse)).fault, Fault::Link);
-    let circle = desk.directory.path().join("circle");
+    let circle = test_directory.directory.path().join("circle");
     symlink("circle", &circle).expect("linked");
     let error = public(&circle.join("file")).expect_err("it has no end");
     assert_eq!(error.io().and_then(io::Error::raw_os_error), Some(libc::ELOOP));
     if crate::process::is_root() {
-        std::os::unix::fs::lchown(&alias, Some(STRANGER), None).expect("given away");
+        std::os::unix::fs::lchown(&alias, Some(OTHER_UID), None).expect("given away");
         assert_eq!(
             refused(public(&alias.join("file"))).fault,
-            Fault::Owner { at: alias, uid: STRANGER, expected: 0 }
+            Fault::Owner { at: alias, uid: OTHER_UID, expected: 0 }
         );
     }
     drop(folder);
@@ -140,23 +140,23 @@ fn symbolic_links_to_the_file_are_not_followed() {
 
 #[test]
 fn special_files_are_refused_without_blocking() {
-    let desk = Desk::new();
-    let pipe = desk.directory.path().join("pipe");
+    let test_directory = TestDirectory::new();
+    let pipe = test_directory.directory.path().join("pipe");
     let made = std::process::Command::new("mkfifo").args(["-m", "600"]).arg(&pipe).status();
     if !made.is_ok_and(|status| status.success()) {
         skip!("there is no mkfifo");
     }
     assert_eq!(refused(public(&pipe)).fault, Fault::NotRegular);
-    let error = public(&desk.folder("folder", 0o755)).expect_err("a directory");
+    let error = public(&test_directory.folder("folder", 0o755)).expect_err("a directory");
     assert_eq!(error.io().and_then(io::Error::raw_os_error), Some(libc::EISDIR));
 }
 
 #[test]
 fn the_override_uses_the_file_and_reports_each_fault() {
     static REPORTED: AtomicU32 = AtomicU32::new(0);
-    let desk = Desk::new();
-    let file = desk.file("file", 0o666);
-    let link = desk.directory.path().join("link");
+    let test_directory = TestDirectory::new();
+    let file = test_directory.file("file", 0o666);
+    let link = test_directory.directory.path().join("link");
     symlink(&file, &link).expect("linked");
     let policy = Policy::Report(|_| {
         REPORTED.fetch_add(1, Ordering::Relaxed);
@@ -167,8 +167,8 @@ fn the_override_uses_the_file_and_reports_each_fault() {
 
 #[test]
 fn directories_and_files_are_created_private() {
-    let desk = Desk::new();
-    let path = desk.directory.path().join("a/b");
+    let test_directory = TestDirectory::new();
+    let path = test_directory.directory.path().join("a/b");
     assert_eq!(
         Directory::open(&path, "state directory", false, Policy::Refuse)
             .expect_err("not there")

@@ -11,7 +11,7 @@ use super::calls::{at, effective_user, root};
 use super::{Fault, Policy, TrustError, Untrusted, WRITABLE};
 
 /// Maximum number of symbolic links in a path, as in the kernel (path_resolution(7)).
-const MOST_LINKS: u32 = 40;
+const MAX_SYMLINKS: u32 = 40;
 /// Sticky bit: only the owner of a file in such a directory can replace it.
 const STICKY: u32 = 0o1000;
 
@@ -74,9 +74,9 @@ pub(super) fn walk(
             return Ok((here.into(), name));
         }
         let entry = at(&here, &name);
-        let found = match entry.look() {
+        let found = match entry.open_path() {
             Err(why) if create && why.kind() == io::ErrorKind::NotFound => {
-                entry.make_directory().and_then(|()| entry.look()).map_err(fail)?
+                entry.make_directory().and_then(|()| entry.open_path()).map_err(fail)?
             }
             found => found.map_err(fail)?,
         };
@@ -88,7 +88,7 @@ pub(super) fn walk(
             }
             judge.owner(facts.uid(), &beside)?;
             links += 1;
-            if links > MOST_LINKS {
+            if links > MAX_SYMLINKS {
                 return Err(fail(io::Error::from_raw_os_error(libc::ELOOP)));
             }
             let target = at(&found, "".as_ref()).target().map_err(fail)?;

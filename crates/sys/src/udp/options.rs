@@ -82,7 +82,7 @@ fn set_buffer(fd: BorrowedFd<'_>, bytes: usize, forced: i32, plain: i32) -> io::
 }
 
 /// Makes sends and receives block for at most `limit`, after which they fail with `WouldBlock`.
-pub fn block_at_most(fd: BorrowedFd<'_>, limit: Duration) -> io::Result<()> {
+pub fn set_io_timeout(fd: BorrowedFd<'_>, limit: Duration) -> io::Result<()> {
     let socket = SockRef::from(&fd);
     socket.set_nonblocking(false)?;
     socket.set_read_timeout(Some(limit))?;
@@ -122,7 +122,7 @@ pub fn drain_error_queue(fd: BorrowedFd<'_>) -> usize {
 
 /// Sets the calling thread's timer slack to 1 ns instead of 50 µs (`PR_SET_TIMERSLACK`), so that sleeps end on
 /// time.
-pub fn precise_sleeps() {
+pub fn minimize_timer_slack() {
     // SAFETY: this prctl takes its one argument by value and touches nothing but the calling thread's timer slack.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn blocking_receive_times_out() {
         let socket = socket();
-        block_at_most(socket.as_fd(), Duration::from_millis(5)).unwrap();
+        set_io_timeout(socket.as_fd(), Duration::from_millis(5)).unwrap();
         let error = socket.recv(&mut [0; 8]).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }

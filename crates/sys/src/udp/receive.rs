@@ -156,11 +156,11 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::udp::{SendBatch, block_at_most, enable_gro, enable_timestamps, gso_supported};
+    use crate::udp::{SendBatch, enable_gro, enable_timestamps, gso_supported, set_io_timeout};
 
     fn pair() -> (UdpSocket, UdpSocket) {
         let receiver = UdpSocket::bind("127.0.0.1:0").expect("loopback exists");
-        block_at_most(receiver.as_fd(), Duration::from_millis(20)).unwrap();
+        set_io_timeout(receiver.as_fd(), Duration::from_millis(20)).unwrap();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         sender.connect(receiver.local_addr().unwrap()).unwrap();
         (sender, receiver)

@@ -30,7 +30,7 @@ pub enum SendFailure {
     /// A datagram is too long for the path or the protocol (`EMSGSIZE`).
     TooLong,
     /// Segmentation offload was requested but is not available on this route (`EINVAL`, `EIO`, `EOPNOTSUPP`).
-    NoOffload(io::Error),
+    OffloadUnavailable(io::Error),
     /// Any other error.
     Other(io::Error),
 }
@@ -155,7 +155,9 @@ fn classify(error: io::Error, offload: bool) -> SendFailure {
         libc::ENOBUFS | libc::ENOMEM | libc::EPERM => SendFailure::Dropped(error),
         libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH => SendFailure::Refused(error),
         // If a segment exceeds the path MTU, the error is EINVAL before Linux 6.13 and EMSGSIZE since.
-        libc::EINVAL | libc::EIO | libc::EOPNOTSUPP | libc::EMSGSIZE if offload => SendFailure::NoOffload(error),
+        libc::EINVAL | libc::EIO | libc::EOPNOTSUPP | libc::EMSGSIZE if offload => {
+            SendFailure::OffloadUnavailable(error)
+        }
         libc::EMSGSIZE => SendFailure::TooLong,
         _ => SendFailure::Other(error),
     }
@@ -177,7 +179,7 @@ mod tests {
         (sender, receiver)
     }
 
-    fn numbered(datagrams: usize, bytes: usize) -> SendBatch {
+    fn numbered_batch(datagrams: usize, bytes: usize) -> SendBatch {
         let mut batch = SendBatch::new(datagrams, bytes);
         for (i, datagram) in batch.datagrams_mut().enumerate() {
             datagram.fill(i as u8);
@@ -185,7 +187,7 @@ mod tests {
         batch
     }
 
-    fn arrives(receiver: &UdpSocket, expected: impl IntoIterator<Item = usize>, bytes: usize) {
+    fn assert_received(receiver: &UdpSocket, expected: impl IntoIterator<Item = usize>, bytes: usize) {
         let mut buffer = [0; 2048];
         for i in expected {
             let length = receiver.recv(&mut buffer).unwrap();
@@ -196,8 +198,8 @@ mod tests {
     #[test]
     fn batch_without_offload_arrives_as_single_datagrams() {
         let (sender, receiver) = pair();
-        assert_eq!(numbered(8, 100).send(sender.as_fd(), 2, 8, 1).unwrap(), 6);
-        arrives(&receiver, 2..8, 100);
+        assert_eq!(numbered_batch(8, 100).send(sender.as_fd(), 2, 8, 1).unwrap(), 6);
+        assert_received(&receiver, 2..8, 100);
     }
 
     #[test]
@@ -207,8 +209,8 @@ mod tests {
             landspeed_testkit::skip!("no UDP_SEGMENT here");
         }
         // Two full GSO packets of four segments, and one plain message.
-        assert_eq!(numbered(9, 100).send(sender.as_fd(), 0, 9, 4).unwrap(), 9);
-        arrives(&receiver, 0..9, 100);
+        assert_eq!(numbered_batch(9, 100).send(sender.as_fd(), 0, 9, 4).unwrap(), 9);
+        assert_received(&receiver, 0..9, 100);
     }
 
     #[test]
@@ -216,7 +218,7 @@ mod tests {
         let (sender, _receiver) = pair();
         let mut batch = SendBatch::new(200, 10);
         let failure = batch.send(sender.as_fd(), 0, 200, 200).unwrap_err();
-        assert!(matches!(failure, SendFailure::NoOffload(_)), "{failure:?}");
+        assert!(matches!(failure, SendFailure::OffloadUnavailable(_)), "{failure:?}");
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl FlowDirection {
             window_min_bytes: self.window_min.map(u64::from),
             window_max_bytes: self.window_max.map(u64::from),
             window_scale_in_force: self.scale,
-            window_scale_at_least: (!known && peer.peer_scale_at_least > 0).then_some(peer.peer_scale_at_least),
+            window_scale_at_least: (!known && peer.peer_scale_min > 0).then_some(peer.peer_scale_min),
             reneged: rare.map_or(0, |rare| rare.reneged),
             rto: rare.map(|rare| rare.rto).filter(|rto| rto.count > 0),
             in_flight_max_bytes: self.in_flight_max,

@@ -25,7 +25,7 @@ pub struct Ecn {
 impl Ecn {
     /// Counts a packet by its ECN codepoint.
     #[inline]
-    pub fn pass(&mut self, traffic_class: u8) {
+    pub fn account(&mut self, traffic_class: u8) {
         self.packets[usize::from(traffic_class & 3)] += 1;
     }
 

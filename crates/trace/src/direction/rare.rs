@@ -2,7 +2,7 @@
 
 use landspeed_model::{Retransmits, TraceEventKind, TraceRto, ZeroWindow};
 
-use super::{FlowDirection, Hole, Scene};
+use super::{FlowDirection, Hole, PacketContext};
 
 /// Maximum number of events listed per direction.
 const MAX_EVENTS: usize = 200;
@@ -11,7 +11,7 @@ const USUAL_EVENTS: usize = 2;
 /// Maximum number of ranges kept that are SACKed, or were acknowledged before they were seen.
 const MAX_RANGES: usize = 64;
 /// Time after its ACK from which data is a retransmit, nanoseconds; captures are not reordered by more.
-const LATE_NS: u64 = 10_000_000;
+const MAX_CAPTURE_DELAY_NS: u64 = 10_000_000;
 
 /// An event of a direction. Every connection has some, so the type is small.
 #[derive(Debug, Clone, Copy)]
@@ -30,14 +30,14 @@ pub struct Event {
 
 /// State that few directions need.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rare {
+pub(super) struct RareState {
     pub unlisted_events: u64,
     pub retransmits: Retransmits,
     /// Sequence holes at the tap.
     pub holes: Vec<Hole>,
     /// Unclassified retransmits: lowest sequence number, timestamp of the latest, and count. Their cause may be
     /// recorded after them.
-    pub doubtful: Option<(u64, u64, u64)>,
+    pub unclassified_retransmits: Option<(u64, u64, u64)>,
     /// Time and frame number at which the window closed.
     pub closed_since: Option<(u64, u64)>,
     pub resets: u64,
@@ -47,19 +47,19 @@ pub(super) struct Rare {
     pub rto: TraceRto,
     pub reneged: u64,
     /// SACKed ranges.
-    held: Vec<(u64, u64)>,
+    sacked_ranges: Vec<(u64, u64)>,
     /// Ranges that were acknowledged before they were seen, with the time of the ACK.
     late: Vec<(u64, u64, u64)>,
 }
 
 impl FlowDirection {
-    pub(super) fn rare(&mut self) -> &mut Rare {
+    pub(super) fn rare(&mut self) -> &mut RareState {
         self.rare.get_or_insert_default()
     }
 
     /// Lists an event, or counts it as unlisted.
     #[cold]
-    pub fn event(&mut self, kind: TraceEventKind, scene: Scene, rto_ns: Option<u64>) {
+    pub fn event(&mut self, kind: TraceEventKind, context: PacketContext, rto_ns: Option<u64>) {
         let resets = self.rare.as_ref().map_or(0, |rare| rare.resets);
         if self.events.len() >= MAX_EVENTS && !(kind == TraceEventKind::Reset && resets <= 1) {
             self.rare().unlisted_events += 1;
@@ -68,7 +68,7 @@ impl FlowDirection {
         if self.events.is_empty() {
             self.events.reserve_exact(USUAL_EVENTS);
         }
-        let Scene { frame, since_ns, sequence, .. } = scene;
+        let PacketContext { frame, since_ns, sequence, .. } = context;
         self.events.push(Event { frame, since_ns, rto_ns: rto_ns.unwrap_or(0), sequence, kind });
     }
 
@@ -84,7 +84,8 @@ impl FlowDirection {
         let full = rare.late.len() >= MAX_RANGES;
         let mut at = 0;
         rare.late.retain(|&(from, to, since_ns)| {
-            let gone = time_ns.saturating_sub(since_ns) > LATE_NS && (full || to != start) || full && at == 0;
+            let gone =
+                time_ns.saturating_sub(since_ns) > MAX_CAPTURE_DELAY_NS && (full || to != start) || full && at == 0;
             at += 1;
             missing += if gone { to - from } else { 0 };
             !gone
@@ -106,7 +107,7 @@ impl FlowDirection {
                 return true;
             }
             new += high - low;
-            soon &= time_ns.saturating_sub(since_ns) <= LATE_NS;
+            soon &= time_ns.saturating_sub(since_ns) <= MAX_CAPTURE_DELAY_NS;
             if high < to && from < low {
                 remaining.push((high, to, since_ns));
             }
@@ -127,31 +128,31 @@ impl FlowDirection {
 
     /// Returns whether any range is SACKed.
     #[inline]
-    pub(super) fn holds_some(&self) -> bool {
-        self.rare.as_ref().is_some_and(|rare| !rare.held.is_empty())
+    pub(super) fn has_sacked_ranges(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| !rare.sacked_ranges.is_empty())
     }
 
     /// Adds a SACKed range.
-    pub(super) fn hold(&mut self, mut from: u64, mut to: u64) {
-        let held = &mut self.rare.get_or_insert_default().held;
-        if let [(low, high)] = held.as_mut_slice()
+    pub(super) fn add_sacked_range(&mut self, mut from: u64, mut to: u64) {
+        let sacked_ranges = &mut self.rare.get_or_insert_default().sacked_ranges;
+        if let [(low, high)] = sacked_ranges.as_mut_slice()
             && *low <= to
             && from <= *high
         {
             (*low, *high) = (from.min(*low), to.max(*high));
             return;
         }
-        held.retain(|&(low, high)| {
+        sacked_ranges.retain(|&(low, high)| {
             let is_disjoint = high < from || to < low;
             if !is_disjoint {
                 (from, to) = (from.min(low), to.max(high));
             }
             is_disjoint
         });
-        if held.len() >= MAX_RANGES {
-            held.remove(0);
+        if sacked_ranges.len() >= MAX_RANGES {
+            sacked_ranges.remove(0);
         }
-        held.push((from, to));
+        sacked_ranges.push((from, to));
     }
 
     /// Removes the SACKed ranges that `ack` reaches. Returns whether the receiver reneged: otherwise its cumulative
@@ -160,7 +161,7 @@ impl FlowDirection {
     pub(super) fn is_reneged(&mut self, ack: u64) -> bool {
         let Some(rare) = &mut self.rare else { return false };
         let mut reneged = false;
-        rare.held.retain(|&(from, to)| {
+        rare.sacked_ranges.retain(|&(from, to)| {
             reneged |= from <= ack && ack < to;
             ack < from
         });

@@ -3,23 +3,32 @@
 use landspeed_model::TraceEventKind;
 use landspeed_wire::{Flags, TcpHeader};
 
-use super::{DUPLICATES_MEAN_LOSS, FlowDirection, Hole, MAX_HOLES, MIN_TIMEOUT_NS, Mark, Passing, Scene};
+use super::{
+    DUPLICATE_ACK_THRESHOLD, FlowDirection, Hole, MAX_HOLES, MIN_TIMEOUT_NS, PacketContext, SegmentInfo, SendOrder,
+};
 use crate::row::Class;
 
 /// Minimum idle time of a connection before an RTO, nanoseconds.
 const MIN_PAUSE_NS: u64 = 1_000_000;
 /// Maximum reordering in a capture with several queues, nanoseconds.
-const DISORDER_NS: u64 = 100_000;
+const MAX_REORDERING_NS: u64 = 100_000;
 
 impl FlowDirection {
     /// Classifies a segment with old sequence numbers.
-    pub(super) fn repeat(&mut self, start: u64, end: u64, payload: u64, passing: Passing, scene: Scene) -> Class {
+    pub(super) fn classify_repeat(
+        &mut self,
+        start: u64,
+        end: u64,
+        payload: u64,
+        info: SegmentInfo,
+        context: PacketContext,
+    ) -> Class {
         let (mut new, hole) = self.fill(start, end);
         // The capture began in the middle of the connection: numbers below its first were not seen before either.
         let earlier = start < self.begin;
         if earlier {
             new += end.min(self.begin) - start;
-            let between = Hole { start: end, end: self.begin, since_ns: 0, overtaker: Mark::default() };
+            let between = Hole { start: end, end: self.begin, since_ns: 0, opened_by: SendOrder::default() };
             let holes = &mut self.rare().holes;
             if between.start < between.end && holes.len() < MAX_HOLES {
                 // The gap in between was not seen either, and no segment here overtook it.
@@ -32,7 +41,7 @@ impl FlowDirection {
             new += end - self.next;
             self.next = end;
         }
-        let late = self.take_late(start, end, passing.time_ns);
+        let late = self.take_late(start, end, info.time_ns);
         if let Some((late, _)) = late {
             new += late;
         }
@@ -43,23 +52,23 @@ impl FlowDirection {
             return Class::New;
         }
         if let Some(hole) = hole
-            && self.overtaken(&hole, passing)
+            && self.is_reordered(&hole, info)
         {
             self.out_of_order = self.out_of_order.saturating_add(1);
             return Class::OutOfOrder;
         }
-        if self.copied(start, end, passing) || hole.is_none() && !earlier && self.is_older(passing) {
+        if self.is_network_duplicate(start, end, info) || hole.is_none() && !earlier && self.is_older(info) {
             self.duplicates = self.duplicates.saturating_add(1);
             return Class::Copy;
         }
         self.rtt.ambiguous(start);
         self.rare().retransmits.bytes += payload;
         let unseen = hole.is_some() || earlier || late.is_some();
-        let class = self.count(start, end, unseen, passing.time_ns, scene);
+        let class = self.count(start, end, unseen, info.time_ns, context);
         self.recovery = self.recovery.max(self.next);
         self.repeated = self.repeated.max(end);
-        self.pushed = passing.pushed;
-        self.last_data = Some((start, (end - start) as u32, passing.mark));
+        self.pushed = info.pushed;
+        self.last_data = Some((start, (end - start) as u32, info.mark));
         class
     }
 
@@ -99,11 +108,11 @@ impl FlowDirection {
     }
 
     /// Returns whether a segment that fills a hole was reordered: sent before the one that opened the hole.
-    fn overtaken(&self, hole: &Hole, passing: Passing) -> bool {
-        passing.mark.before(hole.overtaker).unwrap_or_else(|| {
+    fn is_reordered(&self, hole: &Hole, info: SegmentInfo) -> bool {
+        info.mark.before(hole.opened_by).unwrap_or_else(|| {
             // A retransmit follows the hole after the RTT between tap and sender. That RTT is unknown, so a segment
             // seen before any duplicate ACK or SACK is taken as not requested.
-            let waited = passing.time_ns.saturating_sub(hole.since_ns);
+            let waited = info.time_ns.saturating_sub(hole.since_ns);
             let asked = self.repeats_of_ack > 0 || self.sacked > hole.start;
             !asked && waited < MIN_TIMEOUT_NS
         })
@@ -111,7 +120,7 @@ impl FlowDirection {
 
     /// Samples whether IP identifications increase.
     #[cold]
-    pub(super) fn sample_order(&mut self, mark: Mark) {
+    pub(super) fn sample_order(&mut self, mark: SendOrder) {
         let Some((_, _, last)) = self.last_data else { return };
         if mark.identification != 0 && last.identification != 0 {
             let slot = &mut self.ascending[usize::from(mark.before(last) != Some(false))];
@@ -121,38 +130,39 @@ impl FlowDirection {
 
     /// Returns whether a segment is a packet seen before, by an IP identification older than those of later packets:
     /// duplicated by the network, or delivered after its retransmit.
-    fn is_older(&self, passing: Passing) -> bool {
+    fn is_older(&self, info: SegmentInfo) -> bool {
         let [ascending, others] = self.ascending;
         // A tap that captures out of order may record a retransmit after segments that were sent later.
         let in_order = u64::from(self.out_of_order) * 20 <= self.data_packets;
-        let known = passing.mark.identification != 0 && ascending >= 4 && others <= ascending / 16 && in_order;
+        let known = info.mark.identification != 0 && ascending >= 4 && others <= ascending / 16 && in_order;
         known
             && self
                 .last_data
-                .is_some_and(|(_, _, last)| last.identification != 0 && passing.mark.before(last) == Some(true))
+                .is_some_and(|(_, _, last)| last.identification != 0 && info.mark.before(last) == Some(true))
     }
 
     /// Returns whether a segment is the previous packet again, duplicated in the network.
-    fn copied(&self, start: u64, end: u64, passing: Passing) -> bool {
+    fn is_network_duplicate(&self, start: u64, end: u64, info: SegmentInfo) -> bool {
         self.last_data.is_some_and(|(seen, length, mark)| {
             let same = seen == start && u64::from(length) == end - start;
             same && mark.identification != 0
-                && mark.identification == passing.mark.identification
-                && mark.timestamp == passing.mark.timestamp
+                && mark.identification == info.mark.identification
+                && mark.timestamp == info.mark.timestamp
         })
     }
 
     /// Counts a retransmit by its class.
-    fn count(&mut self, start: u64, end: u64, unseen: bool, time_ns: u64, scene: Scene) -> Class {
+    fn count(&mut self, start: u64, end: u64, unseen: bool, time_ns: u64, context: PacketContext) -> Class {
         if self.acked >= self.recovery {
             self.repeated = 0;
         }
-        let class = self.classify(start, end, unseen, time_ns, scene);
-        let doubtful = self.rare.as_ref().and_then(|rare| rare.doubtful);
-        let together = doubtful.filter(|&(_, since_ns, _)| time_ns.saturating_sub(since_ns) <= DISORDER_NS);
+        let class = self.classify(start, end, unseen, time_ns, context);
+        let unclassified_retransmits = self.rare.as_ref().and_then(|rare| rare.unclassified_retransmits);
+        let together = unclassified_retransmits
+            .filter(|&(_, since_ns, _)| time_ns.saturating_sub(since_ns) <= MAX_REORDERING_NS);
         let (first, _, before) = together.unwrap_or((start, 0, 0));
         if class == Class::Unclassified {
-            self.rare().doubtful = Some((first.min(start), time_ns, before + 1));
+            self.rare().unclassified_retransmits = Some((first.min(start), time_ns, before + 1));
         }
         match class {
             Class::Timeout => self.by_timeout = true,
@@ -170,14 +180,15 @@ impl FlowDirection {
         class
     }
 
-    fn classify(&self, start: u64, end: u64, unseen: bool, time_ns: u64, scene: Scene) -> Class {
+    fn classify(&self, start: u64, end: u64, unseen: bool, time_ns: u64, context: PacketContext) -> Class {
         let repairing = self.acked < self.recovery;
-        let asked = self.is_asked_for(start);
+        let asked = self.is_requested(start);
         let silent = time_ns.saturating_sub(self.last_ns) >= MIN_TIMEOUT_NS;
         let first = start <= self.acked.max(1);
         // An RTO is at least one RTT; where the minimum RTO is short, it is not much longer.
-        let base_ns = self.rtt.typical_ns().unwrap_or(0).max(scene.round_trip_ns);
-        let paused = base_ns > 0 && scene.quiet_ns > base_ns + base_ns / 5 && scene.quiet_ns >= MIN_PAUSE_NS;
+        let base_ns = self.rtt.typical_ns().unwrap_or(0).max(context.round_trip_ns);
+        let paused =
+            base_ns > 0 && context.packet_gap_ns > base_ns + base_ns / 5 && context.packet_gap_ns >= MIN_PAUSE_NS;
         let repeated = repairing && end <= self.repeated;
         if unseen {
             Class::LostBeforeTap
@@ -200,29 +211,36 @@ impl FlowDirection {
     }
 
     /// Returns whether SACK blocks or duplicate ACKs request a sequence number.
-    fn is_asked_for(&self, start: u64) -> bool {
-        start < self.sacked || (self.repeats_of_ack >= DUPLICATES_MEAN_LOSS && start <= self.acked)
+    fn is_requested(&self, start: u64) -> bool {
+        start < self.sacked || (self.repeats_of_ack >= DUPLICATE_ACK_THRESHOLD && start <= self.acked)
     }
 
     /// Reclassifies an unclassified retransmit as fast if the ACK that requested it is recorded shortly after it.
     #[cold]
-    pub(super) fn clear_doubt(&mut self, time_ns: u64) {
-        let Some((start, since_ns, count)) = self.rare().doubtful else { return };
-        let asked = self.is_asked_for(start);
+    pub(super) fn reclassify_as_fast(&mut self, time_ns: u64) {
+        let Some((start, since_ns, count)) = self.rare().unclassified_retransmits else { return };
+        let asked = self.is_requested(start);
         let rare = self.rare();
-        if time_ns.saturating_sub(since_ns) > DISORDER_NS {
-            rare.doubtful = None;
+        if time_ns.saturating_sub(since_ns) > MAX_REORDERING_NS {
+            rare.unclassified_retransmits = None;
         } else if asked && rare.retransmits.unclassified >= count {
             rare.retransmits.unclassified -= count;
             rare.retransmits.fast += count;
-            rare.doubtful = None;
+            rare.unclassified_retransmits = None;
             self.by_timeout = false;
         }
     }
 
     /// Logs an event for a segment of a special class.
     #[inline]
-    pub(super) fn log_event(&mut self, class: Class, tcp: &TcpHeader, scene: Scene, moved_ns: u64, time_ns: u64) {
+    pub(super) fn log_event(
+        &mut self,
+        class: Class,
+        tcp: &TcpHeader,
+        context: PacketContext,
+        moved_ns: u64,
+        time_ns: u64,
+    ) {
         let kind = match class {
             Class::New if tcp.flags.has(Flags::SYN) => TraceEventKind::Syn,
             Class::New if tcp.flags.has(Flags::FIN) => TraceEventKind::Fin,
@@ -238,7 +256,7 @@ impl FlowDirection {
         };
         // The RTO timer starts at the latest new data or its ACK, or at the previous retransmit.
         let waited_ns = time_ns.saturating_sub(moved_ns.max(self.last_ns));
-        let expired = class == Class::Timeout && waited_ns >= MIN_PAUSE_NS && waited_ns <= scene.quiet_ns * 2;
+        let expired = class == Class::Timeout && waited_ns >= MIN_PAUSE_NS && waited_ns <= context.packet_gap_ns * 2;
         let rto_ns = expired.then_some(waited_ns);
         if let Some(rto_ns) = rto_ns {
             let rto = &mut self.rare().rto;
@@ -246,6 +264,6 @@ impl FlowDirection {
             rto.max_ns = rto.max_ns.max(rto_ns);
             rto.count += 1;
         }
-        self.event(kind, scene, rto_ns);
+        self.event(kind, context, rto_ns);
     }
 }

@@ -3,7 +3,7 @@
 use landspeed_model::{TraceEventKind, ZeroWindow};
 use landspeed_wire::{Flags, TcpHeader};
 
-use super::{FlowDirection, Scene};
+use super::{FlowDirection, PacketContext};
 
 /// Maximum number of zero-window periods in the document.
 pub(super) const MAX_PERIODS: usize = 100;
@@ -26,7 +26,7 @@ pub(super) struct Gap {
 impl FlowDirection {
     /// Accounts for a receive window announced in this direction. Returns whether it changed.
     #[inline]
-    pub fn announce(&mut self, window: u16, flags: Flags, scene: Scene) -> bool {
+    pub fn announce(&mut self, window: u16, flags: Flags, context: PacketContext) -> bool {
         let plain = !flags.has(Flags(Flags::SYN.0 | Flags::RST.0));
         if plain && self.repeats_window(window) {
             return false;
@@ -38,9 +38,9 @@ impl FlowDirection {
         let moved = self.window != Some(bytes);
         if plain {
             if bytes == 0 {
-                self.window_closes(scene);
+                self.window_closes(context);
             } else if self.is_closed() {
-                self.window_opens(scene);
+                self.window_opens(context);
             }
             if self.scale.is_some() {
                 self.window_min = Some(self.window_min.map_or(bytes, |least| least.min(bytes)));
@@ -58,24 +58,24 @@ impl FlowDirection {
     }
 
     #[cold]
-    fn window_closes(&mut self, scene: Scene) {
+    fn window_closes(&mut self, context: PacketContext) {
         if self.window.is_some_and(|before| before > 0) {
             self.zero_windows = self.zero_windows.saturating_add(1);
-            self.rare().closed_since = Some((scene.since_ns, scene.frame));
-            self.event(TraceEventKind::ZeroWindow, scene, None);
+            self.rare().closed_since = Some((context.since_ns, context.frame));
+            self.event(TraceEventKind::ZeroWindow, context, None);
         }
     }
 
     #[cold]
-    fn window_opens(&mut self, scene: Scene) {
-        if let Some(period) = self.closed_period(scene.since_ns) {
+    fn window_opens(&mut self, context: PacketContext) {
+        if let Some(period) = self.closed_period(context.since_ns) {
             let rare = self.rare();
             rare.closed_since = None;
             rare.closed_ns += period.duration_ns;
             if rare.periods.len() < MAX_PERIODS {
                 rare.periods.push(period);
             }
-            self.event(TraceEventKind::WindowOpened, scene, None);
+            self.event(TraceEventKind::WindowOpened, context, None);
         }
     }
 
@@ -192,8 +192,8 @@ impl FlowDirection {
         let Some(window) = peer.window.map(u64::from).filter(|&window| window > 0 && window < in_flight) else {
             return;
         };
-        while self.peer_scale_at_least < MAX_SCALE && window << self.peer_scale_at_least < in_flight {
-            self.peer_scale_at_least += 1;
+        while self.peer_scale_min < MAX_SCALE && window << self.peer_scale_min < in_flight {
+            self.peer_scale_min += 1;
         }
     }
 

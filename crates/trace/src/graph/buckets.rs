@@ -2,22 +2,22 @@
 
 use landspeed_model::TraceBuckets;
 
-use super::event::{Event, What};
+use super::event::{Event, PacketKind};
 
 /// Initial bucket width, nanoseconds.
-const FINEST_NS: u64 = 1_024;
+const MIN_BUCKET_NS: u64 = 1_024;
 /// Maximum number of buckets per series.
 const MAX_BUCKETS: usize = 8_192;
 
 /// Number of values, and their range.
 #[derive(Debug, Clone, Copy, Default)]
-struct Extent {
+struct ValueRange {
     count: u32,
     low: i64,
     high: i64,
 }
 
-impl Extent {
+impl ValueRange {
     fn add(&mut self, low: i64, high: i64) {
         *self = if self.count == 0 {
             Self { count: 1, low, high }
@@ -39,13 +39,13 @@ impl Extent {
 #[derive(Debug, Clone, Copy, Default)]
 struct Bucket {
     at: u64,
-    data: Extent,
-    retransmits: Extent,
-    late: Extent,
-    ack: Extent,
-    edge: Extent,
-    sack: Extent,
-    rtt: Extent,
+    data: ValueRange,
+    retransmits: ValueRange,
+    late: ValueRange,
+    ack: ValueRange,
+    edge: ValueRange,
+    sack: ValueRange,
+    rtt: ValueRange,
     duplicate_acks: u32,
     in_flight_max: u64,
 }
@@ -73,7 +73,7 @@ pub struct Buckets {
 
 impl Default for Buckets {
     fn default() -> Self {
-        Self { width_ns: FINEST_NS, buckets: Vec::new() }
+        Self { width_ns: MIN_BUCKET_NS, buckets: Vec::new() }
     }
 }
 
@@ -84,7 +84,7 @@ impl Buckets {
         let at = event.since_ns / self.width_ns;
         if self.buckets.last().is_none_or(|last| last.at < at) {
             if self.buckets.len() >= MAX_BUCKETS {
-                self.halve();
+                self.merge_pairs();
                 return self.take(event, in_flight);
             }
             self.buckets.push(Bucket { at, ..Bucket::default() });
@@ -92,7 +92,7 @@ impl Buckets {
         let Some(bucket) = self.buckets.last_mut() else { return };
         bucket.in_flight_max = bucket.in_flight_max.max(in_flight);
         match event.what {
-            What::Data { class, start, end, .. } => {
+            PacketKind::Data { class, start, end, .. } => {
                 let extent = if class.is_retransmission() {
                     &mut bucket.retransmits
                 } else if matches!(class, crate::Class::OutOfOrder | crate::Class::Copy) {
@@ -102,7 +102,7 @@ impl Buckets {
                 };
                 extent.add(start, end);
             }
-            What::Ack { ack, window, duplicate, sack, rtt_ns } => {
+            PacketKind::Ack { ack, window, duplicate, sack, rtt_ns } => {
                 bucket.ack.add(ack, ack);
                 let edge = ack.saturating_add_unsigned(window);
                 bucket.edge.add(edge, edge);
@@ -116,11 +116,11 @@ impl Buckets {
                     bucket.rtt.add(rtt_ns, rtt_ns);
                 }
             }
-            What::Reset => {}
+            PacketKind::Reset => {}
         }
     }
 
-    fn halve(&mut self) {
+    fn merge_pairs(&mut self) {
         self.width_ns *= 2;
         let mut joined: Vec<Bucket> = Vec::with_capacity(self.buckets.len());
         for bucket in &self.buckets {
@@ -154,7 +154,7 @@ impl Buckets {
             ];
             for (now, before) in now.into_iter().zip(before) {
                 if now.count == 0 {
-                    *now = Extent { count: 0, ..before };
+                    *now = ValueRange { count: 0, ..before };
                 }
             }
             last = *bucket;

@@ -7,24 +7,24 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landspeed_model::TraceDetail;
 
-use super::event::{Event, What};
+use super::event::{Event, PacketKind};
 use crate::Class;
 
 /// Records per chunk.
-const RECORDS: u32 = 512;
+const RECORDS_PER_CHUNK: u32 = 512;
 /// Number of chunks at the start that are never dropped.
-const FIRST: usize = 8;
+const KEPT_CHUNKS: usize = 8;
 
 /// Kinds of packet: the low half of the tag byte.
 mod kind {
-    pub const NEW: u8 = 0;
+    pub const NEW_DATA: u8 = 0;
     pub const FAST: u8 = 1;
     pub const TIMEOUT: u8 = 2;
-    pub const TAIL: u8 = 3;
+    pub const TAIL_LOSS_PROBE: u8 = 3;
     pub const LOST_BEFORE: u8 = 4;
     pub const UNCLASSIFIED: u8 = 5;
     pub const OUT_OF_ORDER: u8 = 6;
-    pub const COPY: u8 = 7;
+    pub const NETWORK_DUPLICATE: u8 = 7;
     pub const PROBE: u8 = 8;
     pub const ACK: u8 = 9;
     pub const DUPLICATE_ACK: u8 = 10;
@@ -40,13 +40,13 @@ const SAME_LENGTH: u8 = 0x20;
 /// ACK: an RTT follows.
 const ROUND_TRIP: u8 = 0x10;
 /// ACK: SACK blocks follow.
-const SELECTIVE: u8 = 0x20;
+const SACK_BLOCKS_FOLLOW: u8 = 0x20;
 /// ACK: the window is unchanged, so no window follows.
 const SAME_WINDOW: u8 = 0x40;
 
 /// Values of the previous record, the base of differences.
 #[derive(Debug, Clone, Copy, Default)]
-struct Before {
+struct PreviousRecord {
     since_ns: u64,
     next: i64,
     length: i64,
@@ -57,7 +57,7 @@ struct Before {
 /// Consecutive packets.
 #[derive(Debug, Clone, Default)]
 struct Chunk {
-    begin: Before,
+    begin: PreviousRecord,
     from: u64,
     end_ns: u64,
     packets: u32,
@@ -71,7 +71,7 @@ struct Chunk {
 #[derive(Debug, Clone, Default)]
 pub struct Detail {
     chunks: Vec<Chunk>,
-    before: Before,
+    before: PreviousRecord,
     seen: u64,
     packets: u64,
     pinned: u64,
@@ -103,10 +103,11 @@ impl Detail {
     /// Adds an event; `pinned` ones are never dropped.
     #[inline]
     pub fn take(&mut self, event: &Event<'_>, pinned: bool) {
-        let full = self.chunks.last().is_none_or(|chunk| chunk.packets >= RECORDS || chunk.pinned != pinned);
+        let full =
+            self.chunks.last().is_none_or(|chunk| chunk.packets >= RECORDS_PER_CHUNK || chunk.pinned != pinned);
         if full {
             self.before.since_ns = event.since_ns;
-            let begin = Before { length: 0, ..self.before };
+            let begin = PreviousRecord { length: 0, ..self.before };
             self.before = begin;
             self.chunks.push(Chunk { begin, from: self.seen, pinned, end_ns: event.since_ns, ..Chunk::default() });
         }
@@ -126,7 +127,7 @@ impl Detail {
     pub fn shrink(&mut self, to: u64) {
         while self.removable() > to {
             let last = self.chunks.len().saturating_sub(1);
-            let may_go = |&(at, chunk): &(usize, &Chunk)| !chunk.pinned && at >= FIRST && at < last;
+            let may_go = |&(at, chunk): &(usize, &Chunk)| !chunk.pinned && at >= KEPT_CHUNKS && at < last;
             // Of equals, the one whose neighbours are closest, so that the rest samples the whole time.
             let spread = |at: usize| self.chunks[at + 1].begin.since_ns.saturating_sub(self.chunks[at - 1].end_ns);
             let least = self.chunks.iter().enumerate().filter(may_go).min_by_key(|&(at, c)| (c.weight, spread(at)));
@@ -155,37 +156,37 @@ impl Detail {
 /// Returns the importance of an event beyond what its bucket shows.
 fn importance(event: &Event<'_>) -> u64 {
     match event.what {
-        What::Data { syn: true, .. } | What::Data { fin: true, .. } | What::Reset => 1_000,
-        What::Data { class, .. } if class.is_retransmission() => 1_000,
-        What::Data { class: Class::OutOfOrder | Class::Copy | Class::Probe, .. } => 500,
-        What::Ack { duplicate: true, .. } => 10,
-        What::Ack { sack, window, .. } => {
+        PacketKind::Data { syn: true, .. } | PacketKind::Data { fin: true, .. } | PacketKind::Reset => 1_000,
+        PacketKind::Data { class, .. } if class.is_retransmission() => 1_000,
+        PacketKind::Data { class: Class::OutOfOrder | Class::Copy | Class::Probe, .. } => 500,
+        PacketKind::Ack { duplicate: true, .. } => 10,
+        PacketKind::Ack { sack, window, .. } => {
             if window == 0 {
                 100
             } else {
                 10 * u64::from(!sack.is_empty())
             }
         }
-        What::Data { .. } => 0,
+        PacketKind::Data { .. } => 0,
     }
 }
 
-fn write(bytes: &mut Vec<u8>, before: &mut Before, event: &Event<'_>) {
+fn write(bytes: &mut Vec<u8>, before: &mut PreviousRecord, event: &Event<'_>) {
     let lapse = event.since_ns.wrapping_sub(before.since_ns) as i64;
     before.since_ns = event.since_ns;
     match event.what {
-        What::Data { class, start, end, syn, fin } => {
+        PacketKind::Data { class, start, end, syn, fin } => {
             let kind = match class {
                 _ if syn => kind::SYN,
                 Class::New | Class::Bare if fin => kind::FIN,
-                Class::New | Class::Bare => kind::NEW,
+                Class::New | Class::Bare => kind::NEW_DATA,
                 Class::Fast => kind::FAST,
                 Class::Timeout => kind::TIMEOUT,
-                Class::Tail => kind::TAIL,
+                Class::Tail => kind::TAIL_LOSS_PROBE,
                 Class::LostBeforeTap => kind::LOST_BEFORE,
                 Class::Unclassified => kind::UNCLASSIFIED,
                 Class::OutOfOrder => kind::OUT_OF_ORDER,
-                Class::Copy => kind::COPY,
+                Class::Copy => kind::NETWORK_DUPLICATE,
                 Class::Probe => kind::PROBE,
             };
             let (expected, length) = (start == before.next, end - start);
@@ -201,11 +202,11 @@ fn write(bytes: &mut Vec<u8>, before: &mut Before, event: &Event<'_>) {
             before.next = before.next.max(end);
             before.length = length;
         }
-        What::Ack { ack, window, duplicate, sack, rtt_ns } => {
+        PacketKind::Ack { ack, window, duplicate, sack, rtt_ns } => {
             let kind = if duplicate { kind::DUPLICATE_ACK } else { kind::ACK };
             let same = window == before.window;
             let follows = if rtt_ns.is_some() { ROUND_TRIP } else { 0 }
-                | if sack.is_empty() { 0 } else { SELECTIVE }
+                | if sack.is_empty() { 0 } else { SACK_BLOCKS_FOLLOW }
                 | if same { SAME_WINDOW } else { 0 };
             bytes.push(kind | follows);
             zigzag(bytes, lapse);
@@ -227,7 +228,7 @@ fn write(bytes: &mut Vec<u8>, before: &mut Before, event: &Event<'_>) {
             before.ack = before.ack.max(ack);
             before.window = window;
         }
-        What::Reset => {
+        PacketKind::Reset => {
             bytes.push(kind::RESET);
             zigzag(bytes, lapse);
         }

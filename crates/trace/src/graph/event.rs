@@ -8,12 +8,12 @@ pub struct Event<'a> {
     /// Time from the start of the capture, nanoseconds.
     pub since_ns: u64,
     /// Kind of packet, with its fields.
-    pub what: What<'a>,
+    pub what: PacketKind<'a>,
 }
 
 /// Kinds of packet.
 #[derive(Debug, Clone, Copy)]
-pub enum What<'a> {
+pub enum PacketKind<'a> {
     /// A segment of this direction that consumes sequence numbers.
     Data {
         /// Class of the segment.

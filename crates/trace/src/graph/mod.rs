@@ -20,13 +20,13 @@ use landspeed_wire::Flags;
 
 use self::buckets::Buckets;
 use self::detail::Detail;
-use self::event::{Event, What};
+use self::event::{Event, PacketKind};
 use self::rate::Rate;
 use crate::key::{Endpoint, document_endpoint};
 use crate::{Observer, Row, RowFlow, RowTcp};
 
 /// Number of flows followed per flow in the result.
-const FOLLOWED: usize = 16;
+const TRACKED_FLOWS: usize = 16;
 /// A direction with less than 1/`MIN_SHARE` of the other's payload has no graph.
 const MIN_SHARE: u64 = 50;
 /// Maximum number of packets kept of a requested span, all series together.
@@ -106,9 +106,9 @@ impl Graphs {
     }
 
     fn follow(&mut self, flow: &RowFlow, tcp: &RowTcp, since_ns: u64, wire: u32) {
-        let most = self.limits.flows.max(1) * FOLLOWED;
+        let most = self.limits.flows.max(1) * TRACKED_FLOWS;
         if self.flows.len() >= most && !self.flows.contains_key(&flow.number) {
-            self.give_up(most / 2);
+            self.keep_largest_flows(most / 2);
         }
         let (low, high) = if flow.upward { (flow.source, flow.destination) } else { (flow.destination, flow.source) };
         let followed = self.flows.entry(flow.number).or_insert_with(|| {
@@ -151,7 +151,7 @@ impl Graphs {
     }
 
     /// Keeps only `to` flows: those with the most payload; of equals, those that began last.
-    fn give_up(&mut self, to: usize) {
+    fn keep_largest_flows(&mut self, to: usize) {
         let mut ranks: Vec<_> = self.flows.iter().map(|(&number, flow)| (flow.payload(), number)).collect();
         ranks.sort_unstable();
         let gone = ranks.len().saturating_sub(to);
@@ -164,7 +164,7 @@ impl Graphs {
     /// Adds the graphs to the document of the same capture.
     pub fn finish(mut self, document: &mut TraceDocument) {
         self.share();
-        self.give_up(self.limits.flows);
+        self.keep_largest_flows(self.limits.flows);
         let mut series = Vec::new();
         for (_, followed) in self.flows {
             let ends = followed.ends();
@@ -210,9 +210,9 @@ impl Series {
         let what = if tcp.end > tcp.sequence {
             let (syn, fin) = (tcp.flags.has(Flags::SYN), tcp.flags.has(Flags::FIN));
             self.in_flight = tcp.in_flight;
-            What::Data { class: tcp.class, start: tcp.sequence, end: tcp.end, syn, fin }
+            PacketKind::Data { class: tcp.class, start: tcp.sequence, end: tcp.end, syn, fin }
         } else if tcp.flags.has(Flags::RST) {
-            What::Reset
+            PacketKind::Reset
         } else {
             return;
         };
@@ -232,7 +232,7 @@ impl Series {
             return;
         }
         self.latest = Some((ack, window));
-        let what = What::Ack { ack, window, duplicate: tcp.duplicate_ack, sack, rtt_ns: tcp.rtt_ns };
+        let what = PacketKind::Ack { ack, window, duplicate: tcp.duplicate_ack, sack, rtt_ns: tcp.rtt_ns };
         self.take(&Event { since_ns, what }, pinned);
     }
 

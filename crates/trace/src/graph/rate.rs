@@ -5,7 +5,7 @@ use landspeed_model::TraceRate;
 const MILLISECOND_NS: u64 = 1_000_000;
 /// Maximum number of bins: about a minute of milliseconds. Beyond it, ten neighbours are merged.
 const MAX_BINS: usize = 65_536;
-const JOINED: usize = 10;
+const MERGED_BINS: usize = 10;
 
 /// Bytes in bins of one millisecond, or of a power of ten of that.
 #[derive(Debug, Clone, Default)]
@@ -13,7 +13,7 @@ pub struct Rate {
     joined: u64,
     bytes: Vec<u64>,
     /// Maximum bytes per millisecond in each bin; empty while bins are a millisecond wide.
-    most: Vec<u64>,
+    max_bytes: Vec<u64>,
     /// The current millisecond, and its bytes.
     latest: (u64, u64),
 }
@@ -41,21 +41,21 @@ impl Rate {
                 self.latest = (millisecond, 0);
             }
             self.latest.1 += u64::from(wire);
-            self.most.resize(self.bytes.len(), 0);
-            self.most[at] = self.most[at].max(self.latest.1);
+            self.max_bytes.resize(self.bytes.len(), 0);
+            self.max_bytes[at] = self.max_bytes[at].max(self.latest.1);
         }
     }
 
     fn join(&mut self) {
-        let finest = if self.joined > 1 { &self.most } else { &self.bytes };
-        self.most = finest.chunks(JOINED).map(|bins| bins.iter().copied().max().unwrap_or(0)).collect();
-        self.bytes = self.bytes.chunks(JOINED).map(|bins| bins.iter().sum()).collect();
-        self.joined = self.joined.max(1) * JOINED as u64;
+        let finest = if self.joined > 1 { &self.max_bytes } else { &self.bytes };
+        self.max_bytes = finest.chunks(MERGED_BINS).map(|bins| bins.iter().copied().max().unwrap_or(0)).collect();
+        self.bytes = self.bytes.chunks(MERGED_BINS).map(|bins| bins.iter().sum()).collect();
+        self.joined = self.joined.max(1) * MERGED_BINS as u64;
     }
 
     /// Returns the rate for the document.
     pub fn document(self) -> TraceRate {
-        TraceRate { width_ns: self.width_ns(), bytes: self.bytes, most_in_1ms: self.most }
+        TraceRate { width_ns: self.width_ns(), bytes: self.bytes, most_in_1ms: self.max_bytes }
     }
 }
 

@@ -12,7 +12,7 @@ pub const MSS: u32 = 1000;
 pub const MS: u64 = 1_000_000;
 
 /// A conversation as seen by a tap. Times are milliseconds, numbers count segments of [`MSS`] bytes.
-pub struct Play {
+pub struct Conversation {
     pub analysis: Analysis,
     pub first: u32,
     pub identification: u16,
@@ -32,7 +32,7 @@ pub struct Extra<'a> {
     pub traffic_class: u8,
 }
 
-impl Play {
+impl Conversation {
     /// Begins with a handshake of 10 ms; `first` is the sequence number of the first byte.
     pub fn with_first(first: u32) -> Self {
         let mut play = Self { analysis: Analysis::new(Limits::default()), first, identification: 1, sack: true };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use landspeed_model::Target;
 use landspeed_netlink::configure::HtbClass;
 use landspeed_netlink::{Netlink, NetlinkError};
-use landspeed_sys::bpf::egress::{self, By, Limit};
+use landspeed_sys::bpf::egress::{self, Limit, LimitMethod};
 
 use super::{LiveKnobs, qdisc};
 use crate::{KnobError, Value};
@@ -26,8 +26,8 @@ pub(super) fn read(target: &Target, cgroup: &str, interface: &str) -> Result<Val
     let mut rates = Vec::new();
     for limit in &limits {
         match limit.by {
-            By::Departure(rate) => rates.push(rate),
-            By::Class(class) => match classes.iter().find(|(number, _)| *number == class) {
+            LimitMethod::Departure(rate) => rates.push(rate),
+            LimitMethod::Class(class) => match classes.iter().find(|(number, _)| *number == class) {
                 Some((_, rate)) => rates.push(*rate),
                 None => return Ok(Value::text("a class that is gone")),
             },
@@ -45,21 +45,21 @@ pub(super) fn write(target: &Target, cgroup: &str, interface: &str, text: &str) 
     let fail = |why: NetlinkError| KnobError::unwritable(target, why);
     if bits > 0 {
         let tree = qdisc::read(target, interface)?;
-        let senders = tree.senders();
-        let all = |kind: &str| !senders.is_empty() && senders.iter().all(|node| node.kind == kind);
+        let transmit_qdiscs = tree.transmit_qdiscs();
+        let all = |kind: &str| !transmit_qdiscs.is_empty() && transmit_qdiscs.iter().all(|node| node.kind == kind);
         let namespace = namespace().map_err(|why| KnobError::unwritable(target, why))?;
         let limit = |by| egress::limit(&group, namespace, link.index, by);
         if all("fq") {
-            limit(By::Departure(bits / 8)).map_err(|why| KnobError::unwritable(target, explain(&why)))?;
+            limit(LimitMethod::Departure(bits / 8)).map_err(|why| KnobError::unwritable(target, explain(&why)))?;
         } else if all("htb") {
-            let root = senders[0].handle;
+            let root = transmit_qdiscs[0].handle;
             let taken = netlink.htb_rates(link.index).map_err(fail)?;
             let class = (FIRST_MINOR..0x1_0000)
                 .map(|minor| root | minor)
                 .find(|class| taken.iter().all(|(number, _)| number != class))
                 .ok_or_else(|| KnobError::unwritable(target, "the htb has no free class"))?;
             netlink.add_htb_class(link.index, root, class, &shape(bits / 8)).map_err(fail)?;
-            if let Err(why) = limit(By::Class(class)) {
+            if let Err(why) = limit(LimitMethod::Class(class)) {
                 let _ = netlink.delete_class(link.index, class);
                 return Err(KnobError::unwritable(target, explain(&why)));
             }
@@ -69,8 +69,8 @@ pub(super) fn write(target: &Target, cgroup: &str, interface: &str, text: &str) 
     }
     // The new limit is effective; now remove the old ones.
     for limit in &old {
-        egress::lift(&group, limit).map_err(|why| KnobError::unwritable(target, explain(&why)))?;
-        if let By::Class(class) = limit.by
+        egress::remove_limit(&group, limit).map_err(|why| KnobError::unwritable(target, explain(&why)))?;
+        if let LimitMethod::Class(class) = limit.by
             && let Err(why) = netlink.delete_class(link.index, class)
             && why.os_error() != Some(ENOENT)
         {
@@ -85,7 +85,7 @@ pub(super) fn forget(cgroup: &str, ifindex: u32) {
     let target = Target::EgressRate { cgroup: cgroup.to_owned(), interface: String::new() };
     let Ok(group) = group(&target, cgroup) else { return };
     for limit in ours(&target, cgroup, ifindex).unwrap_or_default() {
-        let _ = egress::lift(&group, &limit);
+        let _ = egress::remove_limit(&group, &limit);
     }
 }
 
@@ -114,7 +114,7 @@ fn classes(
     ifindex: u32,
     limits: &[Limit],
 ) -> Result<Vec<(u32, u64)>, KnobError> {
-    if limits.iter().all(|limit| matches!(limit.by, By::Departure(_))) {
+    if limits.iter().all(|limit| matches!(limit.by, LimitMethod::Departure(_))) {
         return Ok(Vec::new());
     }
     netlink.htb_rates(ifindex).map_err(|why| KnobError::unreadable(target, why))

@@ -5,18 +5,18 @@ use std::net::{IpAddr, SocketAddr};
 use landspeed_netlink::{LinkId, Netlink};
 
 use super::{IFF_LOWER_UP, IFF_UP, directory_of};
-use crate::knobs::Ties;
+use crate::knobs::DeviceDependents;
 
-pub(super) fn ties(interface: &str) -> Ties {
+pub(super) fn dependents(interface: &str) -> DeviceDependents {
     let link = Netlink::open().and_then(|mut netlink| netlink.link(LinkId::Name(interface)));
-    let Ok(link) = link else { return Ties::default() };
+    let Ok(link) = link else { return DeviceDependents::default() };
     let mut tied = Vec::new();
     if link.xdp == Some(true) {
         tied.push("an XDP program attached".to_owned());
     }
     let Some(directory) = directory_of(&link) else {
-        tied.push("ties that cannot be seen (/sys shows another network namespace)".into());
-        return Ties { hardware: false, tied };
+        tied.push("dependents that cannot be seen (/sys shows another network namespace)".into());
+        return DeviceDependents { hardware: false, tied };
     };
     for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -30,7 +30,7 @@ pub(super) fn ties(interface: &str) -> Ties {
         "" | "0" => {}
         number => tied.push(format!("{number} virtual functions in use")),
     }
-    Ties { hardware: directory.join("device").exists(), tied }
+    DeviceDependents { hardware: directory.join("device").exists(), tied }
 }
 
 /// Default routes from `/proc/net/route` (destination and gateway in hexadecimal, little-endian; proc(5))

@@ -6,7 +6,7 @@ use landspeed_netlink::{Netlink, NetlinkError, Qdisc};
 
 use super::LiveKnobs;
 use crate::KnobError;
-use crate::discipline::Wanted;
+use crate::discipline::QdiscRequest;
 use crate::value::{QdiscNode, QdiscTree};
 
 pub(super) fn read(target: &Target, interface: &str) -> Result<QdiscTree, KnobError> {
@@ -44,20 +44,21 @@ fn inferred_default(qdiscs: &[QdiscNode]) -> String {
 }
 
 pub(super) fn set(target: &Target, interface: &str, text: &str) -> Result<(), KnobError> {
-    let wanted = Wanted::parse(text).map_err(|why| KnobError::unwritable(target, why))?;
+    let wanted = QdiscRequest::parse(text).map_err(|why| KnobError::unwritable(target, why))?;
     let (mut netlink, link) = LiveKnobs::link(target, interface)?;
-    put(&mut netlink, link.index, &wanted).map_err(|why| KnobError::unwritable(target, module_hint(&why, &wanted)))
+    set_qdisc(&mut netlink, link.index, &wanted)
+        .map_err(|why| KnobError::unwritable(target, module_hint(&why, &wanted)))
 }
 
-fn put(netlink: &mut Netlink, ifindex: u32, wanted: &Wanted) -> Result<(), NetlinkError> {
+fn set_qdisc(netlink: &mut Netlink, ifindex: u32, wanted: &QdiscRequest) -> Result<(), NetlinkError> {
     let now = netlink.raw_qdiscs(ifindex)?;
     let root = now.iter().find(|qdisc| qdisc.parent == Qdisc::ROOT);
     let handle = root.map_or(0, |root| root.handle);
-    if *wanted == Wanted::Default {
+    if *wanted == QdiscRequest::Default {
         return if handle == 0 { Ok(()) } else { netlink.delete_qdisc(ifindex, Qdisc::ROOT) };
     }
-    let Some(root) = root.filter(|root| root.kind == "mq" && !wanted.is_whole()) else {
-        return put_one(netlink, ifindex, Qdisc::ROOT, wanted);
+    let Some(root) = root.filter(|root| root.kind == "mq" && !wanted.must_be_root()) else {
+        return add_qdisc(netlink, ifindex, Qdisc::ROOT, wanted);
     };
     let major = if root.handle == 0 {
         // Leaves refer to their parent's handle, and the default mq has none: create it again with a handle.
@@ -74,17 +75,17 @@ fn put(netlink: &mut Netlink, ifindex: u32, wanted: &Wanted) -> Result<(), Netli
         .filter(|qdisc| qdisc.parent & 0xffff_0000 == major && qdisc.parent != Qdisc::ROOT)
         .map(|qdisc| qdisc.parent)
         .collect();
-    leaves.into_iter().try_for_each(|parent| put_one(netlink, ifindex, parent, wanted))
+    leaves.into_iter().try_for_each(|parent| add_qdisc(netlink, ifindex, parent, wanted))
 }
 
-fn put_one(netlink: &mut Netlink, ifindex: u32, parent: u32, wanted: &Wanted) -> Result<(), NetlinkError> {
+fn add_qdisc(netlink: &mut Netlink, ifindex: u32, parent: u32, wanted: &QdiscRequest) -> Result<(), NetlinkError> {
     match wanted {
-        Wanted::Default => netlink.delete_qdisc(ifindex, parent),
-        Wanted::Bare(kind) => {
+        QdiscRequest::Default => netlink.delete_qdisc(ifindex, parent),
+        QdiscRequest::DefaultOptions(kind) => {
             let raw = RawQdisc { kind: (*kind).to_owned(), parent, ..RawQdisc::default() };
             netlink.replace_raw_qdisc(ifindex, &raw)
         }
-        Wanted::With(discipline) => netlink.replace_qdisc(ifindex, parent, 0, discipline),
+        QdiscRequest::ExplicitOptions(discipline) => netlink.replace_qdisc(ifindex, parent, 0, discipline),
     }
 }
 
@@ -115,7 +116,7 @@ fn rebuild(netlink: &mut Netlink, ifindex: u32, tree: &QdiscTree) -> Result<(), 
     for node in parents_first(tree) {
         let options =
             node.decode_options().ok_or("the journal's options of a queueing discipline are not readable")?;
-        let options = options.map(|options| as_it_was(&node.kind, options));
+        let options = options.map(|options| options_for_restore(&node.kind, options));
         let raw = RawQdisc {
             kind: node.kind.clone(),
             handle: node.handle,
@@ -132,7 +133,7 @@ fn rebuild(netlink: &mut Netlink, ifindex: u32, tree: &QdiscTree) -> Result<(), 
 /// 1024 ns and rounds down both when it sets microseconds and when it dumps them (`codel_params`,
 /// include/net/codel.h): a dumped value `d`, sent as `d`, is dumped as `d - 1`. `d + 1` is always in the
 /// same unit: for `d = ⌊v · 1.024⌋`, `⌊(d + 1) / 1.024⌋ = v`.
-fn as_it_was(kind: &str, mut options: Vec<u8>) -> Vec<u8> {
+fn options_for_restore(kind: &str, mut options: Vec<u8>) -> Vec<u8> {
     // TCA_CODEL_TARGET, _INTERVAL and _CE_THRESHOLD, and those of fq_codel (include/uapi/linux/pkt_sched.h).
     let times: &[u16] = match kind {
         "cake" => return without_nat(options),
@@ -184,7 +185,7 @@ fn parents_first(tree: &QdiscTree) -> Vec<&QdiscNode> {
     order
 }
 
-fn module_hint(why: &NetlinkError, wanted: &Wanted) -> String {
+fn module_hint(why: &NetlinkError, wanted: &QdiscRequest) -> String {
     const ENOENT: i32 = 2;
     match (why.os_error(), wanted.kind()) {
         (Some(ENOENT), Some(kind)) => format!("{why}; this kernel lacks it, or its module sch_{kind} is missing"),

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use landspeed_model::Target;
 
-use super::{Kept, PersistPlan, banner, read};
+use super::{PersistPlan, PersistedSetting, banner, read};
 use crate::Value;
 use crate::transaction::TuneError;
 
@@ -15,9 +15,9 @@ const SERVICE: &str = "etc/systemd/system/landspeed-interrupts.service";
 /// Drop-in that pulls in the service, instead of a link.
 const WANTED: &str = "etc/systemd/system/multi-user.target.d/landspeed-interrupts.conf";
 
-pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
+pub(super) fn plan(kept: &[PersistedSetting<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
     let mut lines: BTreeMap<String, String> = BTreeMap::new();
-    let obstacle = obstacle(root);
+    let unsupported_reason = unsupported_reason(root);
     for setting in kept {
         let (Target::InterruptAffinity { name, .. }, Value::Text(value)) = (setting.target, setting.value) else {
             continue;
@@ -26,7 +26,7 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Re
         // Both go into a shell command in a unit: allow only characters without special meaning.
         let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "._@:-".contains(c));
         let plain_list = value.chars().all(|c| c.is_ascii_digit() || ",-".contains(c));
-        if let Some(why) = obstacle.as_ref() {
+        if let Some(why) = unsupported_reason.as_ref() {
             plan.hand(setting.target, format!("{why}; its CPUs are {value}"));
         } else if !plain || !plain_list {
             plan.hand(
@@ -65,7 +65,7 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Re
 }
 
 /// Returns why a service does not work on this host; `None` if it does.
-fn obstacle(root: &Path) -> Option<String> {
+fn unsupported_reason(root: &Path) -> Option<String> {
     if !root.join("usr/lib/systemd/systemd").exists() && !root.join("lib/systemd/systemd").exists() {
         return Some(
             "this host has no systemd: write it to its smp_affinity_list where the distribution starts things".into(),

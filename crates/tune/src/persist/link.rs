@@ -7,8 +7,8 @@ use std::path::Path;
 
 use landspeed_model::{Side, Target};
 
-use super::manager::{Claim, Manager};
-use super::{Kept, PersistPlan, banner, read, sections};
+use super::manager::{KeyOwner, Manager};
+use super::{PersistPlan, PersistedSetting, banner, read, sections};
 use crate::transaction::TuneError;
 use crate::{Device, Value};
 
@@ -21,7 +21,7 @@ const DEFAULT: &str = "NamePolicy=keep kernel database onboard slot path\n\
 /// Key, value, and the name of the setting.
 type Line = (String, String, String);
 
-pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
+pub(super) fn plan(kept: &[PersistedSetting<'_>], root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
     let mut devices: BTreeMap<&str, (&Device, Vec<Line>)> = BTreeMap::new();
     for setting in kept {
         let Some(device) = setting.device else { continue };
@@ -52,19 +52,19 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) -> Re
 }
 
 fn one(name: &str, device: &Device, lines: Vec<Line>, root: &Path, plan: &mut PersistPlan) -> Result<(), TuneError> {
-    let obstacle = obstacle(device, root)?;
-    let manager = Manager::look(device, root)?;
+    let unsupported_reason = unsupported_reason(device, root)?;
+    let manager = Manager::detect(device, root)?;
     let (mut keys, mut covered) = (Vec::new(), Vec::new());
     for (key, value, target) in lines {
         let claim = manager.claims(&key);
         let why = match &claim {
-            Claim::None => obstacle.as_ref(),
-            Claim::File { .. } => None,
-            Claim::ByHand(why) => Some(why),
+            KeyOwner::None => unsupported_reason.as_ref(),
+            KeyOwner::File { .. } => None,
+            KeyOwner::ByHand(why) => Some(why),
         };
         if let Some(why) = why {
             plan.hand(&target, format!("{why}; the value is {value}"));
-        } else if let Claim::File { path, text } = claim {
+        } else if let KeyOwner::File { path, text } = claim {
             plan.file(root, &path, text(&value))?;
             plan.covered.push(target);
         } else {
@@ -78,7 +78,7 @@ fn one(name: &str, device: &Device, lines: Vec<Line>, root: &Path, plan: &mut Pe
     let file = format!("{DIRECTORY}/00-landspeed-{name}.link");
     let inherited = match read(&root.join(&file))? {
         Some(text) => section(&text, "Link"),
-        None => in_force(device, root)?
+        None => active_link_file(device, root)?
             .map_or_else(|| section(&format!("[Link]\n{DEFAULT}"), "Link"), |text| section(&text, "Link")),
     };
     let mut text = banner("settings of one device, after those of the .link file that was in force");
@@ -137,7 +137,7 @@ fn assignment(target: &Target, value: &Value) -> Option<(&'static str, String)> 
 }
 
 /// Returns why a .link file does not work for this device; `None` if it does.
-fn obstacle(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
+fn unsupported_reason(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
     let udevd = ["usr/lib/systemd/systemd-udevd", "lib/systemd/systemd-udevd", "usr/bin/udevadm", "bin/udevadm"];
     if !udevd.iter().any(|program| root.join(program).exists()) {
         return Ok(Some(
@@ -171,7 +171,7 @@ fn link_file(device: &Device, root: &Path) -> Result<Option<String>, TuneError> 
     Ok(noted.lines().find_map(|line| line.strip_prefix("E:ID_NET_LINK_FILE=")).map(ToOwned::to_owned))
 }
 
-fn in_force(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
+fn active_link_file(device: &Device, root: &Path) -> Result<Option<String>, TuneError> {
     match link_file(device, root)? {
         Some(path) => read(&root.join(path.trim_start_matches('/'))),
         None => Ok(None),

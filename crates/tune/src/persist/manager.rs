@@ -19,7 +19,7 @@ pub(super) enum Manager {
 }
 
 /// Who sets a key of systemd.link(5).
-pub(super) enum Claim {
+pub(super) enum KeyOwner {
     /// The .link file.
     None,
     /// A file of the manager, relative to the root; `text` returns its content for a value.
@@ -30,7 +30,7 @@ pub(super) enum Claim {
 
 impl Manager {
     /// Detects the manager of a device from its state below `/run`.
-    pub(super) fn look(device: &Device, root: &Path) -> Result<Self, TuneError> {
+    pub(super) fn detect(device: &Device, root: &Path) -> Result<Self, TuneError> {
         if let Some(state) = read(&root.join(format!("run/NetworkManager/devices/{}", device.ifindex)))?
             && let Some(uuid) = state.lines().find_map(|line| line.strip_prefix("connection-uuid="))
         {
@@ -48,10 +48,10 @@ impl Manager {
     }
 
     /// Returns who sets this key of systemd.link(5).
-    pub(super) fn claims(&self, key: &str) -> Claim {
+    pub(super) fn claims(&self, key: &str) -> KeyOwner {
         match self {
             Self::Profile { device, uuid, profile } => match (profile, key) {
-                (None, _) => Claim::ByHand(format!(
+                (None, _) => KeyOwner::ByHand(format!(
                     "NetworkManager has {} in a profile that is not a file here (connection {uuid}): set it there, with nmcli \
                      connection modify",
                     device.name
@@ -60,25 +60,25 @@ impl Manager {
                 (Some(lines), key) => by_ethtool(device, uuid, lines, key),
             },
             Self::Networkd { device, file, text } if key == "MTUBytes" => mtu_of_networkd(device, file, text),
-            Self::None | Self::Networkd { .. } => Claim::None,
+            Self::None | Self::Networkd { .. } => KeyOwner::None,
         }
     }
 }
 
 /// Writes a default for this device, which applies if the profile does not set the MTU
 /// (NetworkManager.conf(5), connection section).
-fn mtu_of_network_manager(device: &Device, uuid: &str, profile: &[Assignment]) -> Claim {
+fn mtu_of_network_manager(device: &Device, uuid: &str, profile: &[Assignment]) -> KeyOwner {
     let own = profile.iter().any(|(section, key, value)| {
         ["ethernet", "802-3-ethernet"].contains(&section.as_str()) && key == "mtu" && value != "0" && value != "auto"
     });
     if own || device.mac.is_empty() {
-        return Claim::ByHand(format!(
+        return KeyOwner::ByHand(format!(
             "the profile of NetworkManager for {} sets it: nmcli connection modify {uuid} 802-3-ethernet.mtu BYTES",
             device.name
         ));
     }
     let (name, mac) = (device.name.clone(), device.mac.clone());
-    Claim::File {
+    KeyOwner::File {
         path: format!("etc/NetworkManager/conf.d/90-landspeed-{name}.conf"),
         text: Box::new(move |value| {
             let banner = banner("the MTU of a device whose connection profile leaves it open");
@@ -88,30 +88,30 @@ fn mtu_of_network_manager(device: &Device, uuid: &str, profile: &[Assignment]) -
 }
 
 /// A profile with an `[ethtool]` section applies it on activation, after udev.
-fn by_ethtool(device: &Device, uuid: &str, profile: &[Assignment], key: &str) -> Claim {
+fn by_ethtool(device: &Device, uuid: &str, profile: &[Assignment], key: &str) -> KeyOwner {
     let prefix = match key {
         "RxBufferSize" | "TxBufferSize" => "ring-",
         "CombinedChannels" => "channels-",
         "RxFlowControl" | "TxFlowControl" => "pause-",
         key if key.contains("Coalesce") => "coalesce-",
         key if key.ends_with("Offload") || key.ends_with("OffloadHardware") => "feature-",
-        _ => return Claim::None,
+        _ => return KeyOwner::None,
     };
     let own = profile.iter().any(|(section, key, _)| section == "ethtool" && key.starts_with(prefix));
     if own {
-        return Claim::ByHand(format!(
+        return KeyOwner::ByHand(format!(
             "the profile of NetworkManager for {} has ethtool.{prefix}*: nmcli connection modify {uuid} ethtool.{prefix}…",
             device.name
         ));
     }
-    Claim::None
+    KeyOwner::None
 }
 
 /// Writes a drop-in for a .network file that sets the MTU of this interface only (systemd.network(5)).
-fn mtu_of_networkd(device: &Device, file: &str, text: &str) -> Claim {
+fn mtu_of_networkd(device: &Device, file: &str, text: &str) -> KeyOwner {
     let lines = sections(text);
     if !lines.iter().any(|(section, key, _)| section == "Link" && key == "MTUBytes") {
-        return Claim::None;
+        return KeyOwner::None;
     }
     let only = lines.iter().any(|(section, key, value)| {
         section == "Match"
@@ -123,13 +123,13 @@ fn mtu_of_networkd(device: &Device, file: &str, text: &str) -> Claim {
     });
     let name = Path::new(file).file_name().map(|name| name.to_string_lossy().into_owned());
     match name {
-        Some(name) if only => Claim::File {
+        Some(name) if only => KeyOwner::File {
             path: format!("etc/systemd/network/{name}.d/90-landspeed.conf"),
             text: Box::new(|value| {
                 banner("the MTU, over that of the file it belongs to") + "[Link]\nMTUBytes=" + value + "\n"
             }),
         },
-        _ => Claim::ByHand(format!(
+        _ => KeyOwner::ByHand(format!(
             "systemd-networkd sets it by {file}, which is not for {} alone: give it a separate file",
             device.name
         )),

@@ -7,14 +7,19 @@ use std::path::Path;
 
 use landspeed_model::Target;
 
-use super::{Kept, PersistPlan, banner, read};
+use super::{PersistPlan, PersistedSetting, banner, read};
 use crate::Value;
 use crate::transaction::TuneError;
 
 const UDEV: &str = "etc/udev/rules.d/99-landspeed.rules";
 const TMPFILES: &str = "etc/tmpfiles.d/landspeed.conf";
 
-pub(super) fn plan(kept: &[Kept<'_>], root: &Path, tuned: bool, plan: &mut PersistPlan) -> Result<(), TuneError> {
+pub(super) fn plan(
+    kept: &[PersistedSetting<'_>],
+    root: &Path,
+    tuned: bool,
+    plan: &mut PersistPlan,
+) -> Result<(), TuneError> {
     let mut udev = BTreeMap::new();
     let mut tmpfiles = BTreeMap::new();
     for setting in kept {
@@ -41,7 +46,7 @@ pub(super) fn plan(kept: &[Kept<'_>], root: &Path, tuned: bool, plan: &mut Persi
                 if tuned {
                     continue;
                 }
-                if let Some(path) = processor_file(setting.target) {
+                if let Some(path) = cpu_file(setting.target) {
                     tmpfiles.insert(format!("w {path} - - - - "), value.to_owned());
                     plan.covered.push(setting.target.to_string());
                 }
@@ -86,7 +91,7 @@ fn attribute(target: &Target) -> Option<String> {
     }
 }
 
-fn processor_file(target: &Target) -> Option<String> {
+fn cpu_file(target: &Target) -> Option<String> {
     const CPU: &str = "/sys/devices/system/cpu";
     match target {
         Target::Governor { policy } => Some(format!("{CPU}/cpufreq/{policy}/scaling_governor")),

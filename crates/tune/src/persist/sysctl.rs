@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use landspeed_model::Target;
 
 use super::tuned::Tuned;
-use super::{Kept, PersistPlan, banner, read};
-use crate::discipline::Wanted;
+use super::{PersistPlan, PersistedSetting, banner, read};
+use crate::discipline::QdiscRequest;
 use crate::transaction::TuneError;
 
 const NAME: &str = "90-landspeed.conf";
@@ -17,7 +17,7 @@ const DIRECTORIES: &[&str] =
     &["etc/sysctl.d", "run/sysctl.d", "usr/local/lib/sysctl.d", "usr/lib/sysctl.d", "lib/sysctl.d"];
 
 pub(super) fn plan(
-    kept: &[Kept<'_>],
+    kept: &[PersistedSetting<'_>],
     root: &Path,
     tuned: Option<&mut Tuned>,
     plan: &mut PersistPlan,
@@ -40,7 +40,7 @@ pub(super) fn plan(
     {
         // On this host tuned's profile overrides sysctl.d.
         for (name, value) in wanted {
-            if let Some(why) = tuned.obstacle() {
+            if let Some(why) = tuned.unsupported_reason() {
                 plan.hand(&name, format!("{why}; the value is {value}"));
             } else {
                 plan.covered.push(name.clone());
@@ -83,7 +83,7 @@ pub(super) fn plan(
 
 /// Persists a qdisc kind without options as the default of all interfaces; no boot file sets options.
 fn qdisc(interface: &str, requested: &str, wanted: &mut BTreeMap<String, String>, plan: &mut PersistPlan) {
-    let kind = Wanted::parse(requested).ok().and_then(|wanted| wanted.kind());
+    let kind = QdiscRequest::parse(requested).ok().and_then(|wanted| wanted.kind());
     match kind {
         Some(kind) if requested.split_whitespace().count() == 1 => {
             wanted.insert("net.core.default_qdisc".into(), kind.to_owned());

@@ -5,7 +5,7 @@ use landspeed_model::Change;
 use landspeed_testkit::skip;
 
 use super::*;
-use crate::{Allow, Context, TwinKnobs, plan};
+use crate::{Allow, Context, SimulatedKnobs, plan};
 
 /// A temporary root directory with some files.
 struct Root(tempfile::TempDir);
@@ -26,20 +26,20 @@ impl Root {
     }
 
     /// Plans these settings; returns the files (path below the root and content) and the plan.
-    fn owners(&self, settings: &[(Target, &str)]) -> (BTreeMap<String, String>, PersistPlan) {
+    fn assign_owners(&self, settings: &[(Target, &str)]) -> (BTreeMap<String, String>, PersistPlan) {
         let device =
             Device { name: "eth0".into(), ifindex: 3, mac: "aa:bb:cc:00:11:22".into(), bus: "0000:3b:00.0".into() };
         let values: Vec<Value> = settings.iter().map(|(_, value)| Value::text(*value)).collect();
-        let kept: Vec<Kept<'_>> = settings
+        let kept: Vec<PersistedSetting<'_>> = settings
             .iter()
             .zip(&values)
             .map(|((target, requested), value)| {
                 let device = target.interface().map(|_| &device);
-                Kept { target, device, value, requested }
+                PersistedSetting { target, device, value, requested }
             })
             .collect();
         let mut plan = PersistPlan::default();
-        owners(&kept, self.path(), &mut plan).expect("the root is readable");
+        assign_owners(&kept, self.path(), &mut plan).expect("the root is readable");
         let relative = |file: &FileChange| file.path.strip_prefix(self.path()).expect("below").display().to_string();
         (plan.files.iter().map(|file| (relative(file), file.after.clone())).collect(), plan)
     }
@@ -60,7 +60,7 @@ fn interrupt(name: &str) -> (Target, &'static str) {
 }
 
 /// Lines that are not comments.
-fn said(text: &str) -> Vec<&str> {
+fn effective_lines(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect()
 }
 
@@ -89,11 +89,11 @@ fn an_mtu_persists_in_udev_or_the_network_manager() {
     ] {
         let mut all: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
         all.push(UDEVADM);
-        let (written, plan) = Root::new(&all).owners(&[mtu()]);
+        let (written, plan) = Root::new(&all).assign_owners(&[mtu()]);
         match expected {
             Some((path, line)) => {
                 assert_eq!(written.keys().collect::<Vec<_>>(), [path], "exactly one owner");
-                assert!(said(&written[path]).contains(&line), "{written:?}");
+                assert!(effective_lines(&written[path]).contains(&line), "{written:?}");
                 assert_eq!((plan.covered.len(), plan.by_hand.len()), (1, 0));
             }
             None => assert_eq!((written.len(), plan.covered.len(), plan.by_hand.len()), (0, 0, 1), "{files:?}"),
@@ -110,9 +110,9 @@ fn rings_set_by_a_networkmanager_profile_are_left_to_it() {
         ("run/NetworkManager/devices/3", "connection-uuid=u-1\n"),
         ("etc/NetworkManager/system-connections/w", "[connection]\nuuid=u-1\n[ethtool]\nring-rx=512\n"),
     ]);
-    let (written, plan) = root.owners(&[ring, pause]);
+    let (written, plan) = root.assign_owners(&[ring, pause]);
     assert!(plan.by_hand.len() == 1 && plan.by_hand[0].instruction.contains("ethtool.ring-"), "{:?}", plan.by_hand);
-    let lines = said(&written["etc/systemd/network/00-landspeed-eth0.link"]);
+    let lines = effective_lines(&written["etc/systemd/network/00-landspeed-eth0.link"]);
     assert!(lines.contains(&"RxFlowControl=yes") && !lines.contains(&"RxBufferSize=8192"), "{lines:?}");
 }
 
@@ -127,11 +127,11 @@ fn our_tuned_profile_includes_the_active_one() {
     for (main, in_profile) in [("", false), ("reapply_sysctl = 0\n", true)] {
         let mode = ("etc/tuned/profile_mode", "auto\n");
         let root = Root::new(&[active, mode, policies[0], policies[1], ("etc/tuned/tuned-main.conf", main)]);
-        let (written, plan) = root.owners(&[sysctl(), governor(0), governor(1)]);
+        let (written, plan) = root.assign_owners(&[sysctl(), governor(0), governor(1)]);
         assert_eq!(plan.by_hand, []);
         assert_eq!(written["etc/tuned/active_profile"], "landspeed\n");
         assert_eq!(written["etc/tuned/profile_mode"], "manual\n", "tuned would choose for itself");
-        let profile = said(&written["etc/tuned/landspeed/tuned.conf"]);
+        let profile = effective_lines(&written["etc/tuned/landspeed/tuned.conf"]);
         assert!(profile.contains(&"include=throughput-performance") && profile.contains(&"governor=performance"));
         assert_eq!(profile.contains(&"net.ipv4.tcp_mtu_probing=1"), in_profile);
         assert_eq!(written.contains_key("etc/sysctl.d/90-landspeed.conf"), !in_profile);
@@ -142,14 +142,14 @@ fn our_tuned_profile_includes_the_active_one() {
     // Different values for CPUs need manual work; a second run keeps the lines and the include of our existing
     // profile.
     let root = Root::new(&[active, policies[0], policies[1]]);
-    assert_eq!(root.owners(&[governor(0)]).1.by_hand.len(), 1);
+    assert_eq!(root.assign_owners(&[governor(0)]).1.by_hand.len(), 1);
     let again = Root::new(&[
         ("etc/tuned/active_profile", "landspeed"),
         ("etc/tuned/tuned-main.conf", "reapply_sysctl=0"),
         ("etc/tuned/profiles/landspeed/tuned.conf", "[main]\ninclude=balanced\n[cpu]\ngovernor=performance\n"),
     ]);
-    let (written, _) = again.owners(&[sysctl()]);
-    let profile = said(&written["etc/tuned/profiles/landspeed/tuned.conf"]);
+    let (written, _) = again.assign_owners(&[sysctl()]);
+    let profile = effective_lines(&written["etc/tuned/profiles/landspeed/tuned.conf"]);
     for line in ["include=balanced", "governor=performance", "net.ipv4.tcp_mtu_probing=1"] {
         assert!(profile.contains(&line), "{profile:?}");
     }
@@ -159,8 +159,8 @@ fn our_tuned_profile_includes_the_active_one() {
 fn interrupts_are_set_by_name_unless_irqbalance_runs() {
     let systemd = ("usr/lib/systemd/systemd", "");
     let (written, plan) =
-        Root::new(&[systemd]).owners(&[interrupt("mlx5_comp0@pci:0000:3b:00.0"), interrupt("x'; reboot")]);
-    let service = said(&written["etc/systemd/system/landspeed-interrupts.service"]);
+        Root::new(&[systemd]).assign_owners(&[interrupt("mlx5_comp0@pci:0000:3b:00.0"), interrupt("x'; reboot")]);
+    let service = effective_lines(&written["etc/systemd/system/landspeed-interrupts.service"]);
     let start: Vec<_> = service.iter().filter(|line| line.starts_with("ExecStart=")).collect();
     assert_eq!(
         start,
@@ -169,7 +169,7 @@ fn interrupts_are_set_by_name_unless_irqbalance_runs() {
     );
     assert_eq!(plan.by_hand.len(), 1, "what a shell would read otherwise is left to a person");
     let irqbalance = ("etc/systemd/system/multi-user.target.wants/irqbalance.service", "");
-    let (written, plan) = Root::new(&[systemd, irqbalance]).owners(&[interrupt("eth0-0")]);
+    let (written, plan) = Root::new(&[systemd, irqbalance]).assign_owners(&[interrupt("eth0-0")]);
     assert_eq!((written.len(), plan.by_hand.len()), (0, 1));
 }
 
@@ -177,7 +177,7 @@ fn interrupts_are_set_by_name_unless_irqbalance_runs() {
 fn interrupt_service_is_valid_for_systemd_and_sh() {
     let systemd = ("usr/lib/systemd/systemd", "");
     let root = Root::new(&[systemd]);
-    let (written, _) = root.owners(&[interrupt("eth0-0")]);
+    let (written, _) = root.assign_owners(&[interrupt("eth0-0")]);
     let text = &written["etc/systemd/system/landspeed-interrupts.service"];
     let unit = root.path().join("landspeed-interrupts.service");
     std::fs::write(&unit, text).expect("written");
@@ -189,7 +189,10 @@ fn interrupt_service_is_valid_for_systemd_and_sh() {
         Err(why) => skip!("no systemd-analyze here: {why}"),
     }
     // The command as systemd would run it, with /proc replaced by a temporary directory.
-    let command = said(text).into_iter().find_map(|line| line.strip_prefix("ExecStart=/bin/sh -c '")).expect("there");
+    let command = effective_lines(text)
+        .into_iter()
+        .find_map(|line| line.strip_prefix("ExecStart=/bin/sh -c '"))
+        .expect("there");
     let command = command.trim_end_matches('\'').replace("$$", "$").replace("%%", "%");
     let here = root.path().join("irq/45");
     std::fs::create_dir_all(here.join("eth0-0")).expect("made");
@@ -221,7 +224,7 @@ fn persist_and_undo_restore_bytes_and_modes() {
     let active = root.path().join("etc/tuned/active_profile");
     std::fs::set_permissions(&active, Permissions::from_mode(0o640)).expect("set");
     let (probing, policy) = (Target::Sysctl { name: "net.ipv4.tcp_mtu_probing".into() }, governor(0).0);
-    let twin = TwinKnobs::new([(probing.clone(), Value::text("0")), (policy.clone(), Value::text("powersave"))]);
+    let twin = SimulatedKnobs::new([(probing.clone(), Value::text("0")), (policy.clone(), Value::text("powersave"))]);
     let state = tempfile::tempdir().expect("a directory");
     let context = Context {
         state: state.path().join("s"),

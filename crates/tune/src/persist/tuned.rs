@@ -7,7 +7,7 @@ use std::path::Path;
 
 use landspeed_model::Target;
 
-use super::{Kept, PersistPlan, banner, read, sections};
+use super::{PersistPlan, PersistedSetting, banner, read, sections};
 use crate::Value;
 use crate::transaction::TuneError;
 
@@ -27,7 +27,7 @@ pub(super) struct Tuned {
 
 impl Tuned {
     /// Detects the active profile; `None` if tuned is not used.
-    pub(super) fn look(root: &Path) -> Result<Option<Self>, TuneError> {
+    pub(super) fn detect(root: &Path) -> Result<Option<Self>, TuneError> {
         let active = read(&root.join(ACTIVE))?.unwrap_or_default().trim().to_owned();
         if active.is_empty() {
             return Ok(None);
@@ -43,7 +43,7 @@ impl Tuned {
     }
 
     /// Returns why no profile can include the active one; `None` if one can.
-    pub(super) fn obstacle(&self) -> Option<String> {
+    pub(super) fn unsupported_reason(&self) -> Option<String> {
         let several = self.active.split_whitespace().count() > 1;
         several.then(|| format!("tuned has several profiles active ({}): put it into the last of them", self.active))
     }
@@ -54,13 +54,14 @@ impl Tuned {
     }
 
     /// Adds CPU settings, which a profile sets for all CPUs alike.
-    pub(super) fn cpus(&mut self, kept: &[Kept<'_>], root: &Path, plan: &mut PersistPlan) {
+    pub(super) fn cpus(&mut self, kept: &[PersistedSetting<'_>], root: &Path, plan: &mut PersistPlan) {
         for (key, directory, prefix) in [
             ("governor", "sys/devices/system/cpu/cpufreq", "policy"),
             ("energy_performance_preference", "sys/devices/system/cpu/cpufreq", "policy"),
             ("pm_qos_resume_latency_us", CPU, "cpu"),
         ] {
-            let mine: Vec<&Kept<'_>> = kept.iter().filter(|setting| option(setting.target) == Some(key)).collect();
+            let mine: Vec<&PersistedSetting<'_>> =
+                kept.iter().filter(|setting| option(setting.target) == Some(key)).collect();
             let Some(first) = mine.first() else { continue };
             let Value::Text(value) = first.value else { continue };
             let all = std::fs::read_dir(root.join(directory)).into_iter().flatten().flatten().filter(|entry| {
@@ -68,7 +69,7 @@ impl Tuned {
                 name.strip_prefix(prefix).is_some_and(|number| number.parse::<u32>().is_ok())
             });
             let alike = mine.len() == all.count() && mine.iter().all(|setting| setting.value.same(first.value));
-            let why = self.obstacle().or_else(|| {
+            let why = self.unsupported_reason().or_else(|| {
                 (!alike).then(|| {
                     "tuned is active, and its profiles set all CPUs alike: add an instance of [cpu] for these".into()
                 })

@@ -9,10 +9,12 @@ use crate::Value;
 pub(super) fn accept(target: &Target, before: &Value, desired: &str, observed: &Value) -> Result<bool, String> {
     let wanted = Value::text(desired);
     if let (Value::Qdiscs(tree), Target::Qdisc { .. }) = (observed, target) {
-        let kind = crate::discipline::Wanted::parse(desired)?.kind();
+        let kind = crate::discipline::QdiscRequest::parse(desired)?.kind();
         let fits = match kind {
             None => tree.is_default(),
-            Some(kind) => tree.senders().iter().all(|node| node.kind == kind) && !tree.senders().is_empty(),
+            Some(kind) => {
+                tree.transmit_qdiscs().iter().all(|node| node.kind == kind) && !tree.transmit_qdiscs().is_empty()
+            }
         };
         return if fits { Ok(false) } else { Err(format!("{target} was set to {desired} and is {observed}")) };
     }

@@ -5,7 +5,7 @@ use landspeed_sys::process::Identity;
 
 use super::lock::watch_name;
 use super::restore::RollBack;
-use super::{Applied, Arm, Engine, TuneError};
+use super::{Applied, Engine, StartWatchdog, TuneError};
 use crate::history::State;
 use crate::journal::{Entry, Journal};
 use crate::plan::Plan;
@@ -13,10 +13,10 @@ use crate::plan::Plan;
 impl Engine<'_> {
     /// Executes a plan for the lifetime of this process. The watchdog rolls it back when the process is gone,
     /// or after `limit_s` in any case. [`Engine::release`] and [`Engine::keep`] end it.
-    pub fn hold(&self, plan: &Plan, limit_s: u64, arm: Arm<'_>) -> Result<Applied, TuneError> {
+    pub fn hold(&self, plan: &Plan, limit_s: u64, start_watchdog: StartWatchdog<'_>) -> Result<Applied, TuneError> {
         let _lock = self.lock()?;
-        self.forget_released()?;
-        self.carry_out(plan, limit_s, None, true, arm)
+        self.remove_released_journals()?;
+        self.execute(plan, limit_s, None, true, start_watchdog)
     }
 
     /// Rolls back a held transaction, unless it has ended already. Returns its state.
@@ -47,7 +47,7 @@ impl Engine<'_> {
 
     /// Removes the journals of held transactions that were rolled back completely: a series of measurements
     /// creates hundreds. The last one is kept, so that numbers are not reused.
-    fn forget_released(&self) -> Result<(), TuneError> {
+    fn remove_released_journals(&self) -> Result<(), TuneError> {
         let ids = Journal::list(&self.context)?;
         let Some((_, earlier)) = ids.split_last() else { return Ok(()) };
         for &id in earlier {

@@ -43,7 +43,7 @@ impl Engine<'_> {
         }
         let Some(target) = self.present(step) else { return StepCheck::Gone };
         let (before, observed) = match journal.step_state(number) {
-            StepState::Untouched => (step.before.clone(), None),
+            StepState::NotStarted => (step.before.clone(), None),
             StepState::InFlight { before } => (before, None),
             StepState::Applied { before, observed, .. } => (before, Some(observed)),
             StepState::Settled { before, observed, .. } => (before, observed),

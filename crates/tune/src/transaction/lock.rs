@@ -22,11 +22,11 @@ const GRACE_NS: u64 = 1_000_000_000;
 /// s.
 const HOLD_NS: u64 = 60_000_000_000;
 /// File name of the lock that every writing command takes.
-pub(super) const EVERYBODY: &str = "lock";
-/// File name of a lock that is about to replace [`EVERYBODY`].
-const SUCCESSOR: &str = "lock.new";
+pub(super) const LOCK_FILE: &str = "lock";
+/// File name of a lock that is about to replace [`LOCK_FILE`].
+const NEW_LOCK_FILE: &str = "lock.new";
 /// Last word in a watchdog's lock file while it runs.
-const AWAKE: &str = "awake";
+const RUNNING_WORD: &str = "awake";
 
 /// An exclusive lock, released on drop or when the process ends.
 #[derive(Debug)]
@@ -46,20 +46,20 @@ pub(super) struct Holder {
 impl Lock {
     fn new(file: File) -> Self {
         let lock = Self { file };
-        lock.sign("");
+        lock.write_holder("");
         lock
     }
 
     /// Writes the holder into the file. Errors are ignored: a full disk must not prevent a revert.
-    fn sign(&self, word: &str) {
+    fn write_holder(&self, word: &str) {
         let own = Identity::own();
         let text = format!("{} {} {} {word}", own.pid, own.started, clock::monotonic_ns());
         let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(text.trim_end().as_bytes(), 0));
     }
 
     /// Records in the file that the watchdog holding the lock is running.
-    pub(super) fn announce(&self) {
-        self.sign(AWAKE);
+    pub(super) fn mark_running(&self) {
+        self.write_holder(RUNNING_WORD);
     }
 
     /// Removes the file if it still belongs to this lock: the directory may have been replaced.
@@ -87,7 +87,7 @@ pub(super) fn holder(file: &File) -> Option<Holder> {
     let mut number = || words.next()?.parse::<u64>().ok();
     let process = Identity { pid: u32::try_from(number()?).ok()?, started: number()? };
     let since_ns = number()?;
-    Some(Holder { process, since_ns, awake: words.next() == Some(AWAKE) })
+    Some(Holder { process, since_ns, awake: words.next() == Some(RUNNING_WORD) })
 }
 
 /// Whether the directory entry with this name is still this file.
@@ -117,12 +117,12 @@ impl Engine<'_> {
         let deadline = clock::monotonic_ns() + LOCK_WAIT_NS;
         let mut look_at = 0;
         loop {
-            if let Some(lock) = self.try_lock(EVERYBODY)? {
+            if let Some(lock) = self.try_lock(LOCK_FILE)? {
                 return Ok(lock);
             }
             let now = clock::monotonic_ns();
             if now > deadline {
-                let process = self.lock_file(EVERYBODY).ok().as_ref().and_then(holder).map(|held| held.process.pid);
+                let process = self.lock_file(LOCK_FILE).ok().as_ref().and_then(holder).map(|held| held.process.pid);
                 return Err(TuneError::Busy { process });
             }
             if now >= look_at {
@@ -136,10 +136,10 @@ impl Engine<'_> {
     /// Kills a process that holds the lock past the deadline of its transaction, if the watchdog is dead.
     fn end_overdue(&self) {
         let Ok(Some(id)) = self.open_transaction() else { return };
-        let (Ok(file), Ok(journal)) = (self.lock_file(EVERYBODY), Journal::load(&self.context, id)) else { return };
+        let (Ok(file), Ok(journal)) = (self.lock_file(LOCK_FILE), Journal::load(&self.context, id)) else { return };
         let Some(process) = overdue(&file, &journal) else { return };
         if let Ok(Some(_asleep)) = self.try_lock(&watch_name(id))
-            && self.same_place(&journal).is_ok()
+            && self.check_namespace(&journal).is_ok()
         {
             process.kill();
         }
@@ -169,17 +169,17 @@ impl Engine<'_> {
     /// Opens the current lock file if it replaced `file`; otherwise `None`.
     pub(super) fn successor(&self, file: &File) -> Option<File> {
         let directory = self.context.directory().ok()??;
-        let replaced = directory.identity(EVERYBODY).is_ok() && !is_current(file, &directory, EVERYBODY);
-        if replaced { directory.file(EVERYBODY, "lock", Access::Create).ok() } else { None }
+        let replaced = directory.identity(LOCK_FILE).is_ok() && !is_current(file, &directory, LOCK_FILE);
+        if replaced { directory.file(LOCK_FILE, "lock", Access::Create).ok() } else { None }
     }
 
     /// Replaces the lock of a process that does not end by a new one, which is valid from then on.
     pub(super) fn replace_lock(&self) -> Result<Lock, TuneError> {
         let directory = self.directory()?;
-        let _ = directory.remove(SUCCESSOR);
-        let file = directory.file(SUCCESSOR, "lock", Access::CreateNew).map_err(JournalError::from)?;
+        let _ = directory.remove(NEW_LOCK_FILE);
+        let file = directory.file(NEW_LOCK_FILE, "lock", Access::CreateNew).map_err(JournalError::from)?;
         file.lock().map_err(|cause| self.state_error(cause))?;
-        directory.rename(SUCCESSOR, EVERYBODY).map_err(|cause| self.state_error(cause))?;
+        directory.rename(NEW_LOCK_FILE, LOCK_FILE).map_err(|cause| self.state_error(cause))?;
         Ok(Lock::new(file))
     }
 
@@ -268,7 +268,7 @@ mod tests {
         let file = empty();
         let lock = Lock::new(file.try_clone().expect("another handle"));
         assert_eq!(holder(&file).map(|held| (held.process, held.awake)), Some((Identity::own(), false)));
-        lock.announce();
+        lock.mark_running();
         assert_eq!(holder(&file).map(|held| held.awake), Some(true));
         drop(lock);
         assert_eq!(holder(&file), None);

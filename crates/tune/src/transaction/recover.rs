@@ -3,7 +3,7 @@
 use landspeed_sys::clock;
 use landspeed_sys::process::Identity;
 
-use super::lock::{EVERYBODY, overdue, watch_name};
+use super::lock::{LOCK_FILE, overdue, watch_name};
 use super::{Engine, RollBack, TuneError};
 use crate::history::State;
 use crate::journal::{Entry, Journal};
@@ -38,15 +38,15 @@ impl Engine<'_> {
             let mut journal = Journal::load(&self.context, id)?;
             if let Some((files, false)) = journal.persisted() {
                 let files = files.to_vec();
-                self.put_files_back(&mut journal, &files)?;
+                self.restore_files(&mut journal, &files)?;
             }
             if !journal.state().is_unfinished() {
                 continue;
             }
-            if !self.passed_with_boot(&mut journal)? {
+            if !self.ended_by_reboot(&mut journal)? {
                 let Some(_asleep) = self.try_lock(&watch_name(id))? else { continue };
                 // Settings of another namespace are not visible here: a command in that namespace recovers it.
-                if self.same_place(&journal).is_err() {
+                if self.check_namespace(&journal).is_err() {
                     continue;
                 }
                 let why = "it was left unfinished, and its watchdog is gone";
@@ -69,9 +69,9 @@ impl Engine<'_> {
     pub fn watch(&self, id: u32, awake: impl FnOnce()) -> Result<(), TuneError> {
         let Some(own) = self.try_lock(&watch_name(id))? else { return Ok(()) };
         // Both files stay open: the rollback must work even if the directory is removed.
-        let mut everybody = self.lock_file(EVERYBODY)?;
+        let mut everybody = self.lock_file(LOCK_FILE)?;
         let mut journal = Journal::open(&self.context, id)?;
-        own.announce();
+        own.mark_running();
         awake();
         let mut attempts = 0;
         // The process that was killed because it held the lock for too long, and the time.
@@ -149,7 +149,7 @@ impl Engine<'_> {
         let _lock = self.lock().ok();
         let _ = journal.reload();
         // A later transaction may have changed one of the settings meanwhile.
-        let later = self.later_here(journal)?.is_some() || self.later_elsewhere(journal).is_some();
+        let later = self.later_in_directory(journal)?.is_some() || self.later_elsewhere(journal).is_some();
         if journal.state() == State::NeedsAttention && !later {
             let why = format!("process {pid}, which hung, is gone, and everything was compared once more");
             self.roll_back(journal, &why, &RollBack::default())?;

@@ -23,9 +23,9 @@ use crate::journal::{Context, Entry, Journal, JournalError, sum};
 const WAIT_NS: u64 = 10_000_000_000;
 const POLL_NS: u64 = 5_000_000;
 /// Name of the directory in errors.
-const WHAT: &str = "transaction registry";
+const DIRECTORY_KIND: &str = "transaction registry";
 /// Maximum length of an entry that is read, bytes.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_ENTRY_BYTES: u64 = 1 << 20;
 
 /// A transaction in the registry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,13 +46,13 @@ struct Registered {
 }
 
 /// State of a transaction of another state directory.
-enum Standing {
+enum EntryState {
     /// Its changes may be in effect.
     In(State),
     /// Its journal cannot be read, but its process or watchdog is alive.
     Unreadable,
     /// It has ended.
-    Over,
+    Ended,
 }
 
 impl Engine<'_> {
@@ -62,13 +62,13 @@ impl Engine<'_> {
         let registry = Registry::open(self)?;
         let Some(mine) = self.entry(journal) else { return Ok(()) };
         for (name, other) in registry.others(self, &mine)? {
-            let open = match self.standing(&other) {
-                Standing::Over => {
+            let open = match self.entry_state(&other) {
+                EntryState::Ended => {
                     let _ = registry.directory.remove(&name);
                     false
                 }
-                Standing::In(state) => state.is_unfinished(),
-                Standing::Unreadable => true,
+                EntryState::In(state) => state.is_unfinished(),
+                EntryState::Unreadable => true,
             };
             if let Some(setting) = shared(&mine, &other)
                 && open
@@ -106,7 +106,7 @@ impl Engine<'_> {
         let later = others.into_iter().find(|(_, other)| {
             other.planned_ns > mine.planned_ns
                 && shared(&mine, other).is_some()
-                && !matches!(self.standing(other), Standing::Over)
+                && !matches!(self.entry_state(other), EntryState::Ended)
         });
         later.map(|(_, other)| (other.id, other.state))
     }
@@ -131,28 +131,28 @@ impl Engine<'_> {
 
     /// Whether another entry is of the same state directory, which has its own checks. A new directory may
     /// reuse the inode of a removed one, so the journal is compared too.
-    fn is_next_to(&self, mine: &Registered, other: &Registered) -> bool {
+    fn is_same_directory(&self, mine: &Registered, other: &Registered) -> bool {
         let same =
             || Journal::load(&self.context, other.id).is_ok_and(|found| planned_ns(&found) == Some(other.planned_ns));
         mine.directory == other.directory && same()
     }
 
-    fn standing(&self, other: &Registered) -> Standing {
+    fn entry_state(&self, other: &Registered) -> EntryState {
         if other.boot != self.context.boot {
-            return Standing::Over;
+            return EntryState::Ended;
         }
         let context = Context { state: other.state.clone(), ..self.context.clone() };
         match Journal::load(&context, other.id) {
             // A new directory may have reused the number.
             Ok(journal) if planned_ns(&journal) == Some(other.planned_ns) => match journal.state() {
-                State::Reverted => Standing::Over,
-                state => Standing::In(state),
+                State::Reverted => EntryState::Ended,
+                state => EntryState::In(state),
             },
-            Err(JournalError::Untrusted(_) | JournalError::Damaged { .. }) => Standing::Unreadable,
+            Err(JournalError::Untrusted(_) | JournalError::Damaged { .. }) => EntryState::Unreadable,
             _ => {
                 let alive = |(pid, started)| Identity { pid, started }.is_alive();
                 let at_work = alive(other.applier) || other.watchdog.is_some_and(alive);
-                if at_work { Standing::Unreadable } else { Standing::Over }
+                if at_work { EntryState::Unreadable } else { EntryState::Ended }
             }
         }
     }
@@ -177,7 +177,7 @@ impl Registered {
 fn shared(mine: &Registered, other: &Registered) -> Option<String> {
     let same_namespace = mine.namespace == other.namespace;
     let same = |a: &(Target, Option<Device>), b: &(Target, Option<Device>)| {
-        if !same_namespace && !of_whole_host(&a.0) {
+        if !same_namespace && !is_host_wide(&a.0) {
             return false;
         }
         match (&a.1, &b.1) {
@@ -194,7 +194,7 @@ fn shared(mine: &Registered, other: &Registered) -> Option<String> {
 }
 
 /// Whether a setting is the same in every network namespace.
-fn of_whole_host(target: &Target) -> bool {
+fn is_host_wide(target: &Target) -> bool {
     match target {
         Target::Sysctl { name } => !name.starts_with("net."),
         other => other.interface().is_none(),
@@ -214,7 +214,7 @@ impl Registry {
             TrustError::Untrusted(why) => TuneError::Journal(JournalError::Untrusted(why)),
             TrustError::Io { cause, .. } => TuneError::Registry { path: context.registry.clone(), cause },
         };
-        let directory = Directory::open(&context.registry, WHAT, true, context.policy).map_err(fail)?;
+        let directory = Directory::open(&context.registry, DIRECTORY_KIND, true, context.policy).map_err(fail)?;
         let lock = directory.file("lock", "lock", Access::Create).map_err(fail)?;
         let deadline = clock::monotonic_ns() + WAIT_NS;
         while lock.try_lock().is_err() {
@@ -235,11 +235,11 @@ impl Registry {
                 continue;
             }
             let mut text = String::new();
-            let file = self.directory.file(&name, WHAT, Access::Read).map_err(JournalError::from)?;
-            file.take(MOST_BYTES).read_to_string(&mut text).map_err(fail)?;
+            let file = self.directory.file(&name, DIRECTORY_KIND, Access::Read).map_err(JournalError::from)?;
+            file.take(MAX_ENTRY_BYTES).read_to_string(&mut text).map_err(fail)?;
             // An incomplete entry belongs to a transaction that crashed before its first write.
             let Ok(entry) = serde_json::from_str::<Registered>(&text) else { continue };
-            if entry.name() != mine.name() && !engine.is_next_to(mine, &entry) {
+            if entry.name() != mine.name() && !engine.is_same_directory(mine, &entry) {
                 found.push((name, entry));
             }
         }
@@ -252,7 +252,7 @@ impl Registry {
         let name = entry.name();
         let new = format!("{name}.new");
         let _ = self.directory.remove(&new);
-        let mut file = self.directory.file(&new, WHAT, Access::CreateNew).map_err(JournalError::from)?;
+        let mut file = self.directory.file(&new, DIRECTORY_KIND, Access::CreateNew).map_err(JournalError::from)?;
         file.write_all(text.as_bytes()).map_err(fail)?;
         self.directory.rename(&new, &name).map_err(fail)
     }

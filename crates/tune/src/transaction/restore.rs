@@ -24,7 +24,7 @@ enum Settled {
     /// Nothing to do, and nothing to record.
     Known,
     /// A result to record.
-    Now(RestoreOutcome),
+    Outcome(RestoreOutcome),
 }
 
 impl Engine<'_> {
@@ -33,17 +33,17 @@ impl Engine<'_> {
         let _lock = self.lock()?;
         let id = match id {
             Some(id) => id,
-            None => self.last_standing()?,
+            None => self.last_not_reverted()?,
         };
         let mut journal = Journal::load(&self.context, id)?;
-        self.same_place(&journal)?;
-        if self.passed_with_boot(&mut journal)? {
+        self.check_namespace(&journal)?;
+        if self.ended_by_reboot(&mut journal)? {
             return Ok((id, journal.state()));
         }
         if journal.state() == State::Reverted {
             return Err(TuneError::NotPossible(format!("transaction {id} has been rolled back already")));
         }
-        if let Some(later) = self.later_here(&journal)? {
+        if let Some(later) = self.later_in_directory(&journal)? {
             return Err(TuneError::NotPossible(format!(
                 "transaction {later} changed some of the same settings after transaction {id}: revert {later} first"
             )));
@@ -61,12 +61,12 @@ impl Engine<'_> {
 
     /// Returns a later transaction of this state directory that changed one of the same settings and was not
     /// rolled back.
-    pub(super) fn later_here(&self, journal: &Journal) -> Result<Option<u32>, TuneError> {
+    pub(super) fn later_in_directory(&self, journal: &Journal) -> Result<Option<u32>, TuneError> {
         for later in Journal::list(&self.context)?.into_iter().filter(|&later| later > journal.id) {
             let other = Journal::load(&self.context, later)?;
             let standing = !matches!(other.state(), State::Reverted);
             let same = |step: &JournalStep| journal.steps().iter().any(|mine| mine.target == step.target);
-            if standing && self.of_this_boot(&other) && other.steps().iter().any(same) {
+            if standing && self.is_from_this_boot(&other) && other.steps().iter().any(same) {
                 return Ok(Some(later));
             }
         }
@@ -74,7 +74,7 @@ impl Engine<'_> {
     }
 
     /// Number of the last transaction that was not rolled back.
-    fn last_standing(&self) -> Result<u32, TuneError> {
+    fn last_not_reverted(&self) -> Result<u32, TuneError> {
         for id in Journal::list(&self.context)?.into_iter().rev() {
             let journal = Journal::load(&self.context, id)?;
             if journal.state() != State::Reverted {
@@ -84,14 +84,14 @@ impl Engine<'_> {
         Err(TuneError::NotPossible("there is no transaction to roll back".into()))
     }
 
-    pub(super) fn of_this_boot(&self, journal: &Journal) -> bool {
+    pub(super) fn is_from_this_boot(&self, journal: &Journal) -> bool {
         journal.records().first().is_some_and(|record| record.boot == self.context.boot)
     }
 
     /// Whether the machine was restarted since: then runtime settings are gone. Records it.
-    pub(super) fn passed_with_boot(&self, journal: &mut Journal) -> Result<bool, TuneError> {
+    pub(super) fn ended_by_reboot(&self, journal: &mut Journal) -> Result<bool, TuneError> {
         // Without a plan the time of the transaction is unknown.
-        if self.of_this_boot(journal) || !journal.is_planned() {
+        if self.is_from_this_boot(journal) || !journal.is_planned() {
             return Ok(false);
         }
         if journal.state() != State::Reverted {
@@ -104,16 +104,16 @@ impl Engine<'_> {
     /// Restores everything and returns the resulting state. Failed records do not stop it; a takeover by
     /// another process does.
     pub(super) fn roll_back(&self, journal: &mut Journal, why: &str, how: &RollBack) -> Result<State, TuneError> {
-        self.same_place(journal)?;
+        self.check_namespace(journal)?;
         if !journal.is_planned() {
             return Ok(State::NeedsAttention);
         }
-        journal.must_be_ours()?;
+        journal.ensure_not_taken_over()?;
         self.note(journal, Entry::Reverting { why: why.to_owned() });
         let steps = journal.steps().to_vec();
         let mut left = Vec::new();
         for (number, step) in steps.iter().enumerate().rev() {
-            let Settled::Now(outcome) = self.settle_step(journal, number, step, how)? else { continue };
+            let Settled::Outcome(outcome) = self.settle_step(journal, number, step, how)? else { continue };
             match &outcome {
                 RestoreOutcome::Drift { found } => left.push(drift(journal, number, step, found)),
                 RestoreOutcome::Failed { why } => left.push(why.clone()),
@@ -145,12 +145,12 @@ impl Engine<'_> {
     ) -> Result<Settled, TuneError> {
         let state = journal.step_state(number);
         let (before, known) = match &state {
-            StepState::Untouched if how.own => return Ok(Settled::Known),
-            StepState::Untouched => (step.before.clone(), false),
+            StepState::NotStarted if how.own => return Ok(Settled::Known),
+            StepState::NotStarted => (step.before.clone(), false),
             StepState::InFlight { before } | StepState::Applied { before, .. } => (before.clone(), false),
             StepState::Settled { before, outcome, .. } => (before.clone(), outcome.is_clean()),
         };
-        let now_is = |outcome| Ok(if known { Settled::Known } else { Settled::Now(outcome) });
+        let now_is = |outcome| Ok(if known { Settled::Known } else { Settled::Outcome(outcome) });
         let Some(target) = self.present(step) else {
             step.device.iter().for_each(|device| self.knobs.forget(&step.target, device));
             return now_is(RestoreOutcome::Gone);
@@ -158,28 +158,28 @@ impl Engine<'_> {
         let now = match self.knobs.read(&target) {
             Ok(now) => now,
             Err(why) if why.is_absent() => return now_is(RestoreOutcome::Gone),
-            Err(why) => return Ok(Settled::Now(RestoreOutcome::Unchecked { why: why.to_string() })),
+            Err(why) => return Ok(Settled::Outcome(RestoreOutcome::Unchecked { why: why.to_string() })),
         };
         if now.same(&before) {
-            let untouched = matches!(state, StepState::Untouched);
+            let untouched = matches!(state, StepState::NotStarted);
             return now_is(if untouched { RestoreOutcome::Unwritten } else { RestoreOutcome::AlreadyThere });
         }
         if !how.force && !is_ours(journal, number, step, &now) {
-            return Ok(Settled::Now(RestoreOutcome::Drift { found: now }));
+            return Ok(Settled::Outcome(RestoreOutcome::Drift { found: now }));
         }
         self.note(journal, Entry::Restoring { step: number });
         let carrier = step.device.as_ref().map(|device| self.knobs.carrier(&device.name));
         match self.put(journal, &target, &before) {
             Ok(()) => {}
             Err(PutError::Journal(why @ JournalError::TakenOver { .. })) => return Err(why.into()),
-            Err(why) => return Ok(Settled::Now(RestoreOutcome::Failed { why: why.to_string() })),
+            Err(why) => return Ok(Settled::Outcome(RestoreOutcome::Failed { why: why.to_string() })),
         }
         if resets_link(&target)
             && let (Some(name), Some(carrier)) = (target.interface(), carrier)
         {
-            self.knobs.settle(name, carrier);
+            self.knobs.wait_for_carrier(name, carrier);
         }
-        Ok(Settled::Now(match self.knobs.read(&target) {
+        Ok(Settled::Outcome(match self.knobs.read(&target) {
             Ok(now) if now.same(&before) => RestoreOutcome::Restored,
             Ok(now) => {
                 RestoreOutcome::Failed { why: format!("{} was put back to {before} and reads {now}", step.target) }
@@ -204,7 +204,7 @@ fn is_ours(journal: &Journal, number: usize, step: &JournalStep, now: &Value) ->
         }
         // An interrupted write leaves a sysctl at the old or the new value; any other value belongs to another
         // program. For drivers and qdisc trees intermediate states are unknown.
-        StepState::Untouched | StepState::InFlight { .. } | StepState::Settled { .. } => {
+        StepState::NotStarted | StepState::InFlight { .. } | StepState::Settled { .. } => {
             step.keep || desired || !matches!(step.target, landspeed_model::Target::Sysctl { .. })
         }
     }
@@ -212,7 +212,7 @@ fn is_ours(journal: &Journal, number: usize, step: &JournalStep, now: &Value) ->
 
 fn drift(journal: &Journal, number: usize, step: &JournalStep, found: &Value) -> String {
     match journal.step_state(number) {
-        StepState::Untouched => format!(
+        StepState::NotStarted => format!(
             "{} is {found} and was {}: another program set it, or the record of writing it is lost",
             step.target, step.before
         ),

@@ -3,14 +3,14 @@
 
 use landspeed_model::{Parameters, SendMode};
 
-use super::{Candidate, Kind, WRITES, bytes, congestion_control, congestion_controls, most_streams};
+use super::{Candidate, Kind, WRITES, bytes, congestion_control, congestion_controls, max_streams};
 use crate::Settings;
-use crate::command::{run_options, send_word};
+use crate::command::{run_options, send_mode_name};
 use crate::facts::Facts;
 use crate::placement::{Placement, placements};
 
 /// Maximum number of combinations tried with one verdict.
-const MOST: usize = 8;
+const MAX_COMBINATIONS: usize = 8;
 
 /// Returns combinations that differ from `best` in at least two settings: without restrictions, and with more
 /// streams, each congestion control and each send mode.
@@ -31,7 +31,7 @@ pub(super) fn together(best: &Settings, facts: &Facts) -> Vec<Candidate> {
         server_cpus: server,
         ..free.clone()
     });
-    let streams = (now.streams.max(1) * 2).min(most_streams(facts)).max(now.streams);
+    let streams = (now.streams.max(1) * 2).min(max_streams(facts)).max(now.streams);
     let controls: Vec<_> = std::iter::once(None).chain(congestion_controls(facts, now).map(Some)).collect();
     let with = |base: &Parameters, streams: u32, send: SendMode, control: Option<&str>| Parameters {
         streams,
@@ -63,7 +63,7 @@ pub(super) fn together(best: &Settings, facts: &Facts) -> Vec<Candidate> {
             kind: Kind::Together,
         });
     }
-    candidates.truncate(MOST);
+    candidates.truncate(MAX_COMBINATIONS);
     candidates
 }
 
@@ -71,7 +71,8 @@ pub(super) fn together(best: &Settings, facts: &Facts) -> Vec<Candidate> {
 fn differences(now: &Parameters, then: &Parameters, facts: &Facts) -> Vec<String> {
     let size = |bytes_or_none: Option<u64>, none: &str| bytes_or_none.map_or(none.to_owned(), bytes);
     let placed = |p: &Parameters| {
-        Placement { client: p.client_cpus.clone(), server: p.server_cpus.clone(), reason: String::new() }.words()
+        Placement { client: p.client_cpus.clone(), server: p.server_cpus.clone(), reason: String::new() }
+            .description()
     };
     let mut found = Vec::new();
     let mut compare = |what: &str, from: String, to: String| {
@@ -83,7 +84,7 @@ fn differences(now: &Parameters, then: &Parameters, facts: &Facts) -> Vec<String
     compare("window", size(now.window_bytes, "autotuned"), size(then.window_bytes, "autotuned"));
     compare("write size", bytes(now.write_bytes), bytes(then.write_bytes));
     compare("CPUs:", placed(now), placed(then));
-    compare("--send", send_word(now.send).to_owned(), send_word(then.send).to_owned());
+    compare("--send", send_mode_name(now.send).to_owned(), send_mode_name(then.send).to_owned());
     let control = congestion_control(facts, now).unwrap_or("default");
     let then_control = if then.congestion == now.congestion { None } else { then.congestion.as_deref() };
     compare("congestion control", control.to_owned(), then_control.unwrap_or(control).to_owned());
@@ -133,7 +134,7 @@ mod tests {
         };
         assert_eq!(found.iter().filter(wanted).count(), 1);
         assert!(found.iter().any(|candidate| candidate.settings.parameters.streams == 2));
-        assert!(found.len() <= MOST);
+        assert!(found.len() <= MAX_COMBINATIONS);
     }
 
     #[test]

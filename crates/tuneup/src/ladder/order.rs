@@ -1,14 +1,14 @@
 //! Order in which changes are tried.
 
-use super::{Ladder, Tried};
+use super::{Ladder, TriedChange};
 use crate::Settings;
 use crate::candidates::{Candidate, candidates, restricted};
 use crate::outcome::Diagnosis;
 
 /// Minimum goodput ratio of a rejected change that is retried after a restriction is lifted.
-const NEARLY: f64 = 0.9;
+const MIN_RETRY_RATIO: f64 = 0.9;
 /// Maximum number of attempts of a change.
-const MOST_ATTEMPTS: u32 = 2;
+const MAX_ATTEMPTS: u32 = 2;
 
 impl Ladder {
     /// Returns the candidates that are left to try, in order. A rejected change is retried once, only if another
@@ -20,7 +20,7 @@ impl Ladder {
         let mut found = candidates(&self.best, verdict, facts, self.options.host_changes, &self.refused);
         found.retain(|candidate| match self.tried.get(&candidate.key) {
             None => true,
-            Some(tried) => tried.attempts < MOST_ATTEMPTS && self.kept > tried.kept && candidate.cause.is_some(),
+            Some(tried) => tried.attempts < MAX_ATTEMPTS && self.kept > tried.kept && candidate.cause.is_some(),
         });
         let restricted = restricted(&self.best.parameters);
         // Sort by class, then by how far the change was from a gain.
@@ -30,7 +30,7 @@ impl Ladder {
                 None if restricted => (1, 0.0),
                 None => (3, 0.0),
                 // Changes of host settings depend less on other restrictions.
-                Some(tried) if tried.ratio >= NEARLY && candidate.settings.plan == self.best.plan => {
+                Some(tried) if tried.ratio >= MIN_RETRY_RATIO && candidate.settings.plan == self.best.plan => {
                     (2, -tried.ratio)
                 }
                 Some(tried) => (4, -tried.ratio),
@@ -42,12 +42,12 @@ impl Ladder {
     }
 
     /// Marks changes that lead back to former settings as tried, also in combination with later changes.
-    pub(super) fn exclude_former(&mut self) {
+    pub(super) fn exclude_previous(&mut self) {
         let Some(diagnosis) = &self.diagnosis else { return };
         let Diagnosis { verdict, facts } = &**diagnosis;
         let all = candidates(&self.best, verdict, facts, self.options.host_changes, &self.refused);
         let back = all.iter().filter(|candidate| self.former.contains(&self.explicit(&candidate.settings)));
-        let worse = Tried { attempts: MOST_ATTEMPTS, kept: self.kept, ratio: 0.0 };
+        let worse = TriedChange { attempts: MAX_ATTEMPTS, kept: self.kept, ratio: 0.0 };
         self.tried.extend(back.map(|candidate| (candidate.key.clone(), worse)).collect::<Vec<_>>());
     }
 

@@ -4,7 +4,7 @@ use landspeed_model::TuneupEnd;
 
 use super::{Ladder, Phase};
 use crate::Measurement;
-use crate::map::{MOST_ROUNDS, Mapping};
+use crate::map::{MAX_ROUNDS, Mapping};
 
 impl Ladder {
     pub(super) fn prepare_map(&mut self) -> Result<(), String> {
@@ -30,7 +30,7 @@ impl Ladder {
     pub(super) fn take_map(&mut self, now_ns: u64, measured: Result<Measurement, String>) {
         let Some(mut mapping) = self.mapping.take() else { return };
         let complete = mapping.take(measured, &mut self.random);
-        if !complete || (mapping.rounds() < MOST_ROUNDS && self.has_time_for(now_ns, mapping.round_tests())) {
+        if !complete || (mapping.rounds() < MAX_ROUNDS && self.has_time_for(now_ns, mapping.round_tests())) {
             self.phase = Phase::Map;
         } else {
             match mapping.extremes() {

@@ -8,42 +8,42 @@ mod process;
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
-use landspeed_host::{Files, InterfaceMoment, StackMoment, moved_between};
+use landspeed_host::{Files, InterfaceCounters, StackCounters, series_between};
 use landspeed_model::{HostSeries, WatchHost};
 use landspeed_netlink::Netlink;
 use landspeed_netlink::nft::NfTables;
 
-use self::process::History;
+use self::process::ProcessHistory;
 use crate::flows::ThreadTimes;
 
 /// Maximum number of threads read, with two open files each; a process needs two more.
-const MOST_THREADS: usize = 256;
+const MAX_THREADS: usize = 256;
 /// Maximum number of interfaces read.
-const MOST_INTERFACES: usize = 16;
+const MAX_INTERFACES: usize = 16;
 /// Maximum number of thread states sampled per period, about 2 µs each.
-const LOOKS: usize = 32;
+const THREADS_PER_SAMPLE: usize = 32;
 
 /// Readings of processes, interfaces and the network stack.
-pub(crate) struct Beside {
+pub(crate) struct HostMonitor {
     files: Files,
     netlink: Option<Netlink>,
     nft: Option<NfTables>,
     keep_ns: u64,
-    processes: BTreeMap<u32, History>,
-    interfaces: HashMap<u32, VecDeque<(u64, InterfaceMoment)>>,
-    stack: VecDeque<(u64, Stack)>,
+    processes: BTreeMap<u32, ProcessHistory>,
+    interfaces: HashMap<u32, VecDeque<(u64, InterfaceCounters)>>,
+    stack: VecDeque<(u64, StackReading)>,
     /// Position of the next thread to sample.
     cursor: usize,
 }
 
 /// Counters of the network stack and of packet filters at one time.
-struct Stack {
-    moment: StackMoment,
+struct StackReading {
+    moment: StackCounters,
     nft: Option<u64>,
     filtered: Option<u64>,
 }
 
-impl Beside {
+impl HostMonitor {
     /// Creates a reader for the calling thread's network namespace; readings older than `keep_ns` are dropped.
     pub(crate) fn new(keep_ns: u64) -> Self {
         Self {
@@ -70,15 +70,15 @@ impl Beside {
         self.processes.retain(|pid, _| pids.contains(pid));
         let mut open: usize = self.processes.values().map(|history| history.threads().count()).sum();
         for &pid in pids {
-            let history = self.processes.entry(pid).or_insert_with(|| History::new(pid));
+            let history = self.processes.entry(pid).or_insert_with(|| ProcessHistory::new(pid));
             let before = history.threads().count();
-            history.read(&self.files, now_ns, self.keep_ns, MOST_THREADS.saturating_sub(open));
+            history.read(&self.files, now_ns, self.keep_ns, MAX_THREADS.saturating_sub(open));
             open = open + history.threads().count() - before;
         }
         self.interfaces.retain(|index, _| interfaces.contains(index));
         if let Some(netlink) = &mut self.netlink {
-            for &index in interfaces.iter().take(MOST_INTERFACES) {
-                let Ok(moment) = InterfaceMoment::read(netlink, index) else { continue };
+            for &index in interfaces.iter().take(MAX_INTERFACES) {
+                let Ok(moment) = InterfaceCounters::read(netlink, index) else { continue };
                 keep(self.interfaces.entry(index).or_default(), (now_ns, moment), self.keep_ns);
             }
         }
@@ -90,19 +90,19 @@ impl Beside {
             // Not permitted or not available; this does not change later.
             self.nft = None;
         }
-        let stack = Stack { moment: StackMoment::read(&self.files), nft, filtered };
+        let stack = StackReading { moment: StackCounters::read(&self.files), nft, filtered };
         keep(&mut self.stack, (now_ns, stack), self.keep_ns);
     }
 
     /// Samples the states of some threads, in rotation.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn sample_states(&mut self) {
         let all: Vec<(u32, u32)> =
             self.processes.iter().flat_map(|(pid, history)| history.threads().map(|tid| (*pid, tid))).collect();
-        let first = if all.len() > LOOKS { self.cursor % all.len() } else { 0 };
-        self.cursor = first + LOOKS;
-        for &(pid, tid) in all.iter().cycle().skip(first).take(LOOKS.min(all.len())) {
+        let first = if all.len() > THREADS_PER_SAMPLE { self.cursor % all.len() } else { 0 };
+        self.cursor = first + THREADS_PER_SAMPLE;
+        for &(pid, tid) in all.iter().cycle().skip(first).take(THREADS_PER_SAMPLE.min(all.len())) {
             if let Some(history) = self.processes.get_mut(&pid) {
-                history.look(tid);
+                history.sample_states(tid);
             }
         }
     }
@@ -131,12 +131,12 @@ impl Beside {
         let interface = interface.and_then(|kept| nearest(kept, span_ns, |(t_ns, _)| *t_ns));
         let stack = ends(&self.stack);
         if let Some(((_, before), (_, now))) = stack {
-            let moved = |of: fn(&Stack) -> Option<u64>| Some(of(now)?.saturating_sub(of(before)?));
+            let moved = |of: fn(&StackReading) -> Option<u64>| Some(of(now)?.saturating_sub(of(before)?));
             host.nft_drops = moved(|stack| stack.nft);
             host.filter_drops = moved(|stack| stack.filtered);
-            host.conntrack_drops = now.moment.conntrack_since(&before.moment);
+            host.conntrack_drops = now.moment.conntrack_drops_since(&before.moment);
         }
-        let series = moved_between(
+        let series = series_between(
             stack.map(|((_, before), (_, now))| (&before.moment, &now.moment)),
             interface.map(|((_, before), (_, now))| (before, now)),
         );
@@ -144,7 +144,7 @@ impl Beside {
     }
 
     /// Whether counters of nftables rules are available.
-    pub(crate) fn sees_nft(&self) -> bool {
+    pub(crate) fn has_nft(&self) -> bool {
         self.nft.is_some()
     }
 }

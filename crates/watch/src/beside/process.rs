@@ -10,15 +10,15 @@ use landspeed_model::{BlockedThread, QuotaUse, ThreadUse, WatchHost};
 use super::nearest;
 
 /// Maximum number of threads of a process; with more, none is read.
-const MOST_THREADS: usize = 64;
+const MAX_THREADS: usize = 64;
 /// Interval at which threads and quotas are searched again, nanoseconds.
 const CHECK_NS: u64 = 5_000_000_000;
 /// Maximum length of a file that is read repeatedly, bytes.
-const LONGEST: usize = 1024;
+const MAX_FILE_BYTES: usize = 1024;
 
 /// A process and its readings, one per second.
 #[derive(Debug)]
-pub(super) struct History {
+pub(super) struct ProcessHistory {
     pid: u32,
     threads: BTreeMap<u32, Thread>,
     /// Number of threads, also if they are too many to read.
@@ -27,7 +27,7 @@ pub(super) struct History {
     io: Option<File>,
     quotas: Vec<Quota>,
     checked_ns: Option<u64>,
-    readings: VecDeque<Reading>,
+    readings: VecDeque<ProcessReading>,
 }
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ struct Thread {
     schedstat: File,
     stat: File,
     /// Number of state samples, and of those in state D.
-    looks: (u32, u32),
+    state_samples: (u32, u32),
     core: Option<u32>,
 }
 
@@ -50,7 +50,7 @@ struct Quota {
 
 /// Counters at one time.
 #[derive(Debug, Clone)]
-struct Reading {
+struct ProcessReading {
     t_ns: u64,
     /// CPU time of all threads, including those that have ended, nanoseconds.
     cpu_ns: Option<u64>,
@@ -65,10 +65,10 @@ struct Reading {
 struct ThreadReading {
     cpu_ns: u64,
     wait_ns: u64,
-    looks: (u32, u32),
+    state_samples: (u32, u32),
 }
 
-impl History {
+impl ProcessHistory {
     pub(super) fn new(pid: u32) -> Self {
         Self {
             pid,
@@ -90,7 +90,7 @@ impl History {
     /// CPU time and run-queue wait of the only thread, nanoseconds; `None` if there are several.
     pub(super) fn only_thread(&self) -> Option<(u64, u64)> {
         let thread = self.threads.values().next().filter(|_| self.count == Some(1))?;
-        read(&thread.schedstat, &mut [0; LONGEST]).and_then(two_numbers)
+        read(&thread.schedstat, &mut [0; MAX_FILE_BYTES]).and_then(two_numbers)
     }
 
     /// CPU utilization between the last two readings, in cores.
@@ -102,12 +102,12 @@ impl History {
     }
 
     /// Samples the state and core of a thread.
-    pub(super) fn look(&mut self, tid: u32) {
+    pub(super) fn sample_states(&mut self, tid: u32) {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
-        let mut text = [0; LONGEST];
+        let mut text = [0; MAX_FILE_BYTES];
         let Some((state, core)) = read(&thread.stat, &mut text).and_then(state_and_core) else { return };
-        thread.looks.0 += 1;
-        thread.looks.1 += u32::from(state == b'D');
+        thread.state_samples.0 += 1;
+        thread.state_samples.1 += u32::from(state == b'D');
         thread.core = core.or(thread.core);
     }
 
@@ -117,11 +117,11 @@ impl History {
             self.checked_ns = Some(now_ns);
             self.find(files, room);
         }
-        let mut text = [0; LONGEST];
+        let mut text = [0; MAX_FILE_BYTES];
         let mut threads = Vec::with_capacity(self.threads.len());
         for (&tid, thread) in &self.threads {
             if let Some((cpu_ns, wait_ns)) = read(&thread.schedstat, &mut text).and_then(two_numbers) {
-                threads.push((tid, ThreadReading { cpu_ns, wait_ns, looks: thread.looks }));
+                threads.push((tid, ThreadReading { cpu_ns, wait_ns, state_samples: thread.state_samples }));
             }
         }
         // An open file stays bound to its process: after its end nothing can be read, even if the PID is reused.
@@ -136,7 +136,7 @@ impl History {
                 quotas.push((quota.group.clone(), periods, throttled));
             }
         }
-        self.readings.push_back(Reading { t_ns: now_ns, cpu_ns, threads, io, quotas });
+        self.readings.push_back(ProcessReading { t_ns: now_ns, cpu_ns, threads, io, quotas });
         while self.readings.front().is_some_and(|first| now_ns.saturating_sub(first.t_ns) > keep_ns) {
             self.readings.pop_front();
         }
@@ -149,7 +149,7 @@ impl History {
         let tids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
         self.count = (!tids.is_empty()).then_some(tids.len() as u32);
         self.threads.retain(|tid, _| tids.contains(tid));
-        if tids.len() <= MOST_THREADS.min(room + self.threads.len()) {
+        if tids.len() <= MAX_THREADS.min(room + self.threads.len()) {
             for tid in tids {
                 if let std::collections::btree_map::Entry::Vacant(place) = self.threads.entry(tid)
                     && let Some(thread) = Thread::open(files, pid, tid)
@@ -178,7 +178,10 @@ impl History {
                 let delta = ThreadReading {
                     cpu_ns: reading.cpu_ns.saturating_sub(then.cpu_ns),
                     wait_ns: reading.wait_ns.saturating_sub(then.wait_ns),
-                    looks: (reading.looks.0 - then.looks.0, reading.looks.1 - then.looks.1),
+                    state_samples: (
+                        reading.state_samples.0 - then.state_samples.0,
+                        reading.state_samples.1 - then.state_samples.1,
+                    ),
                 };
                 Some((tid, self.threads.get(&tid)?, delta))
             })
@@ -191,14 +194,15 @@ impl History {
             wait_share: delta.wait_ns as f64 / elapsed,
             cpu: thread.core,
         });
-        let share = |looks: (u32, u32)| f64::from(looks.1) / f64::from(looks.0.max(1));
-        let blocked = moved.iter().max_by(|a, b| share(a.2.looks).total_cmp(&share(b.2.looks)));
-        host.blocked = blocked.filter(|(_, _, delta)| delta.looks.0 > 0).map(|(tid, thread, delta)| BlockedThread {
-            tid: *tid,
-            name: thread.name.clone(),
-            share: share(delta.looks),
-            readings: delta.looks.0,
-        });
+        let share = |state_samples: (u32, u32)| f64::from(state_samples.1) / f64::from(state_samples.0.max(1));
+        let blocked = moved.iter().max_by(|a, b| share(a.2.state_samples).total_cmp(&share(b.2.state_samples)));
+        host.blocked =
+            blocked.filter(|(_, _, delta)| delta.state_samples.0 > 0).map(|(tid, thread, delta)| BlockedThread {
+                tid: *tid,
+                name: thread.name.clone(),
+                share: share(delta.state_samples),
+                readings: delta.state_samples.0,
+            });
         let bps = |of: fn((u64, u64)) -> u64| Some(of(now.io?).saturating_sub(of(before.io?)) as f64 * 8e9 / elapsed);
         host.storage_read_bps = bps(|io| io.0);
         host.storage_write_bps = bps(|io| io.1);
@@ -220,12 +224,12 @@ impl Thread {
         let path = |name: &str| format!("/proc/{pid}/task/{tid}/{name}");
         let name = files.read(&path("comm")).ok()?.trim_end().chars().filter(|c| !c.is_control()).collect();
         let (schedstat, stat) = (files.open(&path("schedstat")).ok()?, files.open(&path("stat")).ok()?);
-        Some(Self { name, schedstat, stat, looks: (0, 0), core: None })
+        Some(Self { name, schedstat, stat, state_samples: (0, 0), core: None })
     }
 }
 
 /// Reads a short file from its start.
-fn read<'a>(file: &File, into: &'a mut [u8; LONGEST]) -> Option<&'a [u8]> {
+fn read<'a>(file: &File, into: &'a mut [u8; MAX_FILE_BYTES]) -> Option<&'a [u8]> {
     let length = file.read_at(into, 0).ok()?;
     into.get(..length)
 }
@@ -349,10 +353,10 @@ mod tests {
         write(at, "sys/fs/cgroup/a.slice/cpu.stat", "nr_periods 0\nnr_throttled 0\n");
         write(at, "sys/fs/cgroup/a.slice/b.service/cpu.max", "max 100000\n");
         let files = Files::recorded(at);
-        let mut history = History::new(10);
+        let mut history = ProcessHistory::new(10);
         history.read(&files, 0, 30_000_000_000, 100);
         for _ in 0..4 {
-            history.look(11);
+            history.sample_states(11);
         }
         write(at, "proc/10/task/11/schedstat", "900000000 50000000 3\n");
         write(at, "proc/10/io", "rchar: 9\nread_bytes: 1000000\nwrite_bytes: 8\n");
@@ -379,7 +383,7 @@ mod tests {
         const S: u64 = 1_000_000_000;
         let root = tempfile::tempdir().expect("a directory");
         let files = Files::recorded(root.path());
-        let mut history = History::new(7);
+        let mut history = ProcessHistory::new(7);
         let mut reading = |times: &str, seconds: u64| {
             let text = format!("7 (a) b) S 1 7 7 0 -1 0 0 0 0 0 {times} 0 0 20 0 3 0 5 0 0\n");
             write(root.path(), "proc/7/stat", if times.is_empty() { "" } else { &text });
@@ -400,7 +404,7 @@ mod tests {
         for tid in 10..90 {
             write(root.path(), &format!("proc/10/task/{tid}/comm"), "t\n");
         }
-        let mut history = History::new(10);
+        let mut history = ProcessHistory::new(10);
         history.read(&Files::recorded(root.path()), 0, 1, 1000);
         assert_eq!((history.threads().count(), history.count), (0, Some(80)));
     }

@@ -10,7 +10,7 @@ const S: u64 = 1_000_000_000;
 
 /// A socket with adjustable `tcp_info`.
 #[derive(Clone)]
-struct Twin {
+struct FakeSocket {
     port: u16,
     cookie: u64,
     inode: u32,
@@ -18,7 +18,7 @@ struct Twin {
     info: Vec<u8>,
 }
 
-impl Twin {
+impl FakeSocket {
     fn new(port: u16, cookie: u64) -> Self {
         let mut info = vec![0; 248];
         info[0] = 1;
@@ -63,7 +63,7 @@ impl Twin {
     }
 }
 
-fn dump(flows: &mut Flows, now_ns: u64, sockets: &[Twin]) {
+fn dump(flows: &mut Flows, now_ns: u64, sockets: &[FakeSocket]) {
     flows.begin_dump(now_ns);
     for twin in sockets {
         flows.dumped(&twin.socket());
@@ -84,8 +84,8 @@ fn top(top: usize) -> Flows {
 #[test]
 fn only_the_busiest_flows_are_sampled() {
     let mut flows = top(2);
-    let at = |bytes: [u64; 4]| -> Vec<Twin> {
-        bytes.iter().zip(1..).map(|(&bytes, n)| Twin::new(n as u16, n).counters(bytes, 0)).collect()
+    let at = |bytes: [u64; 4]| -> Vec<FakeSocket> {
+        bytes.iter().zip(1..).map(|(&bytes, n)| FakeSocket::new(n as u16, n).counters(bytes, 0)).collect()
     };
     dump(&mut flows, 0, &at([9_000_000, 0, 0, 0]));
     assert_eq!(wanted(&flows), [0; 0], "bytes from before the watch are not a rate");
@@ -104,7 +104,7 @@ fn only_the_busiest_flows_are_sampled() {
 #[test]
 fn flows_with_stalled_data_are_sampled() {
     let mut flows = top(2);
-    let stuck = Twin { send_queue: 9000, ..Twin::new(1, 1) };
+    let stuck = FakeSocket { send_queue: 9000, ..FakeSocket::new(1, 1) };
     dump(&mut flows, 0, std::slice::from_ref(&stuck));
     assert_eq!(wanted(&flows), [1]);
 }
@@ -112,20 +112,20 @@ fn flows_with_stalled_data_are_sampled() {
 #[test]
 fn reused_ports_are_different_flows() {
     let mut flows = top(4);
-    dump(&mut flows, 0, &[Twin::new(5000, 1)]);
-    dump(&mut flows, S, &[Twin::new(5000, 1).counters(7000, 0)]);
-    let new = Twin::new(5000, 2).counters(300, 0);
+    dump(&mut flows, 0, &[FakeSocket::new(5000, 1)]);
+    dump(&mut flows, S, &[FakeSocket::new(5000, 1).counters(7000, 0)]);
+    let new = FakeSocket::new(5000, 2).counters(300, 0);
     dump(&mut flows, 2 * S, std::slice::from_ref(&new));
     assert_eq!(wanted(&flows), [2]);
     let moved = |cookie| flows.sampled().find(|flow| flow.id.cookie() == cookie).map(|f| (f.ended, f.moved()));
     assert_eq!((moved(1), moved(2)), (Some((true, 7000)), Some((false, 0))));
     assert_eq!((flows.counts().seen, flows.counts().ended), (2, 1));
     // A late sample of the old socket is ignored.
-    flows.read(3 * S, &Twin::new(5000, 1).counters(9999, 0).socket(), None);
-    assert_eq!(moved_of(&flows, 1), 7000);
+    flows.read(3 * S, &FakeSocket::new(5000, 1).counters(9999, 0).socket(), None);
+    assert_eq!(recent_bytes_of(&flows, 1), 7000);
 }
 
-fn moved_of(flows: &Flows, cookie: u64) -> u64 {
+fn recent_bytes_of(flows: &Flows, cookie: u64) -> u64 {
     flows.sampled().find(|flow| flow.id.cookie() == cookie).map_or(0, SampledFlow::moved)
 }
 
@@ -133,13 +133,13 @@ fn moved_of(flows: &Flows, cookie: u64) -> u64 {
 fn flows_that_end_between_dumps_keep_their_bytes() {
     let mut flows = top(4);
     dump(&mut flows, 0, &[]);
-    let twin = Twin::new(1, 1).counters(100, 0);
+    let twin = FakeSocket::new(1, 1).counters(100, 0);
     dump(&mut flows, S, std::slice::from_ref(&twin));
     flows.read(S + 1, &twin.clone().counters(5100, 0).socket(), None);
     flows.gone(&twin.id());
     assert_eq!(wanted(&flows), [0; 0]);
     dump(&mut flows, 2 * S, &[]);
-    assert_eq!(moved_of(&flows, 1), 5000);
+    assert_eq!(recent_bytes_of(&flows, 1), 5000);
     assert_eq!(flows.counts().ended, 1);
 }
 
@@ -147,10 +147,10 @@ fn flows_that_end_between_dumps_keep_their_bytes() {
 fn memory_is_bounded_with_many_connections() {
     let mut flows = top(3);
     for second in 0..200 {
-        let sockets: Vec<Twin> = (0..50)
+        let sockets: Vec<FakeSocket> = (0..50)
             .map(|n| {
                 let cookie = second * 50 + n;
-                Twin::new(n as u16, cookie).counters(1000 + cookie, 0)
+                FakeSocket::new(n as u16, cookie).counters(1000 + cookie, 0)
             })
             .collect();
         dump(&mut flows, second * S, &sockets);
@@ -158,12 +158,12 @@ fn memory_is_bounded_with_many_connections() {
             flows.read(second * S + 1, &twin.socket(), None);
         }
     }
-    assert!(flows.sampled().count() <= REMEMBERED * 3 && flows.known.len() == 50);
+    assert!(flows.sampled().count() <= STORED_FLOWS_FACTOR * 3 && flows.known.len() == 50);
     let counts = flows.counts();
     assert_eq!((counts.seen, counts.ended, counts.most), (10_000, 9950, 50));
     assert!(counts.ended_unlisted > 0);
     let mut long = top(1);
-    let twin = |n: u64| Twin::new(1, 1).counters(n * 1000, 0);
+    let twin = |n: u64| FakeSocket::new(1, 1).counters(n * 1000, 0);
     for tenth in 0..2000 {
         dump(&mut long, tenth * S / 10, &[twin(tenth)]);
         long.read(tenth * S / 10 + 1, &twin(tenth).socket(), None);
@@ -174,14 +174,14 @@ fn memory_is_bounded_with_many_connections() {
 
 #[test]
 fn memory_is_bounded_over_a_day_of_short_connections() {
-    const EACH: u64 = 300;
+    const SOCKETS_PER_DUMP: u64 = 300;
     const DUMPS: u64 = 86_400 / 30;
     let mut flows = top(100);
-    let mut twin = Twin::new(1, 0).counters(5000, 0);
+    let mut twin = FakeSocket::new(1, 0).counters(5000, 0);
     for second in (0..DUMPS).map(|dump| 30 * dump) {
         flows.begin_dump(second * S);
-        for n in 0..EACH {
-            twin.cookie = second * EACH + n + 1;
+        for n in 0..SOCKETS_PER_DUMP {
+            twin.cookie = second * SOCKETS_PER_DUMP + n + 1;
             flows.dumped(&twin.socket());
         }
         flows.end_dump();
@@ -189,10 +189,16 @@ fn memory_is_bounded_over_a_day_of_short_connections() {
             twin.cookie = cookie;
             flows.read(second * S + 1, &twin.socket(), None);
         }
-        assert!(flows.known.len() == EACH as usize && flows.sampled.len() <= REMEMBERED * 100, "{second} s");
+        assert!(
+            flows.known.len() == SOCKETS_PER_DUMP as usize && flows.sampled.len() <= STORED_FLOWS_FACTOR * 100,
+            "{second} s"
+        );
     }
-    assert_eq!(flows.counts().seen, DUMPS * EACH);
-    assert!(flows.known.capacity() < 8 * EACH as usize && flows.candidates.capacity() < 4 * EACH as usize);
+    assert_eq!(flows.counts().seen, DUMPS * SOCKETS_PER_DUMP);
+    assert!(
+        flows.known.capacity() < 8 * SOCKETS_PER_DUMP as usize
+            && flows.candidates.capacity() < 4 * SOCKETS_PER_DUMP as usize
+    );
     let readings: usize = flows.sampled().map(|flow| flow.samples.len()).sum();
     assert!(readings <= flows.sampled.len() * 302, "{readings}");
 }
@@ -200,7 +206,7 @@ fn memory_is_bounded_over_a_day_of_short_connections() {
 #[test]
 fn samples_before_a_gap_are_dropped() {
     let mut flows = top(1);
-    let twin = |n: u64| Twin::new(1, 1).counters(n, 0);
+    let twin = |n: u64| FakeSocket::new(1, 1).counters(n, 0);
     dump(&mut flows, 0, &[twin(0)]);
     dump(&mut flows, S, &[twin(1000)]);
     flows.read(S + 1, &twin(1000).socket(), None);
@@ -211,8 +217,8 @@ fn samples_before_a_gap_are_dropped() {
 #[test]
 fn only_sockets_of_selected_processes_are_counted() {
     let mut flows = top(4);
-    flows.admit_only(HashSet::from([1001]));
-    let busy = |n: u64| [Twin::new(1, 1).counters(n, 0), Twin::new(2, 2).counters(n, 0)];
+    flows.restrict_to(HashSet::from([1001]));
+    let busy = |n: u64| [FakeSocket::new(1, 1).counters(n, 0), FakeSocket::new(2, 2).counters(n, 0)];
     dump(&mut flows, 0, &busy(0));
     dump(&mut flows, S, &busy(1000));
     assert_eq!((wanted(&flows), flows.counts().now), (vec![1], 1));
@@ -224,7 +230,7 @@ fn wrapped_counters_continue_in_the_observation() {
     // total_retrans (100) and data_segs_out (156) are 32-bit counters about to wrap; reord_seen (220) was counted
     // before the watch.
     let twin = |retransmits: u32, segments: u32, bytes: u64| {
-        Twin::new(1, 1).counters(bytes, 10).field(100, retransmits).field(156, segments).field(220, 77)
+        FakeSocket::new(1, 1).counters(bytes, 10).field(100, retransmits).field(156, segments).field(220, 77)
     };
     dump(&mut flows, 0, &[twin(u32::MAX, u32::MAX - 9, 4_000_000)]);
     dump(&mut flows, S, &[twin(u32::MAX, u32::MAX - 9, 5_000_000)]);
@@ -243,7 +249,7 @@ fn wrapped_counters_continue_in_the_observation() {
 #[test]
 fn flow_direction_is_that_of_most_bytes() {
     let mut flows = top(1);
-    let twin = |n: u64| Twin::new(1, 1).counters(n, 50 * n);
+    let twin = |n: u64| FakeSocket::new(1, 1).counters(n, 50 * n);
     dump(&mut flows, 0, &[twin(0)]);
     dump(&mut flows, S, &[twin(1000)]);
     flows.read(S, &twin(1000).socket(), None);
@@ -262,7 +268,7 @@ fn flow_direction_is_that_of_most_bytes() {
 #[test]
 fn kernels_without_byte_counters_have_no_rates() {
     let mut flows = top(1);
-    let old = Twin { info: vec![1; 104], send_queue: 5, ..Twin::new(1, 1) };
+    let old = FakeSocket { info: vec![1; 104], send_queue: 5, ..FakeSocket::new(1, 1) };
     dump(&mut flows, 0, std::slice::from_ref(&old));
     dump(&mut flows, S, std::slice::from_ref(&old));
     flows.read(S, &old.socket(), None);
@@ -270,7 +276,7 @@ fn kernels_without_byte_counters_have_no_rates() {
     let seen = observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default(), HostSeries::default())
         .expect("two readings");
     assert_eq!(seen.bytes, 0);
-    let bare = Twin { info: Vec::new(), ..old };
+    let bare = FakeSocket { info: Vec::new(), ..old };
     flows.read(2 * S + 1, &bare.socket(), None);
     assert!(
         observe(flows.sampled().next().expect("a flow"), &HostSnapshot::default(), HostSeries::default()).is_some()

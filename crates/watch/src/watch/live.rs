@@ -12,7 +12,7 @@ const RECENT_NS: u64 = 950_000_000;
 
 /// State of a watch.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Glance {
+pub struct LiveStatus {
     /// Time since the start, nanoseconds.
     pub elapsed_ns: u64,
     /// Number of connections that matched the filter in the last dump.
@@ -20,12 +20,12 @@ pub struct Glance {
     /// CPU time of the watch relative to elapsed time, share of one core.
     pub cpu_share: f64,
     /// Flows being sampled, unordered.
-    pub flows: Vec<FlowGlance>,
+    pub flows: Vec<FlowStatus>,
 }
 
 /// A flow being sampled.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FlowGlance {
+pub struct FlowStatus {
     /// Socket cookie of the kernel.
     pub cookie: u64,
     /// Local address and port.
@@ -56,22 +56,22 @@ pub struct FlowGlance {
 
 impl Watch {
     /// Returns the current state, without new verdicts.
-    pub fn glance(&self) -> Glance {
+    pub fn live_status(&self) -> LiveStatus {
         let elapsed_ns = self.elapsed_ns();
         let flows = self.flows.sampled().filter(|flow| flow.is_wanted());
-        Glance {
+        LiveStatus {
             elapsed_ns,
             connections: self.flows.counts().now,
             cpu_share: thread_cpu_ns().saturating_sub(self.start_cpu_ns) as f64 / elapsed_ns.max(1) as f64,
-            flows: flows.map(|flow| self.glance_at(flow)).collect(),
+            flows: flows.map(|flow| self.flow_status(flow)).collect(),
         }
     }
 
-    fn glance_at(&self, flow: &SampledFlow) -> FlowGlance {
+    fn flow_status(&self, flow: &SampledFlow) -> FlowStatus {
         let process = self.processes.of(flow.inode).ok();
         let tcp = flow.samples.back().and_then(|sample| sample.tcp.as_deref());
-        let role = role_lately(flow);
-        FlowGlance {
+        let role = recent_role(flow);
+        FlowStatus {
             cookie: flow.id.cookie(),
             local: flow.id.local().to_string(),
             remote: flow.id.remote().to_string(),
@@ -99,12 +99,12 @@ impl Watch {
     }
 
     /// Records the verdicts of `flows`, and adds their history.
-    pub(super) fn with_past(&mut self, mut flows: Vec<WatchFlow>, scope: Scope) -> Vec<WatchFlow> {
+    pub(super) fn with_history(&mut self, mut flows: Vec<WatchFlow>, scope: Scope) -> Vec<WatchFlow> {
         let now_ns = self.elapsed_ns();
         for described in &mut flows {
             let cookie = u64::from_str_radix(&described.cookie, 16).unwrap_or_default();
             let Some(flow) = self.flows.flow_mut(cookie) else { continue };
-            flow.history.judged(now_ns, described.cause, described.confidence);
+            flow.history.record_verdict(now_ns, described.cause, described.confidence);
             described.timeline = flow.history.changes();
             described.series = (scope == Scope::All).then(|| flow.history.series(described.role)).flatten();
             let cpu = described.pid.and_then(|pid| self.beside.process_cpu(pid));
@@ -114,7 +114,7 @@ impl Watch {
     }
 }
 
-fn role_lately(flow: &SampledFlow) -> WatchRole {
+fn recent_role(flow: &SampledFlow) -> WatchRole {
     let ends = flow.samples.front().zip(flow.samples.back());
     let moved = |role| {
         ends.and_then(|(first, last)| Some(moved(last.tcp.as_deref()?, role) - moved(first.tcp.as_deref()?, role)))

@@ -1,6 +1,6 @@
 //! The classic pcap format: a file header, then records (draft-ietf-opsawg-pcap).
 
-use super::{CaptureError, Frame, LONGEST, Next, Order, Sink};
+use super::{CaptureError, CaptureItem, Frame, MAX_RECORD_BYTES, Order, Sink};
 use crate::LinkType;
 
 /// Size of the file header, bytes.
@@ -58,7 +58,7 @@ impl Pcap {
     }
 
     /// Whether the file is little-endian, which is the common case.
-    pub fn is_little(&self) -> bool {
+    pub fn is_little_endian(&self) -> bool {
         self.variant.order == Order::Little
     }
 
@@ -69,11 +69,11 @@ impl Pcap {
         let mut at = 0;
         loop {
             match self.record(&bytes[at..], Order::Little) {
-                Ok((used, Next::Frame(frame))) => {
+                Ok((used, CaptureItem::Frame(frame))) => {
                     at += used;
                     sink.frame(&frame);
                 }
-                Ok((_, Next::More(needed))) => return (at, Ok(needed)),
+                Ok((_, CaptureItem::More(needed))) => return (at, Ok(needed)),
                 Ok((used, _)) => at += used,
                 Err(why) => return (at, Err(why)),
             }
@@ -82,23 +82,23 @@ impl Pcap {
 
     /// Parses the next record.
     #[inline]
-    pub fn next<'a>(&self, bytes: &'a [u8]) -> Result<(usize, Next<'a>), CaptureError> {
+    pub fn next<'a>(&self, bytes: &'a [u8]) -> Result<(usize, CaptureItem<'a>), CaptureError> {
         self.record(bytes, self.variant.order)
     }
 
     #[inline(always)]
-    fn record<'a>(&self, bytes: &'a [u8], order: Order) -> Result<(usize, Next<'a>), CaptureError> {
+    fn record<'a>(&self, bytes: &'a [u8], order: Order) -> Result<(usize, CaptureItem<'a>), CaptureError> {
         let Variant { fraction_ns, record, .. } = self.variant;
-        let Some(header) = bytes.first_chunk::<16>() else { return Ok((0, Next::More(record))) };
+        let Some(header) = bytes.first_chunk::<16>() else { return Ok((0, CaptureItem::More(record))) };
         let captured = order.u32_at(header, 8);
-        if captured > LONGEST {
+        if captured > MAX_RECORD_BYTES {
             return Err(CaptureError::Length(captured));
         }
         let end = record + captured as usize;
-        let Some(data) = bytes.get(record..end) else { return Ok((0, Next::More(end))) };
+        let Some(data) = bytes.get(record..end) else { return Ok((0, CaptureItem::More(end))) };
         let fraction = u64::from(order.u32_at(header, 4));
         let time_ns = u64::from(order.u32_at(header, 0)) * 1_000_000_000 + fraction * fraction_ns;
         let original = order.u32_at(header, 12).max(captured);
-        Ok((end, Next::Frame(Frame { interface: 0, link: self.link, time_ns, original, data })))
+        Ok((end, CaptureItem::Frame(Frame { interface: 0, link: self.link, time_ns, original, data })))
     }
 }

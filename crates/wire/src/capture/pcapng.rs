@@ -1,6 +1,6 @@
 //! The pcapng format: sections of blocks (draft-ietf-opsawg-pcapng).
 
-use super::{CaptureError, Frame, InterfaceStatistics, LONGEST, Next, Order};
+use super::{CaptureError, CaptureItem, Frame, InterfaceStatistics, MAX_RECORD_BYTES, Order};
 use crate::LinkType;
 
 /// Type of a section header block: the same in both byte orders.
@@ -13,11 +13,11 @@ const SIMPLE_PACKET: u32 = 3;
 const STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 /// Size of a block's type and its two length fields, bytes.
-const AROUND: u32 = 12;
+const BLOCK_OVERHEAD: u32 = 12;
 /// Maximum plausible number of interfaces in a section.
-const MOST_INTERFACES: usize = 65_536;
+const MAX_INTERFACES: usize = 65_536;
 /// Maximum stored length of an interface name, characters.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_CHARS: usize = 64;
 
 /// Timestamp resolution of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +59,8 @@ impl Pcapng {
     }
 
     /// Parses the next block.
-    pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, Next<'a>), CaptureError> {
-        let Some(head) = bytes.first_chunk::<12>() else { return Ok((0, Next::More(12))) };
+    pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<(usize, CaptureItem<'a>), CaptureError> {
+        let Some(head) = bytes.first_chunk::<12>() else { return Ok((0, CaptureItem::More(12))) };
         let mut kind = self.order.u32_at(head, 0);
         if kind == SECTION {
             self.order = match self.order.u32_at(head, 8) {
@@ -74,10 +74,10 @@ impl Pcapng {
             kind = SECTION;
         }
         let length = self.order.u32_at(head, 4);
-        if length < AROUND || !length.is_multiple_of(4) || length > LONGEST {
+        if length < BLOCK_OVERHEAD || !length.is_multiple_of(4) || length > MAX_RECORD_BYTES {
             return Err(CaptureError::Length(length));
         }
-        let Some(block) = bytes.get(..length as usize) else { return Ok((0, Next::More(length as usize))) };
+        let Some(block) = bytes.get(..length as usize) else { return Ok((0, CaptureItem::More(length as usize))) };
         if self.order.u32_at(block, block.len() - 4) != length {
             return Err(CaptureError::Damaged("a block whose two lengths differ"));
         }
@@ -89,25 +89,25 @@ impl Pcapng {
             SIMPLE_PACKET => self.simple(body)?,
             PACKET => self.obsolete(body)?,
             STATISTICS => self.statistics(body),
-            _ => Next::Skipped,
+            _ => CaptureItem::Skipped,
         };
         Ok((block.len(), next))
     }
 
-    fn section(&mut self, body: &[u8]) -> Result<Next<'static>, CaptureError> {
+    fn section(&mut self, body: &[u8]) -> Result<CaptureItem<'static>, CaptureError> {
         let (major, minor) = (self.order.u16_at(body, 4), self.order.u16_at(body, 6));
         if major != 1 {
             return Err(CaptureError::Version { format: "pcapng", major, minor });
         }
         self.first = self.interfaces.len();
-        Ok(Next::Skipped)
+        Ok(CaptureItem::Skipped)
     }
 
-    fn interface(&mut self, body: &[u8]) -> Result<Next<'static>, CaptureError> {
+    fn interface(&mut self, body: &[u8]) -> Result<CaptureItem<'static>, CaptureError> {
         if body.len() < 8 {
             return Err(CaptureError::Damaged("an interface description that is too short"));
         }
-        if self.interfaces.len() >= MOST_INTERFACES {
+        if self.interfaces.len() >= MAX_INTERFACES {
             return Err(CaptureError::Damaged("more interfaces than any host has"));
         }
         let mut interface = Interface {
@@ -120,7 +120,7 @@ impl Pcapng {
         for (code, value) in Options::new(self.order, body.get(8..).unwrap_or_default()) {
             match (code, value) {
                 (2, name) => {
-                    let name = name.get(..name.len().min(LONGEST_NAME)).unwrap_or_default();
+                    let name = name.get(..name.len().min(MAX_NAME_CHARS)).unwrap_or_default();
                     interface.name = Some(String::from_utf8_lossy(name).trim_end_matches('\0').to_owned());
                 }
                 (9, &[resolution, ..]) => interface.resolution = units(resolution)?,
@@ -136,7 +136,7 @@ impl Pcapng {
             }
         }
         self.interfaces.push(interface);
-        Ok(Next::Skipped)
+        Ok(CaptureItem::Skipped)
     }
 
     fn of(&self, interface: u32) -> Result<(u32, &Interface), CaptureError> {
@@ -146,14 +146,14 @@ impl Pcapng {
         Ok((number as u32, found))
     }
 
-    fn enhanced<'a>(&self, body: &'a [u8]) -> Result<Next<'a>, CaptureError> {
+    fn enhanced<'a>(&self, body: &'a [u8]) -> Result<CaptureItem<'a>, CaptureError> {
         let header: &[u8; 20] =
             body.first_chunk().ok_or(CaptureError::Damaged("a packet block that is too short"))?;
         let order = self.order;
         self.frame(order.u32_at(header, 0), header, body)
     }
 
-    fn obsolete<'a>(&self, body: &'a [u8]) -> Result<Next<'a>, CaptureError> {
+    fn obsolete<'a>(&self, body: &'a [u8]) -> Result<CaptureItem<'a>, CaptureError> {
         let header: &[u8; 20] =
             body.first_chunk().ok_or(CaptureError::Damaged("a packet block that is too short"))?;
         self.frame(u32::from(self.order.u16_at(header, 0)), header, body)
@@ -161,7 +161,7 @@ impl Pcapng {
 
     /// Parses the common part of enhanced and obsolete packet blocks, which have the same layout from the fifth
     /// byte on.
-    fn frame<'a>(&self, interface: u32, header: &[u8; 20], body: &'a [u8]) -> Result<Next<'a>, CaptureError> {
+    fn frame<'a>(&self, interface: u32, header: &[u8; 20], body: &'a [u8]) -> Result<CaptureItem<'a>, CaptureError> {
         let order = self.order;
         let (number, of) = self.of(interface)?;
         let units = u64::from(order.u32_at(header, 4)) << 32 | u64::from(order.u32_at(header, 8));
@@ -169,21 +169,21 @@ impl Pcapng {
         let data = body.get(20..).and_then(|rest| rest.get(..captured as usize));
         let data = data.ok_or(CaptureError::Damaged("a packet longer than its block"))?;
         let original = order.u32_at(header, 16).max(captured);
-        Ok(Next::Frame(Frame { interface: number, link: of.link, time_ns: of.time_ns(units), original, data }))
+        Ok(CaptureItem::Frame(Frame { interface: number, link: of.link, time_ns: of.time_ns(units), original, data }))
     }
 
-    fn simple<'a>(&self, body: &'a [u8]) -> Result<Next<'a>, CaptureError> {
+    fn simple<'a>(&self, body: &'a [u8]) -> Result<CaptureItem<'a>, CaptureError> {
         let (number, of) = self.of(0)?;
         let original = self.order.u32_at(body, 0);
         let rest = body.get(4..).ok_or(CaptureError::Damaged("a packet block that is too short"))?;
         let snap = if of.snap == 0 { u32::MAX } else { of.snap };
         let captured = (original.min(snap) as usize).min(rest.len());
         let data = rest.get(..captured).unwrap_or_default();
-        Ok(Next::Frame(Frame { interface: number, link: of.link, time_ns: 0, original, data }))
+        Ok(CaptureItem::Frame(Frame { interface: number, link: of.link, time_ns: 0, original, data }))
     }
 
-    fn statistics(&self, body: &[u8]) -> Next<'static> {
-        let Ok((interface, _)) = self.of(self.order.u32_at(body, 0)) else { return Next::Skipped };
+    fn statistics(&self, body: &[u8]) -> CaptureItem<'static> {
+        let Ok((interface, _)) = self.of(self.order.u32_at(body, 0)) else { return CaptureItem::Skipped };
         let mut statistics = InterfaceStatistics { interface, ..InterfaceStatistics::default() };
         for (code, value) in Options::new(self.order, body.get(12..).unwrap_or_default()) {
             let Some(number) = value.first_chunk::<8>().map(|bytes| match self.order {
@@ -198,7 +198,7 @@ impl Pcapng {
                 _ => {}
             }
         }
-        Next::Statistics(statistics)
+        CaptureItem::Statistics(statistics)
     }
 }
 
@@ -218,10 +218,10 @@ impl Interface {
 
 /// Parses `if_tsresol`: a negative power of 10, or of 2 if the top bit is set.
 fn units(resolution: u8) -> Result<Resolution, CaptureError> {
-    const ODD: CaptureError = CaptureError::Damaged("a time resolution that cannot be");
+    const INVALID_RESOLUTION: CaptureError = CaptureError::Damaged("a time resolution that cannot be");
     let exponent = u32::from(resolution & 0x7f);
     let second = if resolution & 0x80 == 0 { 10_u64.checked_pow(exponent) } else { 1_u64.checked_shl(exponent) };
-    Ok(match second.ok_or(ODD)? {
+    Ok(match second.ok_or(INVALID_RESOLUTION)? {
         1_000_000 => Resolution::Microseconds,
         1_000_000_000 => Resolution::Nanoseconds,
         second => Resolution::Units(second),

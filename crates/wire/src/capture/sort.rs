@@ -10,11 +10,11 @@ use crate::LinkType;
 /// clock step.
 pub const SORTED_WITHIN_NS: u64 = 100_000;
 /// Number of frames that are buffered at the start and after an out-of-order frame.
-const LOOK: u32 = 4_096;
+const BUFFERED_FRAMES: u32 = 4_096;
 
 /// A buffered frame.
 #[derive(Debug, Clone)]
-struct Held {
+struct BufferedFrame {
     interface: u32,
     link: LinkType,
     time_ns: u64,
@@ -26,7 +26,7 @@ struct Held {
 /// ones.
 #[derive(Debug, Clone)]
 pub struct Sorter {
-    held: VecDeque<Held>,
+    held: VecDeque<BufferedFrame>,
     /// Buffers for reuse.
     spare: Vec<Vec<u8>>,
     latest_ns: u64,
@@ -37,21 +37,21 @@ pub struct Sorter {
 
 impl Default for Sorter {
     fn default() -> Self {
-        Self { held: VecDeque::new(), spare: Vec::new(), latest_ns: 0, left: LOOK, sorted: 0 }
+        Self { held: VecDeque::new(), spare: Vec::new(), latest_ns: 0, left: BUFFERED_FRAMES, sorted: 0 }
     }
 }
 
 /// A sink that passes frames through a sorter to another sink.
 #[derive(Debug)]
-pub struct Sorted<'a, S> {
+pub struct SortingSink<'a, S> {
     sorter: &'a mut Sorter,
     sink: &'a mut S,
 }
 
 impl Sorter {
     /// Returns a sink that sorts frames before they reach `sink`.
-    pub fn before<'a, S: Sink>(&'a mut self, sink: &'a mut S) -> Sorted<'a, S> {
-        Sorted { sorter: self, sink }
+    pub fn before<'a, S: Sink>(&'a mut self, sink: &'a mut S) -> SortingSink<'a, S> {
+        SortingSink { sorter: self, sink }
     }
 
     /// Passes all buffered frames to `sink`, at the end of the capture.
@@ -75,13 +75,13 @@ impl Sorter {
         let place = self.held.iter().rposition(|held| held.time_ns <= time_ns).map_or(0, |place| place + 1);
         if place < self.held.len() {
             self.sorted += 1;
-            self.left = LOOK;
+            self.left = BUFFERED_FRAMES;
         }
         let mut data = self.spare.pop().unwrap_or_default();
         data.clear();
         data.extend_from_slice(frame.data);
         let Frame { interface, link, original, .. } = *frame;
-        self.held.insert(place, Held { interface, link, time_ns, original, data });
+        self.held.insert(place, BufferedFrame { interface, link, time_ns, original, data });
         self.latest_ns = self.latest_ns.max(time_ns);
         self.left = self.left.saturating_sub(1);
         let until_ns = if self.left == 0 { u64::MAX } else { self.latest_ns.saturating_sub(SORTED_WITHIN_NS) };
@@ -91,7 +91,7 @@ impl Sorter {
     /// Passes the buffered frames up to a timestamp to `sink`.
     fn release(&mut self, until_ns: u64, sink: &mut impl Sink) {
         while let Some(held) = self.held.front().filter(|held| held.time_ns <= until_ns) {
-            let Held { interface, link, time_ns, original, data } = held;
+            let BufferedFrame { interface, link, time_ns, original, data } = held;
             let (interface, link, time_ns, original) = (*interface, *link, *time_ns, *original);
             sink.frame(&Frame { interface, link, time_ns, original, data });
             if let Some(held) = self.held.pop_front() {
@@ -101,7 +101,7 @@ impl Sorter {
     }
 }
 
-impl<S: Sink> Sink for Sorted<'_, S> {
+impl<S: Sink> Sink for SortingSink<'_, S> {
     #[inline(always)]
     fn frame(&mut self, frame: &Frame<'_>) {
         let sorter = &mut *self.sorter;
@@ -111,7 +111,7 @@ impl<S: Sink> Sink for Sorted<'_, S> {
         }
         if frame.time_ns < sorter.latest_ns {
             // This frame can no longer be sorted; later out-of-order frames are.
-            sorter.left = LOOK;
+            sorter.left = BUFFERED_FRAMES;
         }
         sorter.latest_ns = frame.time_ns;
         self.sink.frame(frame);
@@ -130,9 +130,9 @@ mod tests {
 
     /// Timestamp and first byte of each frame received.
     #[derive(Default)]
-    struct Seen(Vec<(u64, u8)>);
+    struct Recorder(Vec<(u64, u8)>);
 
-    impl Sink for Seen {
+    impl Sink for Recorder {
         fn frame(&mut self, frame: &Frame<'_>) {
             self.0.push((frame.time_ns, frame.data[0]));
         }
@@ -141,7 +141,7 @@ mod tests {
     }
 
     fn through(times: &[u64]) -> (Vec<(u64, u8)>, u64) {
-        let (mut sorter, mut seen) = (Sorter::default(), Seen::default());
+        let (mut sorter, mut seen) = (Sorter::default(), Recorder::default());
         for (number, &time_ns) in times.iter().enumerate() {
             let data = [number as u8];
             let frame = Frame { interface: 0, link: LinkType::ETHERNET, time_ns, original: 60, data: &data };

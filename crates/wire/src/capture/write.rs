@@ -38,7 +38,7 @@ const NANOSECONDS: u8 = 9;
 /// First byte of `if_filter` for a filter as text (pcap-filter(7)).
 const FILTER_TEXT: u8 = 0;
 /// Maximum length of an option value, bytes.
-const LONGEST_OPTION: usize = u16::MAX as usize;
+const MAX_OPTION_BYTES: usize = u16::MAX as usize;
 
 /// Writes the header of a pcap file with nanosecond timestamps and a snap length of `snap_bytes`.
 pub fn pcap_header(into: &mut Vec<u8>, link: LinkType, snap_bytes: u32) {
@@ -115,7 +115,7 @@ pub enum Reception {
     /// Addressed to all hosts.
     Broadcast,
     /// Addressed to another host (promiscuous mode).
-    Elsewhere,
+    OtherHost,
 }
 
 /// A packet to write.
@@ -220,7 +220,7 @@ pub fn packet(into: &mut Vec<u8>, packet: &Packet<'_>) {
         Reception::Unicast => 1,
         Reception::Multicast => 2,
         Reception::Broadcast => 3,
-        Reception::Elsewhere => 4,
+        Reception::OtherHost => 4,
     } << 2;
     let mut header = [0; 28];
     let words = [
@@ -305,7 +305,7 @@ fn block(into: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
 }
 
 fn option(into: &mut Vec<u8>, code: u16, value: &[u8]) {
-    let value = value.get(..value.len().min(LONGEST_OPTION)).unwrap_or_default();
+    let value = value.get(..value.len().min(MAX_OPTION_BYTES)).unwrap_or_default();
     into.extend_from_slice(&code.to_le_bytes());
     into.extend_from_slice(&(value.len() as u16).to_le_bytes());
     into.extend_from_slice(value);
@@ -329,7 +329,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::capture::{Next, Reader};
+    use crate::capture::{CaptureItem, Reader};
 
     fn described(name: &str) -> Interface<'_> {
         Interface {
@@ -349,7 +349,7 @@ mod tests {
         #[test]
         fn written_captures_round_trip(
             packets in prop::collection::vec(
-                (0_u32..2, 0..crate::capture::LATEST_NS, prop::collection::vec(any::<u8>(), 0..200), 0_u32..100_000,
+                (0_u32..2, 0..crate::capture::MAX_TIMESTAMP_NS, prop::collection::vec(any::<u8>(), 0..200), 0_u32..100_000,
                  prop::option::of(any::<[u8; 4]>()), any::<bool>()),
                 0..20),
             name in "[a-z0-9]{1,15}",
@@ -379,10 +379,10 @@ mod tests {
                 let (used, next) = reader.next(rest).expect("it is well formed");
                 prop_assert!(used > 0 && used % 4 == 0, "{next:?}");
                 match next {
-                    Next::Frame(frame) => {
+                    CaptureItem::Frame(frame) => {
                         read.push((frame.interface, frame.time_ns, frame.original, frame.data.to_vec()));
                     }
-                    Next::Statistics(statistics) => last = Some(statistics),
+                    CaptureItem::Statistics(statistics) => last = Some(statistics),
                     _ => {}
                 }
                 rest = &rest[used..];

@@ -24,13 +24,13 @@ impl Registers {
 }
 
 /// Program under construction, last instruction first, so that jump distances are known.
-struct Backwards {
+struct ReverseProgram {
     code: Vec<Instruction>,
     /// Number of instructions from a node's first one to the end.
     begins: HashMap<NodeId, usize>,
 }
 
-impl Backwards {
+impl ReverseProgram {
     fn push(&mut self, code: u16, k: u32) {
         self.code.push(Instruction { code, jt: 0, jf: 0, k });
     }
@@ -61,7 +61,7 @@ impl Backwards {
 pub fn emit(graph: &Graph, root: NodeId, snap_bytes: u32) -> Vec<Instruction> {
     let order = graph.reachable(root);
     let registers = follow_registers(graph, root, &order);
-    let mut backwards = Backwards { code: vec![Instruction::pass(0)], begins: HashMap::from([(REJECT, 1)]) };
+    let mut backwards = ReverseProgram { code: vec![Instruction::pass(0)], begins: HashMap::from([(REJECT, 1)]) };
     backwards.code.push(Instruction::pass(snap_bytes));
     backwards.begins.insert(ACCEPT, 2);
     for &id in order.iter().rev() {

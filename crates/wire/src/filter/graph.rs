@@ -50,7 +50,7 @@ pub const ACCEPT: NodeId = 1;
 /// Number of end nodes before the first test.
 const ENDS: usize = 2;
 /// Maximum number of simplification rounds; a few are enough.
-const MOST_ROUNDS: usize = 8;
+const MAX_ROUNDS: usize = 8;
 
 /// A test and its successors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -79,7 +79,7 @@ enum Known {
 }
 
 /// Maximum number of stored results per value: long lists of ports need not be stored in full.
-const MOST_RESULTS: usize = 8;
+const MAX_RESULTS: usize = 8;
 
 /// Knowledge about the packet at a node, by loaded value.
 type Facts = BTreeMap<Load, Known>;
@@ -97,7 +97,7 @@ fn learn(facts: &mut Facts, test: Test, result: bool) {
     if result && test.comparison == op::IF_EQUAL {
         facts.insert(test.load, Known::Value(test.k));
     } else if let Known::Results(results) = facts.entry(test.load).or_insert(Known::Results(Vec::new()))
-        && results.len() < MOST_RESULTS
+        && results.len() < MAX_RESULTS
     {
         results.push((test, result));
     }
@@ -160,7 +160,7 @@ impl Graph {
     /// still loaded on each path, so a frame that is too short is rejected as before.
     pub fn simplify(&mut self, root: NodeId) -> NodeId {
         let mut root = root;
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let (next, next_root) = self.skip_known(root);
             let same = next.nodes == self.nodes;
             *self = next;

@@ -5,17 +5,17 @@
 
 use std::net::Ipv6Addr;
 
-use super::Refusal;
+use super::FilterError;
 use crate::LinkType;
 
 /// Maximum length of an expression, bytes.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_EXPRESSION_BYTES: usize = 64 << 10;
 /// Maximum number of primitives in an expression; each may need 20 instructions.
-const MOST_PRIMITIVES: usize = 512;
+const MAX_PRIMITIVES: usize = 512;
 /// Maximum nesting depth of parentheses and `not`.
-const MOST_NESTED: usize = 64;
+const MAX_DEPTH: usize = 64;
 /// Maximum number of `vlan` in an expression.
-const MOST_TAGS: u32 = 8;
+const MAX_TAGS: u32 = 8;
 
 /// A filter expression.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,9 +85,9 @@ struct Qualifiers {
 }
 
 /// Parses an expression; `None` if it is empty.
-pub fn parse(text: &str, link: LinkType) -> Result<Option<Expression>, Refusal> {
-    if text.len() > MOST_BYTES {
-        return Err(Refusal::Invalid { column: 1, why: format!("longer than {MOST_BYTES} bytes") });
+pub fn parse(text: &str, link: LinkType) -> Result<Option<Expression>, FilterError> {
+    if text.len() > MAX_EXPRESSION_BYTES {
+        return Err(FilterError::Invalid { column: 1, why: format!("longer than {MAX_EXPRESSION_BYTES} bytes") });
     }
     let tokens = split(text)?;
     if tokens.is_empty() {
@@ -106,14 +106,16 @@ pub fn parse(text: &str, link: LinkType) -> Result<Option<Expression>, Refusal> 
 type Token<'a> = (&'a str, usize);
 
 /// Splits a text into tokens. Other characters become tokens that no rule accepts.
-fn split(text: &str) -> Result<Vec<Token<'_>>, Refusal> {
+fn split(text: &str) -> Result<Vec<Token<'_>>, FilterError> {
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '-' | '_');
     let mut tokens = Vec::new();
     let mut rest = text;
     let mut column = 1;
     while let Some(first) = rest.chars().next() {
         let length = match first {
-            '\0' => return Err(Refusal::Invalid { column, why: "a filter cannot contain a zero byte".to_owned() }),
+            '\0' => {
+                return Err(FilterError::Invalid { column, why: "a filter cannot contain a zero byte".to_owned() });
+            }
             c if is_word(c) => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
             _ if rest.starts_with("&&") || rest.starts_with("||") => 2,
             c => c.len_utf8(),
@@ -163,28 +165,28 @@ impl<'a> Parser<'a> {
     }
 
     /// Error for a next token that the subset does not allow here.
-    fn unexpected(&self, expected: &'static str) -> Refusal {
+    fn unexpected(&self, expected: &'static str) -> FilterError {
         let column = self.column();
         match self.peek() {
-            Some(found) => Refusal::Unknown { column, found: found.to_owned(), expected },
-            None => Refusal::Invalid { column, why: format!("syntax error: {expected} is missing at the end") },
+            Some(found) => FilterError::Unknown { column, found: found.to_owned(), expected },
+            None => FilterError::Invalid { column, why: format!("syntax error: {expected} is missing at the end") },
         }
     }
 
-    fn invalid(&self, why: String) -> Refusal {
-        Refusal::Invalid { column: self.column(), why }
+    fn invalid(&self, why: String) -> FilterError {
+        FilterError::Invalid { column: self.column(), why }
     }
 
-    fn nest(&mut self) -> Result<(), Refusal> {
+    fn nest(&mut self) -> Result<(), FilterError> {
         self.nested += 1;
-        if self.nested > MOST_NESTED {
-            return Err(self.invalid(format!("more than {MOST_NESTED} parentheses and `not` inside each other")));
+        if self.nested > MAX_DEPTH {
+            return Err(self.invalid(format!("more than {MAX_DEPTH} parentheses and `not` inside each other")));
         }
         Ok(())
     }
 
     /// Parses terms and bare values, joined by `and` and `or`.
-    fn expression(&mut self) -> Result<Qualified, Refusal> {
+    fn expression(&mut self) -> Result<Qualified, FilterError> {
         let (mut left, mut qualifiers) = self.term()?;
         loop {
             let and = self.take(&["and", "&&"]);
@@ -210,7 +212,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a primitive, a negated term, or an expression in parentheses.
-    fn term(&mut self) -> Result<Qualified, Refusal> {
+    fn term(&mut self) -> Result<Qualified, FilterError> {
         if self.take(&["not", "!"]) {
             self.nest()?;
             let (term, qualifiers) = self.term()?;
@@ -227,7 +229,7 @@ impl<'a> Parser<'a> {
         self.primitive()
     }
 
-    fn close(&mut self) -> Result<(), Refusal> {
+    fn close(&mut self) -> Result<(), FilterError> {
         if !self.take(&[")"]) {
             return Err(self.unexpected("`)`"));
         }
@@ -235,7 +237,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn primitive(&mut self) -> Result<Qualified, Refusal> {
+    fn primitive(&mut self) -> Result<Qualified, FilterError> {
         if self.take(&["vlan"]) {
             return Ok((self.vlan()?, None));
         }
@@ -295,7 +297,7 @@ impl<'a> Parser<'a> {
         Some(first)
     }
 
-    fn vlan(&mut self) -> Result<Expression, Refusal> {
+    fn vlan(&mut self) -> Result<Expression, FilterError> {
         if self.link != LinkType::ETHERNET {
             self.next -= 1;
             return Err(self.invalid("`vlan` needs Ethernet frames".to_owned()));
@@ -306,14 +308,14 @@ impl<'a> Parser<'a> {
         };
         let vlan = self.counted(Primitive::Vlan(id))?;
         self.tags += 1;
-        if self.tags > MOST_TAGS {
-            return Err(self.invalid(format!("`vlan` more than {MOST_TAGS} times")));
+        if self.tags > MAX_TAGS {
+            return Err(self.invalid(format!("`vlan` more than {MAX_TAGS} times")));
         }
         Ok(vlan)
     }
 
     /// Parses a bare value, possibly negated, or several in parentheses.
-    fn value(&mut self, qualifiers: Qualifiers) -> Result<Expression, Refusal> {
+    fn value(&mut self, qualifiers: Qualifiers) -> Result<Expression, FilterError> {
         if self.take(&["not", "!"]) {
             self.nest()?;
             let value = self.value(qualifiers)?;
@@ -341,16 +343,16 @@ impl<'a> Parser<'a> {
         self.counted(primitive)
     }
 
-    fn counted(&mut self, primitive: Primitive) -> Result<Expression, Refusal> {
+    fn counted(&mut self, primitive: Primitive) -> Result<Expression, FilterError> {
         self.primitives += 1;
-        if self.primitives > MOST_PRIMITIVES {
-            return Err(self.invalid(format!("more than {MOST_PRIMITIVES} primitives")));
+        if self.primitives > MAX_PRIMITIVES {
+            return Err(self.invalid(format!("more than {MAX_PRIMITIVES} primitives")));
         }
         Ok(Expression::Primitive(primitive, self.tags))
     }
 
     /// Parses a decimal number and consumes the token.
-    fn number(&mut self, token: &str, most: u16, expected: &'static str) -> Result<u16, Refusal> {
+    fn number(&mut self, token: &str, most: u16, expected: &'static str) -> Result<u16, FilterError> {
         let number = decimal(token).ok_or_else(|| self.unexpected(expected))?;
         let number = u16::try_from(number).ok().filter(|number| *number <= most);
         let number = number.ok_or_else(|| {
@@ -360,7 +362,7 @@ impl<'a> Parser<'a> {
         Ok(number)
     }
 
-    fn ports(&mut self, Qualifiers { protocol, side, kind }: Qualifiers) -> Result<Primitive, Refusal> {
+    fn ports(&mut self, Qualifiers { protocol, side, kind }: Qualifiers) -> Result<Primitive, FilterError> {
         let expected = if kind == Kind::Port { "a port number" } else { "a range of ports such as 5000-5010" };
         let token = self.peek().ok_or_else(|| self.unexpected(expected))?;
         let (first, last) = match (kind, token.split_once('-')) {
@@ -378,7 +380,7 @@ impl<'a> Parser<'a> {
         Ok(Primitive::Ports { within: protocol, side, first: first.min(last), last: first.max(last) })
     }
 
-    fn network(&mut self, qualifiers: Qualifiers) -> Result<Primitive, Refusal> {
+    fn network(&mut self, qualifiers: Qualifiers) -> Result<Primitive, FilterError> {
         let Qualifiers { protocol, side, kind } = qualifiers;
         let expected = if kind == Kind::Host { "an IPv4 or IPv6 address" } else { "an IPv4 or IPv6 network" };
         let token = self.peek().ok_or_else(|| self.unexpected(expected))?;
@@ -390,7 +392,7 @@ impl<'a> Parser<'a> {
             let bits = if kind == Kind::Net { self.prefix(128)?.unwrap_or(128) } else { 128 };
             let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
             let address = u128::from(address);
-            self.no_bits_outside(address & !mask != 0, begin)?;
+            self.check_host_bits(address & !mask != 0, begin)?;
             return Ok(Primitive::Network6 { side, address, mask });
         }
         let (address, given) = dotted(token)
@@ -409,12 +411,12 @@ impl<'a> Parser<'a> {
         } else {
             u32::MAX.checked_shl(32 - self.prefix(32)?.unwrap_or(given)).unwrap_or(0)
         };
-        self.no_bits_outside(address & !mask != 0, begin)?;
+        self.check_host_bits(address & !mask != 0, begin)?;
         Ok(Primitive::Network4 { within: protocol, side, address, mask })
     }
 
     /// Parses an optional prefix length (`/ bits`).
-    fn prefix(&mut self, most: u16) -> Result<Option<u32>, Refusal> {
+    fn prefix(&mut self, most: u16) -> Result<Option<u32>, FilterError> {
         if !self.take(&["/"]) {
             return Ok(None);
         }
@@ -423,7 +425,7 @@ impl<'a> Parser<'a> {
         self.number(token, most, expected).map(|bits| Some(bits.into()))
     }
 
-    fn no_bits_outside(&mut self, outside: bool, begin: usize) -> Result<(), Refusal> {
+    fn check_host_bits(&mut self, outside: bool, begin: usize) -> Result<(), FilterError> {
         if outside {
             self.next = begin;
             return Err(self.invalid("the network has bits set beyond its prefix".to_owned()));
@@ -475,7 +477,7 @@ fn dotted(token: &str) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
-    fn refused(text: &str) -> Refusal {
+    fn refused(text: &str) -> FilterError {
         parse(text, LinkType::ETHERNET).expect_err(text)
     }
 
@@ -498,7 +500,7 @@ mod tests {
             ("vlan x", 6, "x"),
         ] {
             let refusal = refused(text);
-            let named = matches!(&refusal, Refusal::Unknown { column: at, found: what, .. } if *at == column && what == found);
+            let named = matches!(&refusal, FilterError::Unknown { column: at, found: what, .. } if *at == column && what == found);
             assert!(named, "{text}: {refusal:?}");
         }
     }
@@ -517,7 +519,7 @@ mod tests {
         ] {
             let refusal = refused(text);
             let named =
-                matches!(&refusal, Refusal::Invalid { column: at, why } if *at == column && why.contains(word));
+                matches!(&refusal, FilterError::Invalid { column: at, why } if *at == column && why.contains(word));
             assert!(named, "{text}: {refusal:?}");
         }
         let raw = parse("vlan", LinkType::RAW).expect_err("no tags");
@@ -544,10 +546,10 @@ mod tests {
     fn expressions_have_limits() {
         let nested = format!("{}tcp{}", "(".repeat(65), ")".repeat(65));
         let many = "tcp or ".repeat(512) + "tcp";
-        let long = " ".repeat(MOST_BYTES + 1);
+        let long = " ".repeat(MAX_EXPRESSION_BYTES + 1);
         let tags = "vlan and ".repeat(8) + "vlan";
         for text in [nested, many, long, tags, "not ".repeat(10_000) + "tcp"] {
-            assert!(matches!(refused(&text), Refusal::Invalid { .. }), "{}", &text[..20]);
+            assert!(matches!(refused(&text), FilterError::Invalid { .. }), "{}", &text[..20]);
         }
     }
 }

@@ -4,7 +4,7 @@
 use super::{Instruction, op};
 
 /// Maximum number of instructions in a program (`BPF_MAXINSNS`).
-pub const MOST_INSTRUCTIONS: usize = 4096;
+pub const MAX_INSTRUCTIONS: usize = 4096;
 /// Size of scratch memory, 32-bit words (`BPF_MEMWORDS`).
 const MEMORY_WORDS: u32 = 16;
 /// Mask of the instruction class, and the class of jumps.
@@ -30,7 +30,7 @@ const OPERATIONS: &[u16] = &[
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ProgramError {
     /// Empty, or longer than the kernel accepts.
-    #[error("it has {0} instructions; 1 to {MOST_INSTRUCTIONS} are allowed")]
+    #[error("it has {0} instructions; 1 to {MAX_INSTRUCTIONS} are allowed")]
     Length(usize),
     /// An operation is not classic BPF; with the index of the instruction.
     #[error("instruction {0} has the unknown operation {1:#x}")]
@@ -52,7 +52,7 @@ pub enum ProgramError {
 /// Checks that a program is valid classic BPF: known operations, forward jumps within the program, existing
 /// scratch memory, no division by a constant zero, a return at the end.
 pub fn verify(program: &[Instruction]) -> Result<(), ProgramError> {
-    if program.is_empty() || program.len() > MOST_INSTRUCTIONS {
+    if program.is_empty() || program.len() > MAX_INSTRUCTIONS {
         return Err(ProgramError::Length(program.len()));
     }
     for (at, &Instruction { code, jt, jf, k }) in program.iter().enumerate() {

@@ -1,24 +1,24 @@
 //! Expressions and frames with the verdicts that pcap-filter(7) specifies.
 
 use landspeed_wire::LinkType;
-use landspeed_wire::filter::{Instruction, Refusal, compile, verify};
+use landspeed_wire::filter::{FilterError, Instruction, compile, verify};
 use proptest::prelude::*;
 
 use crate::filter::expressions::expression;
 use crate::filter::filters;
-use crate::filter::machine::{Seen, run};
+use crate::filter::machine::{FilterInput, run};
 
 const SNAP_BYTES: u32 = 96;
 
 /// An Ethernet frame with this EtherType and these VLAN tags.
-fn ethernet(tags: &[u16], kind: u16, packet: &[u8]) -> Seen {
+fn ethernet(tags: &[u16], kind: u16, packet: &[u8]) -> FilterInput {
     let mut frame = vec![2; 12];
     for tag in tags {
         frame.extend([0x8100_u16.to_be_bytes(), tag.to_be_bytes()].concat());
     }
     frame.extend(kind.to_be_bytes());
     frame.extend(packet);
-    Seen { frame, whole: true, ..Seen::default() }
+    FilterInput { frame, whole: true, ..FilterInput::default() }
 }
 
 /// IPv4 packet from 10.0.0.1:1000 to 10.0.0.2:80, with 4 bytes of options; `fragment` is the field of flags and
@@ -42,7 +42,7 @@ fn arp() -> Vec<u8> {
     [&[0, 1, 8, 0, 6, 4, 0, 1, 2, 2, 2, 2, 2, 2][..], &[10, 0, 0, 1], &[0; 6], &[10, 0, 0, 2]].concat()
 }
 
-fn passes(text: &str, link: LinkType, seen: &Seen) -> bool {
+fn passes(text: &str, link: LinkType, seen: &FilterInput) -> bool {
     let program = compile(text, link, SNAP_BYTES).unwrap_or_else(|refusal| panic!("{text}: {refusal}"));
     let bytes = run(&program, seen);
     assert!(bytes == 0 || bytes == SNAP_BYTES, "{text}: {bytes}");
@@ -50,7 +50,7 @@ fn passes(text: &str, link: LinkType, seen: &Seen) -> bool {
 }
 
 /// Asserts that a frame passes the first expressions and none of the others.
-fn decide(link: LinkType, seen: &Seen, passing: &[&str], rejecting: &[&str]) {
+fn decide(link: LinkType, seen: &FilterInput, passing: &[&str], rejecting: &[&str]) {
     for text in passing {
         assert!(passes(text, link, seen), "{text} rejects {seen:x?}");
         assert!(!passes(&format!("not ({text})"), link, seen), "not ({text}) passes {seen:x?}");
@@ -118,7 +118,7 @@ fn only_the_first_fragment_has_ports() {
 #[test]
 fn vlan_tags_are_found_in_frame_and_metadata() {
     let in_frame = ethernet(&[0x2005], 0x0800, &ipv4(6, 0));
-    let taken_out = Seen { tag: Some(0x2005), ..ethernet(&[], 0x0800, &ipv4(6, 0)) };
+    let taken_out = FilterInput { tag: Some(0x2005), ..ethernet(&[], 0x0800, &ipv4(6, 0)) };
     for seen in [&in_frame, &taken_out] {
         let found =
             ["vlan", "vlan 5", "vlan 5 and tcp port 80", "vlan and host 10.0.0.1", "udp or (vlan and port 80)"];
@@ -126,22 +126,22 @@ fn vlan_tags_are_found_in_frame_and_metadata() {
     }
     // Expressions without `vlan` use the offsets of untagged frames.
     assert!(!passes("tcp", LinkType::ETHERNET, &in_frame) && passes("tcp", LinkType::ETHERNET, &taken_out));
-    let two = Seen { tag: Some(5), ..ethernet(&[6], 0x0800, &ipv4(6, 0)) };
+    let two = FilterInput { tag: Some(5), ..ethernet(&[6], 0x0800, &ipv4(6, 0)) };
     decide(LinkType::ETHERNET, &two, &["vlan 5 and vlan 6 and tcp"], &["vlan 6", "vlan 5 and tcp"]);
 }
 
 #[test]
 fn direction_uses_the_kernels_packet_type() {
-    let sent = Seen { outgoing: true, ..ethernet(&[], 0x0800, &ipv4(6, 0)) };
+    let sent = FilterInput { outgoing: true, ..ethernet(&[], 0x0800, &ipv4(6, 0)) };
     decide(LinkType::ETHERNET, &sent, &["outbound", "outbound and tcp"], &["inbound"]);
 }
 
 #[test]
 fn raw_ip_packets_match_without_ethernet_header() {
-    let seen = |frame| Seen { frame, whole: true, ..Seen::default() };
+    let seen = |frame| FilterInput { frame, whole: true, ..FilterInput::default() };
     decide(LinkType::RAW, &seen(ipv4(6, 0)), &["ip", "tcp port 80", "host 10.0.0.2"], &["ip6", "udp", "host ::1"]);
     decide(LinkType::RAW, &seen(ipv6(6)), &["ip6", "tcp port 80", "net 2001:db8::/32"], &["ip", "udp"]);
-    assert_eq!(compile("arp", LinkType::RAW, SNAP_BYTES), Err(Refusal::RejectsAll));
+    assert_eq!(compile("arp", LinkType::RAW, SNAP_BYTES), Err(FilterError::RejectsAll));
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn empty_expression_accepts_everything() {
 #[test]
 fn contradictory_expressions_are_refused_as_rejecting_all() {
     for text in ["ip and arp", "tcp and udp", "host 10.0.0.1 and ip and arp", "tcp port 80 and not tcp"] {
-        assert_eq!(compile(text, LinkType::ETHERNET, SNAP_BYTES), Err(Refusal::RejectsAll), "{text}");
+        assert_eq!(compile(text, LinkType::ETHERNET, SNAP_BYTES), Err(FilterError::RejectsAll), "{text}");
     }
 }
 

@@ -4,7 +4,7 @@ use landspeed_wire::LinkType;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::filter::machine::Seen;
+use crate::filter::machine::FilterInput;
 
 pub static HOSTS4: [[u8; 4]; 4] = [[10, 0, 0, 1], [10, 0, 0, 2], [10, 1, 2, 3], [192, 0, 2, 1]];
 pub static HOSTS6: [&str; 3] = ["2001:db8::1", "2001:db8:0:1::2", "fe80::1"];
@@ -60,7 +60,7 @@ fn packet() -> impl Strategy<Value = (u16, Vec<u8>)> {
 }
 
 /// A random frame; one in five is truncated.
-pub fn seen(link: LinkType) -> impl Strategy<Value = Seen> {
+pub fn seen(link: LinkType) -> impl Strategy<Value = FilterInput> {
     let tag = || (select(&[0x8100_u16, 0x88a8, 0x9100][..]), select(&TAGS[..]));
     let in_frame = prop_oneof![3 => Just(vec![]), 2 => prop::collection::vec(tag(), 1..3)];
     let taken_out = prop::option::weighted(0.3, select(&TAGS[..]));
@@ -79,6 +79,6 @@ pub fn seen(link: LinkType) -> impl Strategy<Value = Seen> {
         let full = frame.len();
         frame.truncate(cut.unwrap_or(full));
         let whole = frame.len() == full && matches!(kind, 0x0800 | 0x86dd | 0x0806 | 0x8035);
-        Seen { frame, tag, outgoing, whole }
+        FilterInput { frame, tag, outgoing, whole }
     })
 }

@@ -4,7 +4,7 @@ use landspeed_wire::filter::Instruction;
 
 /// Input of a filter: a packet with its metadata.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct FilterInput {
     /// The frame, without a removed VLAN tag.
     pub frame: Vec<u8>,
     /// VLAN tag that the kernel removed from the frame.
@@ -15,7 +15,7 @@ pub struct Seen {
     pub whole: bool,
 }
 
-impl Seen {
+impl FilterInput {
     /// Loads `bytes` at an offset; ancillary offsets as in the kernel.
     fn load(&self, offset: u32, bytes: usize) -> Option<u32> {
         match offset {
@@ -31,7 +31,7 @@ impl Seen {
 }
 
 /// Runs a program; returns the number of accepted bytes, 0 for a rejected packet.
-pub fn run(program: &[Instruction], seen: &Seen) -> u32 {
+pub fn run(program: &[Instruction], seen: &FilterInput) -> u32 {
     let (mut a, mut x, mut memory) = (0_u32, 0_u32, [0_u32; 16]);
     let mut at = 0;
     loop {

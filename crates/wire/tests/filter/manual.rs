@@ -3,12 +3,12 @@
 
 use landspeed_testkit::skip;
 use landspeed_wire::LinkType;
-use landspeed_wire::filter::{Refusal, compile};
+use landspeed_wire::filter::{FilterError, compile};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
 use crate::filter::frames::seen;
-use crate::filter::machine::{Seen, run};
+use crate::filter::machine::{FilterInput, run};
 use crate::filter::tcpdump::{SNAP_BYTES, tcpdump};
 
 static COMPILED: [&str; 60] = [
@@ -75,7 +75,7 @@ static COMPILED: [&str; 60] = [
 ];
 
 /// Outside of the subset. For the last two (with `vlan`) landspeed does not use tcpdump's program either.
-static LEFT: [&str; 30] = [
+static LEFT_TO_TCPDUMP: [&str; 30] = [
     "tcp[tcpflags] & (tcp-syn|tcp-fin) != 0",
     "tcp[13] & 2 != 0",
     "ip[0] & 0xf != 5",
@@ -126,9 +126,9 @@ fn manual_page_expressions_compile_or_go_to_tcpdump() {
     for text in COMPILED {
         assert!(compile(text, LinkType::ETHERNET, SNAP_BYTES).is_ok(), "{text}");
     }
-    for text in LEFT {
+    for text in LEFT_TO_TCPDUMP {
         let refusal = compile(text, LinkType::ETHERNET, SNAP_BYTES);
-        assert!(matches!(refusal, Err(Refusal::Unknown { .. })), "{text}: {refusal:?}");
+        assert!(matches!(refusal, Err(FilterError::Unknown { .. })), "{text}: {refusal:?}");
     }
     for text in REFUSED {
         assert!(compile(text, LinkType::ETHERNET, SNAP_BYTES).is_err(), "{text}");
@@ -143,7 +143,7 @@ fn manual_page_expressions_give_the_verdicts_of_tcpdump() {
     }
     let mut runner = TestRunner::deterministic();
     let frames = proptest::collection::vec(seen(LinkType::ETHERNET), 4000);
-    let frames: Vec<Seen> = frames.new_tree(&mut runner).expect("frames").current();
+    let frames: Vec<FilterInput> = frames.new_tree(&mut runner).expect("frames").current();
     for text in COMPILED {
         let theirs = tcpdump(LIVE, text).expect(text);
         let ours = compile(text, LinkType::ETHERNET, SNAP_BYTES).expect(text);
@@ -155,7 +155,7 @@ fn manual_page_expressions_give_the_verdicts_of_tcpdump() {
         }
         assert!(passed > 0, "{text} passes none of the frames");
     }
-    for text in LEFT {
+    for text in LEFT_TO_TCPDUMP {
         assert!(tcpdump(LIVE, text).is_ok(), "{text}");
     }
     for text in REFUSED {

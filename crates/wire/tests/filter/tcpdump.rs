@@ -5,13 +5,13 @@ use std::process::Command;
 
 use landspeed_testkit::skip;
 use landspeed_wire::LinkType;
-use landspeed_wire::filter::{Instruction, Refusal, compile};
+use landspeed_wire::filter::{FilterError, Instruction, compile};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 
 use crate::filter::expressions::expression;
 use crate::filter::frames::seen;
-use crate::filter::machine::{Seen, run};
+use crate::filter::machine::{FilterInput, run};
 
 pub const SNAP_BYTES: u32 = 96;
 /// Number of frames per expression.
@@ -45,7 +45,7 @@ struct Oracle {
 
 /// Runs the programs of both compilers on every frame. Truncated frames are compared with tcpdump's unoptimized
 /// program only: its optimizer may remove a load that would have rejected them.
-fn compare(oracle: Oracle, text: &str, seen: &[Seen], passed: &Cell<usize>) -> Result<(), TestCaseError> {
+fn compare(oracle: Oracle, text: &str, seen: &[FilterInput], passed: &Cell<usize>) -> Result<(), TestCaseError> {
     let unoptimized = tcpdump(&[oracle.arguments, &["-O"]].concat(), text).map_err(TestCaseError::fail)?;
     let optimized = if oracle.live { Ok(unoptimized.clone()) } else { tcpdump(oracle.arguments, text) };
     let optimized = match optimized {
@@ -53,7 +53,7 @@ fn compare(oracle: Oracle, text: &str, seen: &[Seen], passed: &Cell<usize>) -> R
         optimized => optimized.map_err(TestCaseError::fail)?,
     };
     let ours = match compile(text, oracle.link, SNAP_BYTES) {
-        Err(Refusal::RejectsAll) => vec![Instruction::pass(0)],
+        Err(FilterError::RejectsAll) => vec![Instruction::pass(0)],
         ours => ours.map_err(|refusal| TestCaseError::fail(refusal.to_string()))?,
     };
     for seen in seen {

@@ -15,10 +15,10 @@ use landspeed_sys::clock;
 use serde::{Deserialize, Serialize};
 
 use super::{Cross, HostCell, Hosts};
-use crate::board::{Board, Nouns};
+use crate::board::{Nouns, ProgressLine};
 use crate::host_changes::{ChangeError, ChangeErrorKind, HostChanges};
 use crate::run::{RemoteEnd, live, measure, ready};
-use crate::sweep::directory::{MadeBy, Side};
+use crate::sweep::directory::{ExtraFile, RunOrigin};
 use crate::sweep::local::worker_name;
 use crate::sweep::session::{Assigned, Session};
 use crate::tuneup::hosts::Hosts as HeldHosts;
@@ -34,7 +34,7 @@ const CROSS_START_NS: u64 = 20_000_000_000;
 /// Extra duration of cross traffic, nanoseconds; it is stopped when the run ends.
 const CROSS_MARGIN_NS: u64 = 60_000_000_000;
 /// Polling interval while waiting for cross traffic, nanoseconds.
-const LOOK_AGAIN_NS: u64 = 20_000_000;
+const POLL_INTERVAL_NS: u64 = 20_000_000;
 
 /// Client and server of a test.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +107,7 @@ pub fn add_cross(facts: &mut RunFacts, cross: Vec<CrossRun>) {
 
 /// Makes the missing runs of a sweep between hosts.
 pub fn run(session: &Session, hosts: &Hosts, missing: (usize, u64), quiet: bool) {
-    let mut board = Board::new(NOUNS, 1, quiet);
+    let mut board = ProgressLine::new(NOUNS, 1, quiet);
     board.expect(missing.0, missing.1);
     let mut engine = Engine { session, hosts, board, worker: worker_name(), held: None };
     while let Some(assigned) = session.next() {
@@ -120,13 +120,13 @@ pub fn run(session: &Session, hosts: &Hosts, missing: (usize, u64), quiet: bool)
 struct Engine<'a> {
     session: &'a Session,
     hosts: &'a Hosts,
-    board: Board,
+    board: ProgressLine,
     worker: String,
-    held: Option<Held>,
+    held: Option<HeldSettings>,
 }
 
 /// Host settings held for the runs of one block.
-struct Held {
+struct HeldSettings {
     block: u32,
     group: usize,
     hosts: HeldHosts,
@@ -142,7 +142,7 @@ impl Engine<'_> {
         };
         if let Err(error) = self.hold(assigned, &cell) {
             if self.session.is_interrupted() {
-                return self.session.give_back(assigned);
+                return self.session.reschedule(assigned);
             }
             if error.kind == ChangeErrorKind::NotRestored {
                 self.session.note(error.entry.clone());
@@ -153,7 +153,7 @@ impl Engine<'_> {
             Ok(request) => request,
             Err(entry) => return self.session.fail(assigned, &self.worker, crate::text::error(&entry)),
         };
-        self.board.count_in(assigned.index + 1, self.session.setup.cells[entry.number].span_ns);
+        self.board.add_run(assigned.index + 1, self.session.setup.cells[entry.number].span_ns);
         self.board.begin(0, self.session.setup.cells[entry.number].span_ns);
         let began_ns = clock::monotonic_ns();
         let interrupted = self.session.interrupted();
@@ -171,19 +171,19 @@ impl Engine<'_> {
         self.board.end(0);
         match outcome {
             Ok(document) => self.keep(assigned, document, cross, wall_s),
-            Err(Unmeasured::Interrupted) => self.session.give_back(assigned),
+            Err(Unmeasured::Interrupted) => self.session.reschedule(assigned),
             Err(Unmeasured::Refused(why)) => self.session.fail(assigned, &self.worker, why),
             Err(Unmeasured::Failed(entry)) => self.session.fail(assigned, &self.worker, crate::text::error(&entry)),
         }
     }
 
     fn keep(&self, assigned: &Assigned, document: RunDocument, cross: Vec<CrossRun>, wall_s: f64) {
-        let made_by = MadeBy { worker: self.worker.clone(), wall_s };
+        let made_by = RunOrigin { worker: self.worker.clone(), wall_s };
         let encoded = serde_json::to_vec(&document).and_then(|bytes| Ok((bytes, serde_json::to_vec(&cross)?)));
         match encoded {
             Ok((bytes, beside)) => {
                 let mut facts = RunFacts::of(&Document::Run(Box::new(document)));
-                let side = (!cross.is_empty()).then_some(Side { extension: "cross", content: &beside });
+                let side = (!cross.is_empty()).then_some(ExtraFile { extension: "cross", content: &beside });
                 add_cross(&mut facts, cross);
                 self.session.keep_with(assigned, &bytes, side, facts, made_by);
             }
@@ -206,7 +206,7 @@ impl Engine<'_> {
         }
         let mut hosts = begin(cell, self.session.interrupted())?;
         hosts.hold(&TuneupPlan { client: cell.client.clone(), server: cell.server.clone() })?;
-        self.held = Some(Held { block: entry.block, group, hosts });
+        self.held = Some(HeldSettings { block: entry.block, group, hosts });
         Ok(())
     }
 
@@ -261,7 +261,7 @@ fn test(
     };
     match remote {
         Ok(remote) => measure(request, &remote, interrupted, live::View::silent(), observe),
-        Err(why) => client::not_begun(request, why),
+        Err(why) => client::not_started_document(request, why),
     }
 }
 
@@ -311,7 +311,7 @@ fn beside<T>(
             && clock::monotonic_ns() < deadline_ns
             && !interrupted.load(Ordering::Relaxed)
         {
-            clock::sleep_until(clock::monotonic_ns() + LOOK_AGAIN_NS);
+            clock::sleep_until(clock::monotonic_ns() + POLL_INTERVAL_NS);
         }
         let result = main();
         stop.store(true, Ordering::Relaxed);
@@ -342,7 +342,7 @@ fn flow(cross: &Cross, lasts_ns: u64, stop: &AtomicBool, begun: &AtomicBool) -> 
                 data: None,
                 start_ns: None,
             };
-            client::not_begun(&request, why)
+            client::not_started_document(&request, why)
         }
     }
 }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use anyhow::{anyhow, bail, ensure};
 use landspeed_flow::client::Target;
 use landspeed_model::Change;
-use landspeed_problems::{Problem, near_or_list};
+use landspeed_problems::{Problem, suggest_or_list};
 use landspeed_sweep::plan::{HostsSubject, Setting, Written};
 use landspeed_sweep::{Design, Factor, Level, Plan, Subject, id};
 use landspeed_tune::{objection, parse_setting};
@@ -145,7 +145,7 @@ impl Hosts {
         let hint = if options::check_name(name).is_ok() {
             Some(format!("did you mean `run.{name}`?"))
         } else {
-            near_or_list(name, known.iter().map(String::as_str)).filter(|hint| hint.starts_with("did you"))
+            suggest_or_list(name, known.iter().map(String::as_str)).filter(|hint| hint.starts_with("did you"))
         };
         let hint = hint.unwrap_or_else(|| "use run.OPTION, host.client.SETTING or host.server.SETTING".to_owned());
         Some(plan.problem(&key.span, &at, format!("no such key: `{name}`")).hint(hint))

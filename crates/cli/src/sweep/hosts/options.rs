@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, Command, FromArgMatches as _};
-use landspeed_problems::{Problem, near_or_list};
+use landspeed_problems::{Problem, suggest_or_list};
 use landspeed_sweep::Plan;
 
 use crate::run;
@@ -73,7 +73,7 @@ pub fn check_name(name: &str) -> Result<(), Refused> {
     }
     Err(Refused {
         message: format!("`run` has no option `--{name}`"),
-        hint: near_or_list(name, names.iter().map(String::as_str)),
+        hint: suggest_or_list(name, names.iter().map(String::as_str)),
         option: Some(name.to_owned()),
     })
 }

@@ -7,18 +7,18 @@ use super::tools::QueuedTask;
 /// Target duration of a task, seconds: starting one takes a second or two.
 const TASK_S: f64 = 30.0;
 /// Tasks per core if there are enough runs, so that all cores finish at about the same time.
-const TASKS_A_CORE: usize = 4;
+const TASKS_PER_CORE: usize = 4;
 /// Number of attempts before a run counts as failed.
 pub const MAX_ATTEMPTS: u32 = 3;
 /// Number of consecutive polls without a task before it counts as gone: its files may appear later than the end
 /// in the queue.
-const LOOKS: u32 = 3;
+const MAX_ABSENT_POLLS: u32 = 3;
 
 /// Groups runs into tasks. `runs` contains (index in `runs.json`, estimated seconds); each result lists the
 /// indices of one task.
 pub fn batches(runs: &[(usize, f64)], cores: usize) -> Vec<Vec<usize>> {
     let total_s: f64 = runs.iter().map(|(_, seconds)| seconds.max(0.01)).sum();
-    let fair_s = total_s / (cores * TASKS_A_CORE).max(1) as f64;
+    let fair_s = total_s / (cores * TASKS_PER_CORE).max(1) as f64;
     let target_s = fair_s.min(TASK_S);
     let mut batches = Vec::new();
     let (mut batch, mut batch_s) = (Vec::new(), 0.0);
@@ -77,7 +77,7 @@ impl LastState {
 
 /// Changes found in one poll of the queue.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct QueueChanges {
     /// Ended tasks and those of their runs that have no document.
     pub lost: Vec<(usize, Vec<usize>)>,
     /// Held tasks, which should be cancelled.
@@ -94,7 +94,7 @@ impl Array {
     }
 
     /// Records that the document of a run exists.
-    pub fn has_made(&mut self, index: usize) {
+    pub fn record_done(&mut self, index: usize) {
         self.tasks.iter_mut().for_each(|task| task.missing.retain(|&missing| missing != index));
     }
 
@@ -109,9 +109,9 @@ impl Array {
     }
 
     /// Updates the tasks from the queue and returns the changes.
-    pub fn look(&mut self, queue: &[QueuedTask]) -> Seen {
+    pub fn refresh(&mut self, queue: &[QueuedTask]) -> QueueChanges {
         let queued: BTreeMap<usize, &QueuedTask> = queue.iter().map(|task| (task.index, task)).collect();
-        let mut seen = Seen::default();
+        let mut seen = QueueChanges::default();
         for (index, task) in self.tasks.iter_mut().enumerate() {
             if task.over || task.missing.is_empty() {
                 continue;
@@ -119,7 +119,7 @@ impl Array {
             match queued.get(&index) {
                 Some(queued) if queued.is_held() => {
                     seen.held.push(index);
-                    task.absent = LOOKS;
+                    task.absent = MAX_ABSENT_POLLS;
                 }
                 Some(queued) => {
                     task.absent = 0;
@@ -135,7 +135,7 @@ impl Array {
                 }
                 None => task.absent += 1,
             }
-            if task.absent >= LOOKS {
+            if task.absent >= MAX_ABSENT_POLLS {
                 task.over = true;
                 seen.lost.push((index, std::mem::take(&mut task.missing)));
             }
@@ -187,34 +187,34 @@ mod tests {
     #[test]
     fn tasks_gone_without_documents_are_lost() {
         let mut array = Array::new("7".to_owned(), vec![vec![0, 1], vec![2]]);
-        array.has_made(0);
-        for _ in 0..LOOKS - 1 {
-            assert_eq!(array.look(&[task(1, "R")]), Seen::default());
+        array.record_done(0);
+        for _ in 0..MAX_ABSENT_POLLS - 1 {
+            assert_eq!(array.refresh(&[task(1, "R")]), QueueChanges::default());
         }
-        let seen = array.look(&[task(1, "R")]);
+        let seen = array.refresh(&[task(1, "R")]);
         assert_eq!(seen.lost, [(0, vec![1])]);
-        array.has_made(2);
+        array.record_done(2);
         assert!(array.is_over());
-        assert_eq!(array.look(&[]), Seen::default());
+        assert_eq!(array.refresh(&[]), QueueChanges::default());
     }
 
     #[test]
     fn late_documents_are_not_lost() {
         let mut array = Array::new("7".to_owned(), vec![vec![0]]);
-        assert_eq!(array.look(&[]), Seen::default());
-        array.has_made(0);
+        assert_eq!(array.refresh(&[]), QueueChanges::default());
+        array.record_done(0);
         assert!(array.is_over());
-        assert_eq!(array.look(&[]), Seen::default());
+        assert_eq!(array.refresh(&[]), QueueChanges::default());
     }
 
     #[test]
     fn requeued_tasks_are_counted() {
         let mut array = Array::new("7".to_owned(), vec![vec![0]]);
-        assert_eq!(array.look(&[task(0, "R")]).restarted, 0);
-        assert_eq!(array.look(&[task(0, "PD")]).restarted, 1);
-        assert_eq!(array.look(&[task(0, "PD")]).restarted, 0);
+        assert_eq!(array.refresh(&[task(0, "R")]).restarted, 0);
+        assert_eq!(array.refresh(&[task(0, "PD")]).restarted, 1);
+        assert_eq!(array.refresh(&[task(0, "PD")]).restarted, 0);
         for (state, restarted) in [("R", 0), ("CG", 0), ("CG", 0), ("R", 1), ("R", 0)] {
-            assert_eq!(array.look(&[task(0, state)]).restarted, restarted, "{state}");
+            assert_eq!(array.refresh(&[task(0, state)]).restarted, restarted, "{state}");
         }
     }
 
@@ -222,7 +222,7 @@ mod tests {
     fn held_tasks_are_abandoned_immediately() {
         let mut array = Array::new("7".to_owned(), vec![vec![4]]);
         let held = QueuedTask { index: 0, state: "PD".to_owned(), reason: "launch_failed_requeued_held".to_owned() };
-        let seen = array.look(&[held]);
+        let seen = array.refresh(&[held]);
         assert_eq!((seen.held, seen.lost), (vec![0], vec![(0, vec![4])]));
     }
 

@@ -25,23 +25,23 @@ use super::session::{Assigned, Session, Setup, Work};
 use crate::board::duration;
 
 /// Amount of work submitted in advance, seconds per core.
-const AHEAD_S: f64 = 900.0;
+const SUBMIT_AHEAD_S: f64 = 900.0;
 /// Amount of work submitted in advance if a budget ends the sweep, seconds per core.
-const AHEAD_OF_BUDGET_S: f64 = 60.0;
+const SUBMIT_AHEAD_BUDGET_S: f64 = 60.0;
 /// Minimum number of runs submitted in advance, per core.
-const AHEAD_RUNS: usize = 4;
+const SUBMIT_AHEAD_RUNS: usize = 4;
 /// Polling interval for documents, nanoseconds.
-const COLLECT_NS: u64 = 200_000_000;
+const COLLECT_INTERVAL_NS: u64 = 200_000_000;
 /// Minimum and maximum polling interval of the queue, nanoseconds; in between, 1/20 of the elapsed time.
-const QUEUE_NS: (u64, u64) = (1_000_000_000, 15_000_000_000);
+const QUEUE_POLL_NS: (u64, u64) = (1_000_000_000, 15_000_000_000);
 /// Maximum time without an answer from Slurm, nanoseconds: a controller restarts within minutes.
-const UNANSWERED_NS: u64 = 600_000_000_000;
+const SLURM_TIMEOUT_NS: u64 = 600_000_000_000;
 /// Interval between progress lines if standard error is not a terminal, nanoseconds.
 const PRINT_NS: u64 = 15_000_000_000;
 /// Maximum length of quoted task output, characters.
-const QUOTED: usize = 300;
+const MAX_QUOTED_CHARS: usize = 300;
 /// Memory of a worker in addition to its guest's, bytes.
-pub const BESIDE_GUEST: u64 = 256 << 20;
+pub const WORKER_MEMORY_BYTES: u64 = 256 << 20;
 /// Worker name in errors of runs that no worker completed.
 const NO_WORKER: &str = "slurm";
 
@@ -60,14 +60,14 @@ pub struct Args {
 impl Args {
     /// Returns the options of `sbatch` for single-core tasks.
     fn of_sbatch(&self, script: &Script, jobs: Option<u16>, tasks: usize, memory_bytes: u64) -> Vec<String> {
-        let most = jobs.map(|jobs| format!("%{jobs}")).unwrap_or_default();
+        let max_tasks = jobs.map(|jobs| format!("%{jobs}")).unwrap_or_default();
         let mut options = vec![
             "--parsable".to_owned(),
-            format!("--array=0-{}{most}", tasks.saturating_sub(1)),
+            format!("--array=0-{}{max_tasks}", tasks.saturating_sub(1)),
             format!("--job-name=landspeed-{}", script.name),
             "--ntasks=1".to_owned(),
             "--cpus-per-task=1".to_owned(),
-            format!("--mem={}M", (memory_bytes + BESIDE_GUEST).div_ceil(1 << 20)),
+            format!("--mem={}M", (memory_bytes + WORKER_MEMORY_BYTES).div_ceil(1 << 20)),
             "--requeue".to_owned(),
             "--open-mode=append".to_owned(),
             format!("--output={}", script.logs()),
@@ -116,7 +116,7 @@ pub fn lab(
     (args, jobs, quiet): (&Args, Option<u16>, bool),
     missing: usize,
 ) -> anyhow::Result<()> {
-    let most = tools::max_array()?;
+    let max_tasks = tools::max_array()?;
     let cores = session.setup.jobs;
     let directory =
         std::path::absolute(session.setup.directory.root()).context("cannot find the sweep's directory")?;
@@ -130,7 +130,7 @@ pub fn lab(
         jobs,
         quiet,
         cores,
-        most,
+        max_tasks,
         directory,
         bundle,
         number: 0,
@@ -171,7 +171,7 @@ struct Engine<'a> {
     /// Maximum number of concurrent tasks.
     cores: usize,
     /// Maximum number of tasks per array.
-    most: usize,
+    max_tasks: usize,
     directory: PathBuf,
     bundle: Bundle,
     /// Number of submitted arrays.
@@ -204,13 +204,14 @@ impl Engine<'_> {
             }
             self.collect();
             if clock::monotonic_ns() >= queue_ns {
-                self.look()?;
+                self.refresh()?;
                 let now_ns = clock::monotonic_ns();
-                queue_ns = now_ns + ((now_ns - self.progress.started_ns) / 20).clamp(QUEUE_NS.0, QUEUE_NS.1);
+                queue_ns =
+                    now_ns + ((now_ns - self.progress.started_ns) / 20).clamp(QUEUE_POLL_NS.0, QUEUE_POLL_NS.1);
             }
             self.progress.show(&self.arrays, self.quiet);
             if !self.assigned.is_empty() && self.waiting.is_empty() {
-                std::thread::park_timeout(Duration::from_nanos(COLLECT_NS));
+                std::thread::park_timeout(Duration::from_nanos(COLLECT_INTERVAL_NS));
             }
         }
     }
@@ -219,14 +220,14 @@ impl Engine<'_> {
     fn take(&mut self) -> bool {
         let setup = &self.session.setup;
         let seconds = |assigned: &Assigned| setup.cells[assigned.entry.number].wall_s;
-        let ahead_s = if setup.rules.budget_ns.is_some() { AHEAD_OF_BUDGET_S } else { AHEAD_S };
+        let ahead_s = if setup.rules.budget_ns.is_some() { SUBMIT_AHEAD_BUDGET_S } else { SUBMIT_AHEAD_S };
         let most_s = ahead_s * self.cores as f64;
         let mut ahead_s: f64 = self.assigned.values().map(seconds).sum();
         // Requests runs in few large portions: each becomes an array.
-        if self.assigned.len() > AHEAD_RUNS * self.cores && ahead_s > most_s / 2.0 {
+        if self.assigned.len() > SUBMIT_AHEAD_RUNS * self.cores && ahead_s > most_s / 2.0 {
             return false;
         }
-        while self.assigned.len() < AHEAD_RUNS * self.cores || ahead_s < most_s {
+        while self.assigned.len() < SUBMIT_AHEAD_RUNS * self.cores || ahead_s < most_s {
             match self.session.try_next() {
                 Work::Run(assigned) => {
                     ahead_s += seconds(&assigned);
@@ -251,7 +252,7 @@ impl Engine<'_> {
             let id = &self.assigned[index].entry.id;
             let _ = fs::remove_file(self.session.setup.directory.file(&format!("runs/{id}.failed")));
         }
-        for tasks in batches(&runs, self.cores).chunks(self.most.max(1)) {
+        for tasks in batches(&runs, self.cores).chunks(self.max_tasks.max(1)) {
             self.number += 1;
             let script = Script {
                 directory: self.directory.clone(),
@@ -277,19 +278,19 @@ impl Engine<'_> {
             self.assigned.iter().filter(|(_, run)| is_there(run)).map(|(index, _)| *index).collect();
         for index in there {
             self.assigned.remove(&index);
-            self.arrays.iter_mut().for_each(|array| array.has_made(index));
+            self.arrays.iter_mut().for_each(|array| array.record_done(index));
             self.progress.done += 1;
         }
     }
 
     /// Polls the queue; restarts runs whose task ended without a document.
-    fn look(&mut self) -> anyhow::Result<()> {
+    fn refresh(&mut self) -> anyhow::Result<()> {
         let mut reasons = BTreeMap::<String, usize>::new();
         let mut lost = Vec::new();
         for array in self.arrays.iter_mut().filter(|array| !array.is_over()) {
             let queue = match tools::queue(&array.job) {
                 Ok(queue) => queue,
-                Err(error) if clock::monotonic_ns() > self.answered_ns + UNANSWERED_NS => return Err(error.into()),
+                Err(error) if clock::monotonic_ns() > self.answered_ns + SLURM_TIMEOUT_NS => return Err(error.into()),
                 // The controller is restarting or busy.
                 Err(error) => {
                     *reasons.entry(error.to_string().lines().next().unwrap_or_default().to_owned()).or_default() += 1;
@@ -300,7 +301,7 @@ impl Engine<'_> {
             for task in queue.iter().filter(|task| task.state == "PD" && task.reason != "None") {
                 *reasons.entry(task.reason.clone()).or_default() += 1;
             }
-            let seen = array.look(&queue);
+            let seen = array.refresh(&queue);
             (0..seen.restarted).for_each(|_| self.session.requeued());
             let held: Vec<String> = seen.held.iter().map(|index| format!("{}_{index}", array.job)).collect();
             if let Err(error) = tools::cancel(&held) {
@@ -311,14 +312,14 @@ impl Engine<'_> {
         let reason = reasons.into_iter().max_by_key(|(_, tasks)| *tasks);
         self.progress.reason = reason.map(|(reason, _)| reason).unwrap_or_default();
         for (job, task, runs) in lost {
-            self.start_again(&job, task, &runs);
+            self.resubmit(&job, task, &runs);
         }
         self.arrays.retain(|array| !array.is_over());
         Ok(())
     }
 
     /// Submits runs of an ended task again, or records their failure after the last attempt.
-    fn start_again(&mut self, job: &str, task: usize, runs: &[usize]) {
+    fn resubmit(&mut self, job: &str, task: usize, runs: &[usize]) {
         let why = self.reason(job, task);
         for &index in runs {
             if self.attempts.left(index) {
@@ -338,13 +339,13 @@ impl Engine<'_> {
 
     /// Describes why a task ended: Slurm's state and the last line of its output.
     fn reason(&self, job: &str, task: usize) -> String {
-        let ending = tools::ending(job, task).unwrap_or_else(|| "gone from the queue".to_owned());
+        let final_state = tools::final_state(job, task).unwrap_or_else(|| "gone from the queue".to_owned());
         let log = self.directory.join("slurm").join(format!("{job}_{task}.log"));
         let said = fs::read_to_string(&log).unwrap_or_default();
         let said = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-        let said = landspeed_flow::control::printable(said.trim(), QUOTED);
+        let said = landspeed_flow::control::printable(said.trim(), MAX_QUOTED_CHARS);
         let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-        format!("Slurm task {job}_{task} ended ({ending}){said}")
+        format!("Slurm task {job}_{task} ended ({final_state}){said}")
     }
 
     /// Cancels the jobs of this sweep and returns their runs to the schedule.
@@ -357,7 +358,7 @@ impl Engine<'_> {
         self.waiting.clear();
         for (_, assigned) in std::mem::take(&mut self.assigned) {
             if !self.session.collect(&assigned) {
-                self.session.give_back(&assigned);
+                self.session.reschedule(&assigned);
             }
         }
     }

@@ -10,11 +10,11 @@ use std::time::Duration;
 use landspeed_sys::clock;
 
 /// Timeout of a program: a busy controller delays its clients.
-const PATIENCE: Duration = Duration::from_mins(2);
+const PROGRAM_TIMEOUT: Duration = Duration::from_mins(2);
 /// Polling interval while a program runs.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Maximum output that is kept, bytes.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_OUTPUT_BYTES: u64 = 16 << 20;
 /// Slurm's default MaxArraySize; the highest array index is one less.
 const MAX_ARRAY: usize = 1001;
 
@@ -40,7 +40,7 @@ pub enum SlurmError {
         advice: &'static str,
     },
     /// The program did not end in time.
-    Silent {
+    TimedOut {
         /// Name of the program.
         program: &'static str,
     },
@@ -56,10 +56,10 @@ impl fmt::Display for SlurmError {
             ),
             Self::Start { program, why } => write!(f, "cannot run {program}: {why}"),
             Self::Refused { what, said, advice } => write!(f, "{what}: {said}\n{advice}"),
-            Self::Silent { program } => write!(
+            Self::TimedOut { program } => write!(
                 f,
                 "{program} did not end within {} s\nCheck that the controller runs: scontrol ping.",
-                PATIENCE.as_secs()
+                PROGRAM_TIMEOUT.as_secs()
             ),
         }
     }
@@ -120,13 +120,13 @@ pub fn queue(job: &str) -> Result<Vec<QueuedTask>, SlurmError> {
         "Check that the controller runs: scontrol ping.",
     );
     match said {
-        Ok(said) => Ok(said.lines().filter_map(queued).collect()),
+        Ok(said) => Ok(said.lines().filter_map(parse_queued).collect()),
         Err(SlurmError::Refused { said, .. }) if said.contains("Invalid job id") => Ok(Vec::new()),
         Err(error) => Err(error),
     }
 }
 
-fn queued(line: &str) -> Option<QueuedTask> {
+fn parse_queued(line: &str) -> Option<QueuedTask> {
     let mut fields = line.trim().split('|');
     let index = fields.next()?.parse().ok()?;
     Some(QueuedTask { index, state: fields.next()?.to_owned(), reason: fields.next()?.to_owned() })
@@ -134,7 +134,7 @@ fn queued(line: &str) -> Option<QueuedTask> {
 
 /// Returns Slurm's state of an ended task, if it is still available: `NODE_FAIL`, `TIMEOUT`, `FAILED, exit code
 /// 2`.
-pub fn ending(job: &str, index: usize) -> Option<String> {
+pub fn final_state(job: &str, index: usize) -> Option<String> {
     let mut command = Command::new("scontrol");
     command.args(["--oneliner", "show", "job", &format!("{job}_{index}")]);
     let said = run("scontrol", &mut command, "", "").ok()?;
@@ -206,21 +206,21 @@ fn run(
     let read = |pipe: Option<Box<dyn Read + Send>>| {
         std::thread::spawn(move || {
             let mut text = Vec::new();
-            let _ = pipe.map(|pipe| pipe.take(MOST_BYTES).read_to_end(&mut text));
+            let _ = pipe.map(|pipe| pipe.take(MAX_OUTPUT_BYTES).read_to_end(&mut text));
             String::from_utf8_lossy(&text).into_owned()
         })
     };
     let out = read(child.stdout.take().map(|pipe| Box::new(pipe) as _));
     let err = read(child.stderr.take().map(|pipe| Box::new(pipe) as _));
-    let deadline_ns = clock::monotonic_ns() + PATIENCE.as_nanos() as u64;
+    let deadline_ns = clock::monotonic_ns() + PROGRAM_TIMEOUT.as_nanos() as u64;
     let status = loop {
         match child.try_wait() {
             Ok(Some(status)) => break status,
-            Ok(None) if clock::monotonic_ns() < deadline_ns => std::thread::park_timeout(LOOK),
+            Ok(None) if clock::monotonic_ns() < deadline_ns => std::thread::park_timeout(POLL_INTERVAL),
             _ => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(SlurmError::Silent { program });
+                return Err(SlurmError::TimedOut { program });
             }
         }
     };
@@ -252,12 +252,12 @@ mod tests {
 
     #[test]
     fn queue_lines_are_parsed_as_tasks() {
-        let task = queued("3|PD|Resources").expect("a task");
+        let task = parse_queued("3|PD|Resources").expect("a task");
         assert_eq!((task.index, task.state.as_str(), task.reason.as_str()), (3, "PD", "Resources"));
         assert!(!task.is_held());
-        assert!(queued("0|PD|launch_failed_requeued_held").expect("a task").is_held());
-        assert!(queued("N/A|PD|None").is_none());
-        assert!(queued("").is_none());
+        assert!(parse_queued("0|PD|launch_failed_requeued_held").expect("a task").is_held());
+        assert!(parse_queued("N/A|PD|None").is_none());
+        assert!(parse_queued("").is_none());
     }
 
     #[test]

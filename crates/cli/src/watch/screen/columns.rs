@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use landspeed_model::WatchRole;
 use landspeed_units::{BitRate, Bytes, Nanos};
-use landspeed_watch::FlowGlance;
+use landspeed_watch::FlowStatus;
 
 use crate::text::cause_name;
-use crate::watch::text::{micros, sure};
+use crate::watch::text::{confidence_level, micros};
 
 /// Text of unknown values.
 const NONE: &str = "-";
@@ -92,7 +92,7 @@ impl Column {
     }
 
     /// Returns the text of the column for a flow.
-    pub fn text(self, flow: &FlowGlance) -> String {
+    pub fn text(self, flow: &FlowStatus) -> String {
         let sends = flow.role == WatchRole::Sender;
         let known = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
         let recent = flow.recent.as_ref();
@@ -109,7 +109,7 @@ impl Column {
             Self::Queue => known(recent.map(|recent| Bytes::new(recent.queue_bytes).to_string())),
             Self::Cpu => known(recent.and_then(|recent| recent.process_cpu).map(percent)),
             Self::Cause => match &flow.verdict {
-                Some(verdict) => format!("{} ({})", cause_name(verdict.cause), sure(verdict.confidence)),
+                Some(verdict) => format!("{} ({})", cause_name(verdict.cause), confidence_level(verdict.confidence)),
                 None => "not judged yet".to_owned(),
             },
             Self::Process => process(flow),
@@ -118,7 +118,7 @@ impl Column {
     }
 
     /// Compares two flows: larger numbers first, text alphabetically, unknown values last.
-    pub fn order(self, a: &FlowGlance, b: &FlowGlance) -> Ordering {
+    pub fn order(self, a: &FlowStatus, b: &FlowStatus) -> Ordering {
         match (self.figure(a), self.figure(b)) {
             (Some(a), Some(b)) => b.total_cmp(&a),
             (Some(_), None) => Ordering::Less,
@@ -128,7 +128,7 @@ impl Column {
         }
     }
 
-    fn figure(self, flow: &FlowGlance) -> Option<f64> {
+    fn figure(self, flow: &FlowStatus) -> Option<f64> {
         let recent = flow.recent.as_ref();
         let sends = flow.role == WatchRole::Sender;
         match self {
@@ -151,7 +151,7 @@ fn percent(share: f64) -> String {
 }
 
 /// Formats a process: `nginx[812]`.
-pub fn process(flow: &FlowGlance) -> String {
+pub fn process(flow: &FlowStatus) -> String {
     match (&flow.command, flow.pid) {
         (Some(command), Some(pid)) => format!("{command}[{pid}]"),
         _ => format!("user {}", flow.uid),
@@ -160,7 +160,7 @@ pub fn process(flow: &FlowGlance) -> String {
 
 /// Formats `192.0.2.1:443 > 198.51.100.2:5201` in at most `width` columns. If it is too long, only the port of
 /// the local address is shown, then the remote address is cut.
-pub fn addresses(flow: &FlowGlance, width: usize) -> String {
+pub fn addresses(flow: &FlowStatus, width: usize) -> String {
     let arrow = match flow.role {
         WatchRole::Sender => '>',
         WatchRole::Receiver => '<',

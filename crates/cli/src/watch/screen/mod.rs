@@ -20,7 +20,7 @@ use landspeed_watch::{Scope, Watch};
 use ratatui_core::text::Line;
 use ratatui_crossterm::crossterm::event::{self, Event};
 
-use self::table::{LEAST, Layout, Palette};
+use self::table::{Layout, MIN_SIZE, Palette};
 use self::view::{Effect, View};
 
 /// Polling interval for keys, nanoseconds; same as for the busiest flows.
@@ -30,9 +30,9 @@ const DRAW_NS: u64 = 250_000_000;
 /// Time between updates of the figures, nanoseconds.
 const UPDATE_NS: u64 = 500_000_000;
 /// Maximum number of flows diagnosed per tick.
-const JUDGED: usize = 2;
+const MAX_DIAGNOSED: usize = 2;
 /// Minimum time between verdicts of a new flow, nanoseconds.
-const YOUNG_NS: u64 = 1_000_000_000;
+const NEW_FLOW_INTERVAL_NS: u64 = 1_000_000_000;
 
 /// The screen of a running watch.
 pub struct Live {
@@ -45,7 +45,7 @@ pub struct Live {
     judged_ns: HashMap<u64, u64>,
     updated_ns: u64,
     drawn_ns: u64,
-    stale: bool,
+    needs_redraw: bool,
 }
 
 impl Live {
@@ -60,7 +60,7 @@ impl Live {
             judged_ns: HashMap::new(),
             updated_ns: 0,
             drawn_ns: 0,
-            stale: true,
+            needs_redraw: true,
         })
     }
 
@@ -68,14 +68,14 @@ impl Live {
     pub fn tick(&mut self, watch: &mut Watch) -> io::Result<bool> {
         if job::stop_requested() {
             self.screen.stop()?;
-            self.stale = true;
+            self.needs_redraw = true;
         }
         if job::continued() {
             self.screen.resume()?;
-            self.stale = true;
+            self.needs_redraw = true;
         }
         while event::poll(Duration::ZERO)? {
-            self.stale = true;
+            self.needs_redraw = true;
             let Event::Key(key) = event::read()? else { continue };
             match keys::action(key, self.view.typing).map(|action| self.view.apply(action)) {
                 Some(Effect::Quit) => return Ok(false),
@@ -90,12 +90,12 @@ impl Live {
         }
         if !self.view.paused && now_ns.saturating_sub(self.updated_ns) >= UPDATE_NS {
             self.updated_ns = now_ns;
-            self.view.update(watch.glance());
+            self.view.update(watch.live_status());
             self.judged_ns.retain(|_, at_ns| now_ns.saturating_sub(*at_ns) < 4 * self.interval_ns);
-            self.stale = true;
+            self.needs_redraw = true;
         }
-        if self.stale && now_ns.saturating_sub(self.drawn_ns) >= DRAW_NS {
-            (self.drawn_ns, self.stale) = (now_ns, false);
+        if self.needs_redraw && now_ns.saturating_sub(self.drawn_ns) >= DRAW_NS {
+            (self.drawn_ns, self.needs_redraw) = (now_ns, false);
             self.draw()?;
         }
         Ok(true)
@@ -104,17 +104,17 @@ impl Live {
     /// Diagnoses flows on the screen whose verdict is old, and updates the samples of the open page.
     fn judge(&mut self, watch: &mut Watch, now_ns: u64) {
         let age = |cookie: u64| {
-            let flow = self.view.glance.flows.iter().find(|flow| flow.cookie == cookie);
-            flow.map_or(u64::MAX, |flow| self.view.glance.elapsed_ns.saturating_sub(flow.since_ns))
+            let flow = self.view.live_status.flows.iter().find(|flow| flow.cookie == cookie);
+            flow.map_or(u64::MAX, |flow| self.view.live_status.elapsed_ns.saturating_sub(flow.since_ns))
         };
         let due = |cookie: &u64| {
             let at_ns = self.judged_ns.get(cookie);
             let opened = self.view.opened.as_ref();
             let unread = opened.is_some_and(|opened| opened.cookie == *cookie && opened.flow.is_none());
-            let period_ns = age(*cookie).max(YOUNG_NS).min(self.interval_ns);
+            let period_ns = age(*cookie).max(NEW_FLOW_INTERVAL_NS).min(self.interval_ns);
             unread || at_ns.is_none_or(|at_ns| now_ns.saturating_sub(*at_ns) >= period_ns)
         };
-        let flows: Vec<u64> = self.view.shown().into_iter().filter(due).take(JUDGED).collect();
+        let flows: Vec<u64> = self.view.shown().into_iter().filter(due).take(MAX_DIAGNOSED).collect();
         for cookie in flows {
             let document = watch.document(&diagnose_watched, Scope::One(cookie));
             self.judged_ns.insert(cookie, now_ns);
@@ -129,23 +129,23 @@ impl Live {
 
     fn draw(&mut self) -> io::Result<()> {
         let (width, height) = self.screen.size()?;
-        let lines = picture(&mut self.view, width, height, self.palette);
+        let lines = render_screen(&mut self.view, width, height, self.palette);
         self.screen.draw(&lines)
     }
 }
 
 /// Renders the screen as lines.
-fn picture(view: &mut View, width: usize, height: usize, palette: Palette) -> Vec<Line<'static>> {
-    if width < LEAST.0 || height < LEAST.1 {
-        let text = format!("Terminal too small: {width}×{height}, needs {}×{}.", LEAST.0, LEAST.1);
+fn render_screen(view: &mut View, width: usize, height: usize, palette: Palette) -> Vec<Line<'static>> {
+    if width < MIN_SIZE.0 || height < MIN_SIZE.1 {
+        let text = format!("Terminal too small: {width}×{height}, needs {}×{}.", MIN_SIZE.0, MIN_SIZE.1);
         return vec![Line::raw(text), Line::raw("Enlarge it, or quit with q.")];
     }
     let Some(opened) = &view.opened else {
         view.fit(Layout::of(width).flows(height), 0);
         return table::lines(view, width, height, palette);
     };
-    let body = page::body(opened, view.glance.elapsed_ns, width, palette);
-    view.fit(height - page::FRAME, body.len());
+    let body = page::body(opened, view.live_status.elapsed_ns, width, palette);
+    view.fit(height - page::FIXED_LINES, body.len());
     let scroll = view.opened.as_ref().map_or(0, |opened| opened.scroll);
     page::lines(view, &body, scroll, height)
 }

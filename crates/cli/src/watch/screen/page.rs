@@ -16,15 +16,15 @@ use crate::watch::text;
 /// Time span of the bars, nanoseconds.
 const MINUTE_NS: u64 = 60_000_000_000;
 /// Maximum age of the last sample for bars that end with it, nanoseconds; otherwise they end now.
-const FRESH_NS: u64 = 2_000_000_000;
+const MAX_AGE_NS: u64 = 2_000_000_000;
 /// Width of the labels before the bars, columns.
 const MARGIN: usize = 11;
 /// Width of the figures after the bars, columns.
 const FIGURES: usize = 26;
 /// Maximum number of bars: one per second.
-const MOST_BARS: usize = 60;
+const MAX_BARS: usize = 60;
 /// Fixed lines: status at the top, key help at the bottom.
-pub const FRAME: usize = 2;
+pub const FIXED_LINES: usize = 2;
 
 /// Returns the scrollable lines of the page.
 pub fn body(opened: &Opened, now_ns: u64, width: usize, palette: Palette) -> Vec<Line<'static>> {
@@ -33,7 +33,7 @@ pub fn body(opened: &Opened, now_ns: u64, width: usize, palette: Palette) -> Vec
     if let Some(first) = lines.first_mut() {
         *first = std::mem::take(first).patch_style(BOLD);
     }
-    let cells = MOST_BARS.min(width.saturating_sub(MARGIN + FIGURES));
+    let cells = MAX_BARS.min(width.saturating_sub(MARGIN + FIGURES));
     lines.extend(sparks(opened, flow, now_ns, cells, palette));
     lines.extend(strip(flow, cells, palette));
     lines.extend(text_lines(width, |page| {
@@ -66,7 +66,7 @@ fn legend(flow: &WatchFlow) -> String {
 
 /// Returns all lines of the screen.
 pub fn lines(view: &View, body: &[Line<'static>], scroll: usize, height: usize) -> Vec<Line<'static>> {
-    let shown = height.saturating_sub(FRAME);
+    let shown = height.saturating_sub(FIXED_LINES);
     let mut lines = vec![status(view)];
     lines.extend(body.iter().skip(scroll).take(shown).cloned());
     lines.resize(height.saturating_sub(1), Line::default());
@@ -86,7 +86,7 @@ fn text_lines(width: usize, write: impl FnOnce(&mut Page)) -> Vec<Line<'static>>
 fn sparks(opened: &Opened, flow: &WatchFlow, now_ns: u64, cells: usize, palette: Palette) -> Vec<Line<'static>> {
     // The bars end at the last sample, unless that is old. If less than a minute was recorded, they start later.
     let last_ns = opened.minute.last().map_or(now_ns, |point| point.t_ns);
-    let end_ns = if now_ns.saturating_sub(last_ns) < FRESH_NS { last_ns } else { now_ns };
+    let end_ns = if now_ns.saturating_sub(last_ns) < MAX_AGE_NS { last_ns } else { now_ns };
     let moved_ns = MINUTE_NS.saturating_sub(end_ns);
     let points: Vec<Point> =
         opened.minute.iter().map(|point| Point { t_ns: point.t_ns + moved_ns, ..*point }).collect();
@@ -116,7 +116,11 @@ fn line(label: &str, values: &[Option<f64>], unit: impl Fn(f64) -> String, palet
     let last = values.iter().rev().flatten().next();
     let figures = last.map(|last| format!("  {}, max {}", unit(*last), unit(largest(values)))).unwrap_or_default();
     let label = format!("  {label:<width$}", width = MARGIN - 2);
-    Line::from_iter([Span::raw(label), Span::styled(bars(values), palette.fore(Color::Cyan)), Span::raw(figures)])
+    Line::from_iter([
+        Span::raw(label),
+        Span::styled(bars(values), palette.foreground_style(Color::Cyan)),
+        Span::raw(figures),
+    ])
 }
 
 /// Returns a line of letters: the states that limited the sender during the verdict's span.
@@ -129,7 +133,7 @@ fn strip(flow: &WatchFlow, cells: usize, palette: Palette) -> Option<Line<'stati
         states(&flow.shares, flow.span_ns, cells).into_iter().map(|state| state.map_or(' ', letter)).collect();
     Some(Line::from_iter([
         Span::raw(format!("  {:<width$}", "states", width = MARGIN - 2)),
-        Span::styled(states, palette.fore(Color::Yellow)),
+        Span::styled(states, palette.foreground_style(Color::Yellow)),
         Span::raw(format!("  last {}", Nanos::new(span_ns / 1_000_000_000 * 1_000_000_000))),
     ]))
 }

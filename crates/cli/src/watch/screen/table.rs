@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use landspeed_watch::FlowGlance;
+use landspeed_watch::FlowStatus;
 use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::{Line, Span};
 
@@ -12,13 +12,13 @@ use super::view::View;
 use crate::text::percent;
 
 /// Minimum screen size: columns, lines.
-pub const LEAST: (usize, usize) = (60, 10);
+pub const MIN_SIZE: (usize, usize) = (60, 10);
 /// Minimum width for one line per flow, columns.
-const WIDE: usize = 160;
+const WIDE_COLUMNS: usize = 160;
 /// Numeric columns omitted on narrow screens, in this order.
-const LEFT_OUT: [Column; 3] = [Column::Queue, Column::WindowUse, Column::Cpu];
+const OPTIONAL_COLUMNS: [Column; 3] = [Column::Queue, Column::WindowUse, Column::Cpu];
 /// Lines above and below the flows.
-const FRAME: (usize, usize) = (2, 1);
+const FIXED_LINES: (usize, usize) = (2, 1);
 
 /// Columns of the table, and lines per flow.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,17 +33,17 @@ impl Layout {
         let all = Column::ALL.into_iter().filter(|column| column.is_figure());
         let taken = |figures: &[Column]| figures.iter().map(|column| column.width() + 1).sum::<usize>();
         let mut figures: Vec<Column> = all.collect();
-        for column in LEFT_OUT {
+        for column in OPTIONAL_COLUMNS {
             if taken(&figures) + Column::Process.width() + 1 > width {
                 figures.retain(|figure| *figure != column);
             }
         }
-        Self { figures, lines: if width >= WIDE { 1 } else { 2 } }
+        Self { figures, lines: if width >= WIDE_COLUMNS { 1 } else { 2 } }
     }
 
     /// Returns the number of flows that fit a screen height.
     pub fn flows(&self, height: usize) -> usize {
-        (height.saturating_sub(FRAME.0 + FRAME.1) / self.lines).max(1)
+        (height.saturating_sub(FIXED_LINES.0 + FIXED_LINES.1) / self.lines).max(1)
     }
 }
 
@@ -56,7 +56,7 @@ pub struct Palette {
 
 impl Palette {
     /// Returns a style with this foreground colour, or without if colours are disabled.
-    pub fn fore(self, color: ratatui_core::style::Color) -> Style {
+    pub fn foreground_style(self, color: ratatui_core::style::Color) -> Style {
         if self.colors { Style::new().fg(color) } else { Style::new() }
     }
 }
@@ -66,7 +66,7 @@ pub const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 /// Style of secondary text.
 pub const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 /// Style of the selected flow.
-const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
+const SELECTED_STYLE: Style = Style::new().add_modifier(Modifier::REVERSED);
 
 /// Returns all lines of the screen.
 pub fn lines(view: &View, width: usize, height: usize, palette: Palette) -> Vec<Line<'static>> {
@@ -81,32 +81,35 @@ pub fn lines(view: &View, width: usize, height: usize, palette: Palette) -> Vec<
             for line in &mut own {
                 let blank = width.saturating_sub(line.width());
                 line.push_span(" ".repeat(blank));
-                *line = std::mem::take(line).patch_style(CHOSEN);
+                *line = std::mem::take(line).patch_style(SELECTED_STYLE);
             }
         }
         lines.append(&mut own);
     }
     if rows.is_empty() {
-        let why =
-            if view.glance.flows.is_empty() { "No connection moves data." } else { "No flow matches the filter." };
+        let why = if view.live_status.flows.is_empty() {
+            "No connection moves data."
+        } else {
+            "No flow matches the filter."
+        };
         lines.push(Line::raw(why));
     }
-    lines.resize(height.saturating_sub(FRAME.1), Line::default());
+    lines.resize(height.saturating_sub(FIXED_LINES.1), Line::default());
     lines.push(last_line(view, rows.len()));
     lines
 }
 
 /// Formats the status line: `5.00 s  2 of 3 connections busy; watch uses 0.59 % of a core`.
 pub fn status(view: &View) -> Line<'static> {
-    let glance = &view.glance;
+    let live_status = &view.live_status;
     let text = format!(
         "{}  {} of {} connections busy; watch uses {} of a core",
-        since_start(glance.elapsed_ns),
-        glance.flows.len(),
-        glance.connections,
-        percent(glance.cpu_share)
+        since_start(live_status.elapsed_ns),
+        live_status.flows.len(),
+        live_status.connections,
+        percent(live_status.cpu_share)
     );
-    let paused = if view.paused { vec![Span::styled("PAUSED", CHOSEN), Span::raw("  ")] } else { Vec::new() };
+    let paused = if view.paused { vec![Span::styled("PAUSED", SELECTED_STYLE), Span::raw("  ")] } else { Vec::new() };
     paused.into_iter().chain([Span::raw(text)]).collect()
 }
 
@@ -147,18 +150,18 @@ fn headings(view: &View, layout: &Layout) -> Line<'static> {
 }
 
 /// Returns the lines of one flow.
-fn row(flow: &FlowGlance, layout: &Layout, width: usize, palette: Palette) -> Vec<Line<'static>> {
+fn row(flow: &FlowStatus, layout: &Layout, width: usize, palette: Palette) -> Vec<Line<'static>> {
     let mut figures = String::new();
     for column in &layout.figures {
         let _ = write!(figures, " {:>1$}", column.text(flow), column.width());
     }
     let cause = Span::styled(
-        format!("  {}", fitted(&Column::Cause.text(flow), Column::Cause.width())),
-        palette.fore(ratatui_core::style::Color::Cyan),
+        format!("  {}", fit_width(&Column::Cause.text(flow), Column::Cause.width())),
+        palette.foreground_style(ratatui_core::style::Color::Cyan),
     );
     let process = Column::Process.text(flow);
     if layout.lines == 1 {
-        let process = fitted(&process, Column::Process.width());
+        let process = fit_width(&process, Column::Process.width());
         let begun = figures.chars().count() + cause.width() + process.chars().count() + 4;
         let address = addresses(flow, width.saturating_sub(begun));
         return vec![Line::from_iter([Span::raw(figures), cause, Span::raw(format!("  {process}  {address}"))])];
@@ -171,13 +174,13 @@ fn row(flow: &FlowGlance, layout: &Layout, width: usize, palette: Palette) -> Ve
 }
 
 /// Cuts or pads a text to `width` columns.
-fn fitted(text: &str, width: usize) -> String {
+fn fit_width(text: &str, width: usize) -> String {
     let cut: String = text.chars().take(width).collect();
     format!("{cut:<width$}")
 }
 
 fn last_line(view: &View, found: usize) -> Line<'static> {
-    let all = view.glance.flows.len();
+    let all = view.live_status.flows.len();
     if view.typing {
         return Line::from_iter([
             Span::raw(format!("/{}", view.filter)),
@@ -200,9 +203,9 @@ mod tests {
     fn narrow_screens_omit_columns() {
         let figures = |width| Layout::of(width).figures;
         assert_eq!(figures(160).len(), 8);
-        let narrow = figures(LEAST.0);
+        let narrow = figures(MIN_SIZE.0);
         assert!(narrow.starts_with(&[Column::Rate, Column::Rtt, Column::MinRtt, Column::Retransmits, Column::Cwnd]));
-        for width in LEAST.0..200 {
+        for width in MIN_SIZE.0..200 {
             let taken: usize = figures(width).iter().map(|column| column.width() + 1).sum();
             assert!(taken < width, "{width}");
         }

@@ -17,7 +17,7 @@ use ratatui_crossterm::crossterm::terminal::{
 };
 
 /// Whether raw mode and the alternate screen are on.
-static TAKEN: AtomicBool = AtomicBool::new(false);
+static RAW_MODE: AtomicBool = AtomicBool::new(false);
 static HOOK: Once = Once::new();
 
 /// The terminal in raw mode with the alternate screen. Dropping it restores the terminal.
@@ -31,7 +31,7 @@ impl Screen {
         HOOK.call_once(|| {
             let inner = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |info| {
-                give_back();
+                restore_terminal();
                 inner(info);
             }));
         });
@@ -41,7 +41,7 @@ impl Screen {
         match Terminal::new(backend) {
             Ok(terminal) => Ok(Self { terminal }),
             Err(why) => {
-                give_back();
+                restore_terminal();
                 Err(why)
             }
         }
@@ -61,7 +61,7 @@ impl Screen {
 
     /// Restores the terminal and stops the process group until the shell continues it.
     pub fn stop(&mut self) -> io::Result<()> {
-        give_back();
+        restore_terminal();
         job::stop_group();
         self.resume()
     }
@@ -69,7 +69,7 @@ impl Screen {
     /// Takes the terminal again after a stop: the shell has reset its mode.
     pub fn resume(&mut self) -> io::Result<()> {
         let _ = job::continued();
-        TAKEN.store(false, Ordering::Relaxed);
+        RAW_MODE.store(false, Ordering::Relaxed);
         let _ = disable_raw_mode();
         take()?;
         // Unlike `clear`, this does not query the cursor position, which would wait for the terminal's answer.
@@ -80,7 +80,7 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        give_back();
+        restore_terminal();
         job::release_stops();
     }
 }
@@ -94,12 +94,12 @@ pub fn place(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
 
 fn take() -> io::Result<()> {
     enable_raw_mode()?;
-    TAKEN.store(true, Ordering::Relaxed);
+    RAW_MODE.store(true, Ordering::Relaxed);
     execute!(io::stdout(), EnterAlternateScreen, Hide)
 }
 
-fn give_back() {
-    if TAKEN.swap(false, Ordering::Relaxed) {
+fn restore_terminal() {
+    if RAW_MODE.swap(false, Ordering::Relaxed) {
         let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
         let _ = disable_raw_mode();
         let _ = io::stdout().flush();

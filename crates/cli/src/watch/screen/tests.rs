@@ -5,12 +5,12 @@ use std::path::Path;
 
 use landspeed_model::{WatchDocument, WatchFlow, WatchRecent, WatchRole};
 use landspeed_testkit::golden;
-use landspeed_watch::{FlowGlance, Glance, Point};
+use landspeed_watch::{FlowStatus, LiveStatus, Point};
 use ratatui_core::backend::TestBackend;
 use ratatui_core::terminal::Terminal;
 
 use super::view::Action;
-use super::{Palette, View, picture, terminal};
+use super::{Palette, View, render_screen, terminal};
 
 const S: u64 = 1_000_000_000;
 
@@ -21,8 +21,8 @@ fn recorded() -> WatchDocument {
 }
 
 /// Returns the live state of a recorded flow.
-fn flow(flow: &WatchFlow) -> FlowGlance {
-    FlowGlance {
+fn flow(flow: &WatchFlow) -> FlowStatus {
+    FlowStatus {
         cookie: cookie(flow),
         local: flow.local.clone(),
         remote: flow.remote.clone(),
@@ -46,8 +46,8 @@ fn cookie(flow: &WatchFlow) -> u64 {
 /// Returns a view of the recorded flows and one with long addresses and an unknown process.
 fn view() -> View {
     let document = recorded();
-    let mut flows: Vec<FlowGlance> = document.flows.iter().map(flow).collect();
-    let stranger = FlowGlance {
+    let mut flows: Vec<FlowStatus> = document.flows.iter().map(flow).collect();
+    let stranger = FlowStatus {
         cookie: 1,
         local: "[2001:db8:aaaa:bbbb:cccc:dddd:eeee:1]:443".to_owned(),
         remote: "[2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff]:60111".to_owned(),
@@ -67,7 +67,7 @@ fn view() -> View {
     };
     flows.push(stranger);
     let mut view = View::default();
-    view.update(Glance {
+    view.update(LiveStatus {
         elapsed_ns: document.duration_ns,
         connections: document.sockets.now + 1,
         cpu_share: document.overhead.cpu_share,
@@ -78,7 +78,7 @@ fn view() -> View {
 
 /// Returns the text of a screen of this size.
 fn shown(view: &mut View, (width, height): (u16, u16)) -> String {
-    let lines = picture(view, width.into(), height.into(), Palette { colors: false });
+    let lines = render_screen(view, width.into(), height.into(), Palette { colors: false });
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal in memory");
     terminal.draw(|frame| terminal::place(&lines, frame.area(), frame.buffer_mut())).expect("drawn");
     let buffer = terminal.backend().buffer();
@@ -132,7 +132,7 @@ fn flow_page_matches_golden_file() {
     let mut text = String::new();
     for (flow, size) in [(0, (80, 40)), (1, (160, 32)), (1, (60, 12))] {
         let mut view = view();
-        view.glance.elapsed_ns = 60 * S;
+        view.live_status.elapsed_ns = 60 * S;
         let described = document.flows[flow].clone();
         let place = view.rows().iter().position(|row| row.cookie == cookie(&described)).expect("in the list");
         view.apply(Action::Move(place.cast_signed()));
@@ -153,7 +153,7 @@ fn no_colours_are_used_when_disabled() {
     for width in [60_u16, 66, 79, 80, 120, 159, 160, 200] {
         for height in [10_u16, 24, 50] {
             let mut view = view();
-            let plain = picture(&mut view, width.into(), height.into(), Palette { colors: false });
+            let plain = render_screen(&mut view, width.into(), height.into(), Palette { colors: false });
             assert!(plain.len() <= height.into());
             let styles = || plain.iter().flat_map(|line| line.spans.iter().map(|span| span.style.patch(line.style)));
             assert!(styles().all(|style| style.fg.is_none() && style.bg.is_none()), "{width}×{height}");

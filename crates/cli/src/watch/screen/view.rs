@@ -1,7 +1,7 @@
 //! State of the full-screen view: sorting, filter, selection, open page. Independent of keys and terminal.
 
 use landspeed_model::WatchFlow;
-use landspeed_watch::{FlowGlance, Glance, Point};
+use landspeed_watch::{FlowStatus, LiveStatus, Point};
 
 use super::columns::{Column, process};
 use crate::text::cause_name;
@@ -69,7 +69,7 @@ pub struct Opened {
 #[derive(Debug)]
 pub struct View {
     /// The displayed figures.
-    pub glance: Glance,
+    pub live_status: LiveStatus,
     /// The sort column.
     pub sort: Column,
     /// Whether the order is reversed.
@@ -93,7 +93,7 @@ pub struct View {
 impl Default for View {
     fn default() -> Self {
         Self {
-            glance: Glance::default(),
+            live_status: LiveStatus::default(),
             sort: Column::Rate,
             reversed: false,
             filter: String::new(),
@@ -109,9 +109,9 @@ impl Default for View {
 
 impl View {
     /// Updates the figures, unless paused.
-    pub fn update(&mut self, glance: Glance) {
+    pub fn update(&mut self, live_status: LiveStatus) {
         if !self.paused {
-            self.glance = glance;
+            self.live_status = live_status;
             self.follow();
         }
     }
@@ -126,8 +126,8 @@ impl View {
     }
 
     /// Returns the flows that match the filter, in sort order.
-    pub fn rows(&self) -> Vec<&FlowGlance> {
-        let mut rows: Vec<&FlowGlance> = self.glance.flows.iter().filter(|flow| self.passes(flow)).collect();
+    pub fn rows(&self) -> Vec<&FlowStatus> {
+        let mut rows: Vec<&FlowStatus> = self.live_status.flows.iter().filter(|flow| self.passes(flow)).collect();
         rows.sort_by(|a, b| {
             let order = self.sort.order(a, b);
             let order = if self.reversed { order.reverse() } else { order };
@@ -150,7 +150,7 @@ impl View {
         self.rows().into_iter().skip(first).take(self.fits).map(|flow| flow.cookie).collect()
     }
 
-    fn passes(&self, flow: &FlowGlance) -> bool {
+    fn passes(&self, flow: &FlowStatus) -> bool {
         if self.filter.is_empty() {
             return true;
         }
@@ -165,10 +165,10 @@ impl View {
         match action {
             Action::Quit => return Effect::Quit,
             Action::Suspend => return Effect::Suspend,
-            Action::Move(lines) => self.go(lines),
-            Action::Turn(pages) => self.go(pages.saturating_mul(self.fits.cast_signed())),
-            Action::First => self.go(isize::MIN),
-            Action::Last => self.go(isize::MAX),
+            Action::Move(lines) => self.move_by(lines),
+            Action::Turn(pages) => self.move_by(pages.saturating_mul(self.fits.cast_signed())),
+            Action::First => self.move_by(isize::MIN),
+            Action::Last => self.move_by(isize::MAX),
             Action::Open => self.open(),
             Action::Back if self.typing || self.opened.is_none() => {
                 self.typing = false;
@@ -211,7 +211,7 @@ impl View {
     }
 
     /// Scrolls the page, or selects another flow.
-    fn go(&mut self, by: isize) {
+    fn move_by(&mut self, by: isize) {
         let last = self.last_scroll();
         if let Some(opened) = &mut self.opened {
             opened.scroll = opened.scroll.saturating_add_signed(by).min(last);
@@ -240,8 +240,8 @@ mod tests {
 
     use super::*;
 
-    fn flow(cookie: u64, bps: f64, cause: Cause) -> FlowGlance {
-        FlowGlance {
+    fn flow(cookie: u64, bps: f64, cause: Cause) -> FlowStatus {
+        FlowStatus {
             cookie,
             local: format!("192.0.2.1:{cookie}"),
             remote: format!("198.51.100.{cookie}:443"),
@@ -267,14 +267,14 @@ mod tests {
     fn three() -> View {
         let mut view = View::default();
         view.fit(10, 0);
-        view.update(glance([10.0, 30.0, 20.0]));
+        view.update(live_status([10.0, 30.0, 20.0]));
         view
     }
 
-    fn glance(rates: [f64; 3]) -> Glance {
+    fn live_status(rates: [f64; 3]) -> LiveStatus {
         let causes = [Cause::Application, Cause::NetworkLoss, Cause::SlowReader];
         let flows = (1..).zip(rates).zip(causes).map(|((cookie, bps), cause)| flow(cookie, bps, cause)).collect();
-        Glance { flows, ..Glance::default() }
+        LiveStatus { flows, ..LiveStatus::default() }
     }
 
     fn cookies(view: &View) -> Vec<u64> {
@@ -318,18 +318,18 @@ mod tests {
     fn a_selected_flow_stays_selected_when_the_order_changes() {
         let mut view = three();
         assert_eq!(view.selected(), 0);
-        view.update(glance([40.0, 30.0, 20.0]));
+        view.update(live_status([40.0, 30.0, 20.0]));
         assert_eq!(view.selected(), 0, "without a selection the first flow is selected");
         view.apply(Action::Move(1));
         assert_eq!(cookies(&view)[view.selected()], 2);
-        view.update(glance([40.0, 10.0, 20.0]));
+        view.update(live_status([40.0, 10.0, 20.0]));
         assert_eq!((view.selected(), cookies(&view)[view.selected()]), (2, 2));
         // The selected flow has ended: the index stays.
-        let mut two = glance([40.0, 10.0, 20.0]);
+        let mut two = live_status([40.0, 10.0, 20.0]);
         two.flows.remove(1);
         view.update(two);
         assert_eq!(view.selected(), 1);
-        view.update(Glance::default());
+        view.update(LiveStatus::default());
         assert_eq!(view.selected(), 0);
         view.apply(Action::Open);
         assert_eq!(view.opened, None, "there is nothing to open");
@@ -367,12 +367,12 @@ mod tests {
     fn a_paused_screen_keeps_its_figures_and_takes_keys() {
         let mut view = three();
         view.apply(Action::Pause);
-        view.update(Glance::default());
+        view.update(LiveStatus::default());
         assert_eq!(cookies(&view), [2, 3, 1]);
         view.apply(Action::Sort(1));
         assert_eq!(cookies(&view), [3, 1, 2]);
         view.apply(Action::Pause);
-        view.update(Glance::default());
+        view.update(LiveStatus::default());
         assert!(cookies(&view).is_empty());
         assert_eq!(view.apply(Action::Quit), Effect::Quit);
         assert_eq!(view.apply(Action::Suspend), Effect::Suspend);

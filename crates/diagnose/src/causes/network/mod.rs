@@ -16,7 +16,7 @@ use self::words::{
 };
 
 use crate::causes::{datagrams, receiver_drops};
-use crate::finding::{Finding, Scales, Strength};
+use crate::finding::{Finding, FindingBuilder, Strength};
 use crate::flow::{Figure, Flow};
 use crate::network::{Queue, Symptoms, symptoms};
 use crate::reader::{Limited, window_limited};
@@ -48,7 +48,7 @@ const CAUSES: [Cause; 11] = [
 ];
 
 /// The named network cause.
-pub(super) struct Named {
+pub(super) struct NamedCause {
     pub cause: Cause,
     pub strength: Strength,
     pub why: String,
@@ -56,7 +56,7 @@ pub(super) struct Named {
     pub place: Option<String>,
 }
 
-impl Named {
+impl NamedCause {
     pub(super) fn new(cause: Cause, strength: Strength, why: String, next: String) -> Self {
         Self { cause, strength, why, next, place: None }
     }
@@ -75,22 +75,22 @@ pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
         return CAUSES.into_iter().map(Finding::not_applicable).collect();
     }
     let seen = symptoms(flow);
-    let mut named = name(flow, &seen).or_else(|| receiver_drops::at_this_end(flow));
+    let mut named = name(flow, &seen).or_else(|| receiver_drops::at_local_host(flow));
     CAUSES
         .into_iter()
         .map(|cause| {
-            let mut scales = Scales::new(flow, cause);
-            read(&mut scales, flow, &seen, cause);
+            let mut builder = FindingBuilder::new(flow, cause);
+            read(&mut builder, flow, &seen, cause);
             match named.take_if(|named| named.cause == cause) {
-                Some(named) => Finding { place: named.place, ..scales.holds(named.strength, named.why, named.next) },
-                None => scales.refuted(),
+                Some(named) => Finding { place: named.place, ..builder.holds(named.strength, named.why, named.next) },
+                None => builder.refuted(),
             }
         })
         .collect()
 }
 
 /// Names the network cause. Losses and marks take precedence over the RTT.
-fn name(flow: &Flow, seen: &Symptoms) -> Option<Named> {
+fn name(flow: &Flow, seen: &Symptoms) -> Option<NamedCause> {
     if let Some(named) = path_mtu(flow, seen) {
         return Some(named);
     }
@@ -106,16 +106,17 @@ fn name(flow: &Flow, seen: &Symptoms) -> Option<Named> {
         return Some(named);
     }
     let full = seen.always_queued() && !flow.same_host() && window_limited(flow) != Some(Limited::No);
-    let limited = seen.limited.or_else(|| shaped_here(flow, seen)).or_else(|| full.then_some(Strength::Weak))?;
+    let limited =
+        seen.limited.or_else(|| local_shaper_strength(flow, seen)).or_else(|| full.then_some(Strength::Weak))?;
     // A cause derived from counters is at most as certain as the finding that congestion control limits the
     // sender.
     let named = by_counts(flow, seen);
-    Some(Named { strength: named.strength.min(limited), ..named })
+    Some(NamedCause { strength: named.strength.min(limited), ..named })
 }
 
 /// By elimination: data waits although neither window is full and no rate was requested, so it waits in the
 /// sender's own qdisc or interface. Not applied to BBR, which paces.
-fn by_elimination(flow: &Flow, seen: &Symptoms) -> Option<Named> {
+fn by_elimination(flow: &Flow, seen: &Symptoms) -> Option<NamedCause> {
     if held_by_send_buffer(flow) {
         return None;
     }
@@ -126,15 +127,15 @@ fn by_elimination(flow: &Flow, seen: &Symptoms) -> Option<Named> {
     let most = if seen.delivers_evenly() { CWND_FULL } else { CWND_MOSTLY };
     let open = mean(flow.figure(StreamView::flight_over_cwnd))? < most
         && mean(flow.figure(StreamView::flight_over_window))? < most;
-    let quiet = seen.resent == Some(0.0) && flow.rwnd_limited().is_none_or(|share| share.value < 0.05);
-    if !waits || !open || own_rate(flow) || !quiet || flow.is_model_based() || flow.same_host() {
+    let quiet = seen.retransmits == Some(0.0) && flow.rwnd_limited().is_none_or(|share| share.value < 0.05);
+    if !waits || !open || is_paced(flow) || !quiet || flow.is_model_based() || flow.same_host() {
         return None;
     }
     Some(shaper(flow, Strength::Moderate, &sending_qdiscs(flow)))
 }
 
 /// Whether the streams are paced by `--pace` or by a pacing rate set on the socket.
-fn own_rate(flow: &Flow) -> bool {
+fn is_paced(flow: &Flow) -> bool {
     flow.parameters.pace_bps.is_some()
         || flow.streams.iter().any(|stream| stream.tcp().any(|tcp| tcp.max_pacing_rate_bytes_per_s.is_some()))
 }
@@ -154,8 +155,8 @@ fn sending_qdiscs(flow: &Flow) -> String {
 }
 
 /// Full-sized segments do not pass, as TCP found by probing (RFC 4821): its MSS fell after timeouts.
-fn path_mtu(flow: &Flow, seen: &Symptoms) -> Option<Named> {
-    let [before, _, now] = flow.mss_fell()?;
+fn path_mtu(flow: &Flow, seen: &Symptoms) -> Option<NamedCause> {
+    let [before, _, now] = flow.mss_reduction()?;
     let why = format!(
         "segments of {} bytes did not pass and no ICMP message said so: after timeouts TCP found {} bytes by probing",
         text::number(before),
@@ -167,7 +168,7 @@ fn path_mtu(flow: &Flow, seen: &Symptoms) -> Option<Named> {
         text::number(now + 52.0)
     );
     let strength = if seen.timeouts > 0.0 || flow.stalled() { Strength::Strong } else { Strength::Moderate };
-    Some(Named::new(Cause::PathMtu, strength, why, next))
+    Some(NamedCause::new(Cause::PathMtu, strength, why, next))
 }
 
 /// Whether `sndbuf_limited` shows that the sender waits because its send buffer is full.
@@ -177,7 +178,7 @@ fn held_by_send_buffer(flow: &Flow) -> bool {
 
 /// A shaper on the sender's own interface: the send queue does not empty and the congestion window does not
 /// fill.
-fn shaped_here(flow: &Flow, seen: &Symptoms) -> Option<Strength> {
+fn local_shaper_strength(flow: &Flow, seen: &Symptoms) -> Option<Strength> {
     let unsent = flow.figure(StreamView::send_fill).is_some_and(|fill| fill.value >= 0.5);
     (unsent && !held_by_send_buffer(flow) && seen.shaped.is_some_and(|share| share >= SHAPED))
         .then_some(Strength::Moderate)
@@ -185,37 +186,37 @@ fn shaped_here(flow: &Flow, seen: &Symptoms) -> Option<Strength> {
 
 // ---- with the lab's knowledge of the path ----
 
-fn by_route(flow: &Flow, seen: &Symptoms, route: &Route) -> Named {
-    let resent = seen.resent.unwrap_or(0.0);
+fn by_route(flow: &Flow, seen: &Symptoms, route: &Route) -> NamedCause {
+    let retransmits = seen.retransmits.unwrap_or(0.0);
     let full = route.full();
     if full.is_none()
         && let Some(hop) = route.reverse_congested()
     {
         return ack_path(seen, Strength::Strong, Some(hop));
     }
-    let reordered = seen.reordered > 0.0 && route.dropped() < REAL_LOSS * resent.max(1.0);
+    let reordered = seen.reordered > 0.0 && route.dropped() < REAL_LOSS * retransmits.max(1.0);
     if reordered && full.is_none() {
-        return reordering(seen, if resent > 0.0 { Strength::Strong } else { Strength::Moderate });
+        return reordering(seen, if retransmits > 0.0 { Strength::Strong } else { Strength::Moderate });
     }
-    let drops = route.main_drops().filter(|_| resent > 0.0 || seen.marked > 0.0);
+    let drops = route.main_drops().filter(|_| retransmits > 0.0 || seen.marked > 0.0);
     if let (Some((place, dropped, all)), None) = (drops, full) {
         // Two places with similar drops may both be the cause; the first is named, with less confidence.
         let strength = if dropped >= 0.75 * all { Strength::Strong } else { Strength::Moderate };
         return match place {
-            DropPlace::ReceiverHost => receiver_drops::in_lab(flow, dropped, resent, strength),
+            DropPlace::ReceiverHost => receiver_drops::in_lab(flow, dropped, retransmits, strength),
             DropPlace::Link(hop) => network_loss(flow, seen, strength, Some((&route.forward[hop], dropped))),
             DropPlace::OwnQueue => local_drops(flow, dropped, strength),
             DropPlace::Queue(hop) => queue_drops(flow, seen, route, &route.forward[hop], strength),
         };
     }
     if let Some(hop) = full {
-        return if (hop.drops > 0.0 && resent > 0.0) || seen.marked > 0.0 {
+        return if (hop.drops > 0.0 && retransmits > 0.0) || seen.marked > 0.0 {
             congestion(flow, seen, Strength::Strong, Some(hop))
         } else {
             full_path(flow, Some(hop), Strength::Strong)
         };
     }
-    if overshot(flow, seen) {
+    if slow_start_overshot(flow, seen) {
         return overshoot(flow, seen, Strength::Strong, slow_start_hop(route));
     }
     if seen.marked > 0.0 {
@@ -224,15 +225,15 @@ fn by_route(flow: &Flow, seen: &Symptoms, route: &Route) -> Named {
     if still_growing(flow) {
         return growing(flow, Strength::Strong);
     }
-    if probes_unseen(flow, seen) {
+    if bbr_probes_invisible(flow, seen) {
         return shaper(flow, Strength::Moderate, &sending_qdiscs(flow));
     }
     unexplained(flow, seen, Strength::Weak)
 }
 
 /// Whether losses came early, and only the growth of the congestion window limits since then.
-fn overshot(flow: &Flow, seen: &Symptoms) -> bool {
-    let early = seen.resent_so_far > 0.0 && seen.resent_early >= EARLY_LOSS * seen.resent_so_far;
+fn slow_start_overshot(flow: &Flow, seen: &Symptoms) -> bool {
+    let early = seen.retransmits_so_far > 0.0 && seen.retransmits_early >= EARLY_LOSS * seen.retransmits_so_far;
     let grows = flow.late_window_growth().is_none_or(|growth| growth >= 1.0);
     early
         && seen.late_losses <= FEW_LATE_LOSSES
@@ -249,10 +250,10 @@ fn slow_start_hop<'r, 'a>(route: &'r Route<'a>) -> Option<&'r Hop<'a>> {
 }
 
 /// A queue overflowed while the link was not full on average.
-fn queue_drops(flow: &Flow, seen: &Symptoms, route: &Route, hop: &Hop, strength: Strength) -> Named {
-    let early = hop.drops_early >= EARLY_LOSS * hop.drops_so_far && overshot(flow, seen);
+fn queue_drops(flow: &Flow, seen: &Symptoms, route: &Route, hop: &Hop, strength: Strength) -> NamedCause {
+    let early = hop.drops_early >= EARLY_LOSS * hop.drops_so_far && slow_start_overshot(flow, seen);
     match () {
-        () if hop.polices() => policer(flow, seen, strength, Some(hop)),
+        () if hop.is_policer() => policer(flow, seen, strength, Some(hop)),
         // Other flows may have filled the link for a part of the phase.
         () if hop.utilisation_while_dropping >= Some(FULL_LINK) => congestion(flow, seen, strength, Some(hop)),
         () if hop.is_shallow(route.base_rtt_us, flow.streams.len()) && !early => {
@@ -264,7 +265,7 @@ fn queue_drops(flow: &Flow, seen: &Symptoms, route: &Route, hop: &Hop, strength:
 }
 
 /// The sender's own qdisc drops packets, or delays them although its link is not full.
-fn own_queue(flow: &Flow, seen: &Symptoms, route: &Route) -> Option<Named> {
+fn own_queue(flow: &Flow, seen: &Symptoms, route: &Route) -> Option<NamedCause> {
     let hop = route.forward.first()?;
     let (_, queue) = hop.queue?;
     // TCP does not count packets that its own host drops as retransmitted, yet reduces its window.
@@ -277,33 +278,33 @@ fn own_queue(flow: &Flow, seen: &Symptoms, route: &Route) -> Option<Named> {
     let queueing_us = flow.srtt_us()? - route.base_rtt_us;
     let explains = queueing_us > QUEUE_US && wait_us >= EXPLAINS * queueing_us;
     let paced = flow.parameters.pace_bps.is_some();
-    let quiet = seen.resent.unwrap_or(0.0) == 0.0;
+    let quiet = seen.retransmits.unwrap_or(0.0) == 0.0;
     (explains && quiet && !paced && queueing_us >= 0.2 * route.base_rtt_us)
         .then(|| shaper(flow, Strength::Moderate, &queue.kind))
 }
 
 // ---- from the counters of both TCPs, or of one ----
 
-fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
-    let resent = seen.resent.unwrap_or(0.0);
-    let lossy = resent > 0.0;
-    if seen.qdisc_drops >= resent * EXPLAINS && seen.qdisc_drops > 0.0 {
+fn by_counts(flow: &Flow, seen: &Symptoms) -> NamedCause {
+    let retransmits = seen.retransmits.unwrap_or(0.0);
+    let lossy = retransmits > 0.0;
+    if seen.qdisc_drops >= retransmits * EXPLAINS && seen.qdisc_drops > 0.0 {
         // The qdisc counters of a watched flow include other flows' drops.
         let own = !flow.observed || interface_share(flow) >= EXPLAINS && lossy;
         if own || seen.qdisc_drops >= FEW_RETRANSMITS {
             return local_drops(flow, seen.qdisc_drops, if own { Strength::Strong } else { Strength::Moderate });
         }
     }
-    if lossy && let Some(named) = receiver_drops::by_counters(flow, resent) {
+    if lossy && let Some(named) = receiver_drops::by_counters(flow, retransmits) {
         return named;
     }
     // A qdisc counts a GSO packet of many segments as one drop.
-    if lossy && seen.qdisc_drops * GSO_SEGMENTS >= resent {
+    if lossy && seen.qdisc_drops * GSO_SEGMENTS >= retransmits {
         return local_drops(flow, seen.qdisc_drops, Strength::Weak);
     }
     // Reordering makes a sender reduce and regrow its window; a path that delivers evenly is full
     // nevertheless.
-    if let Some(strength) = reorders(seen, resent).filter(|_| !seen.delivers_evenly()) {
+    if let Some(strength) = reorders(seen, retransmits).filter(|_| !seen.delivers_evenly()) {
         return reordering(seen, strength);
     }
     let one_end = !flow.receiver_seen();
@@ -327,9 +328,9 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
     }
     // A watched flow may be sampled at any age: early losses are not evidence of slow start.
     let early = !flow.observed
-        && seen.resent_so_far >= FEW_RETRANSMITS
-        && seen.resent_early >= EARLY_LOSS * seen.resent_so_far;
-    let later = seen.late_losses <= FEW_LATE_LOSSES && seen.at_random() != Some(true) && !seen.delivers_evenly();
+        && seen.retransmits_so_far >= FEW_RETRANSMITS
+        && seen.retransmits_early >= EARLY_LOSS * seen.retransmits_so_far;
+    let later = seen.late_losses <= FEW_LATE_LOSSES && seen.is_random() != Some(true) && !seen.delivers_evenly();
     if early && later && seen.marked == 0.0 && seen.queue != Queue::Standing && !flow.is_model_based() {
         let grows = flow.window_growth().is_some_and(|growth| growth >= RAMP_RATIO);
         return overshoot(flow, seen, if grows { Strength::Moderate } else { Strength::Weak }, None);
@@ -337,29 +338,29 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> Named {
     let shrugs =
         flow.is_model_based() && seen.loss.is_some_and(|loss| loss < MODEL_LOSS) && seen.queue != Queue::Standing;
     if (lossy && !shrugs) || seen.marked > 0.0 {
-        return lossy_path(flow, seen, resent);
+        return lossy_path(flow, seen, retransmits);
     }
     match seen.queue {
-        Queue::Standing if seen.own_bursts(flow) => full_path(flow, None, Strength::Weak),
+        Queue::Standing if seen.bursts_are_local(flow) => full_path(flow, None, Strength::Weak),
         // A single host cannot distinguish a queue of data from a queue of ACKs.
         Queue::Standing => full_path(flow, None, if one_end { Strength::Moderate } else { Strength::Strong }),
         _ if seen.always_queued() && window_limited(flow) != Some(Limited::No) => {
             full_path(flow, None, Strength::Moderate)
         }
         _ if still_growing(flow) => growing(flow, Strength::Strong),
-        _ if probes_unseen(flow, seen) => shaper(flow, Strength::Weak, &sending_qdiscs(flow)),
+        _ if bbr_probes_invisible(flow, seen) => shaper(flow, Strength::Weak, &sending_qdiscs(flow)),
         _ if flow.is_model_based() && seen.delivery_spread.is_none_or(|spread| spread < DELIVERY_EVEN) => {
             // Losses may be the overflow of the path's queue.
-            full_path(flow, None, if resent >= FEW_RETRANSMITS { Strength::Weak } else { Strength::Moderate })
+            full_path(flow, None, if retransmits >= FEW_RETRANSMITS { Strength::Weak } else { Strength::Moderate })
         }
         _ => unexplained(flow, seen, Strength::Weak),
     }
 }
 
 /// Segments were retransmitted or ECN-marked: decides by the RTT and by the congestion window at each loss.
-fn lossy_path(flow: &Flow, seen: &Symptoms, resent: f64) -> Named {
-    let few = resent < FEW_RETRANSMITS;
-    let random = seen.at_random();
+fn lossy_path(flow: &Flow, seen: &Symptoms, retransmits: f64) -> NamedCause {
+    let few = retransmits < FEW_RETRANSMITS;
+    let random = seen.is_random();
     let model = flow.is_model_based();
     let acks_lost = seen.acks_lost.is_some_and(|share| share >= ACKS_LOST);
     match seen.queue {
@@ -387,9 +388,9 @@ fn lossy_path(flow: &Flow, seen: &Symptoms, resent: f64) -> Named {
         }
         _ => {
             let strength = match () {
-                () if model || few || seen.queue == Queue::Unseen => Strength::Weak,
-                () if seen.fits() == Some(true) => seen.random_strength(),
-                () => seen.random_strength().min(Strength::Moderate),
+                () if model || few || seen.queue == Queue::NotVisible => Strength::Weak,
+                () if seen.fits() == Some(true) => seen.random_loss_strength(),
+                () => seen.random_loss_strength().min(Strength::Moderate),
             };
             network_loss(flow, seen, strength, None)
         }
@@ -397,16 +398,16 @@ fn lossy_path(flow: &Flow, seen: &Symptoms, resent: f64) -> Named {
 }
 
 /// Whether the sender takes reordering for loss, and how strong the evidence is.
-fn reorders(seen: &Symptoms, resent: f64) -> Option<Strength> {
+fn reorders(seen: &Symptoms, retransmits: f64) -> Option<Strength> {
     if seen.reordered == 0.0 && seen.spurious.unwrap_or(0.0) < EXPLAINS {
         return None;
     }
     match seen.never_arrived {
-        Some(lost) if lost >= REAL_LOSS * seen.resent_so_far.max(1.0) || seen.reordered == 0.0 => None,
+        Some(lost) if lost >= REAL_LOSS * seen.retransmits_so_far.max(1.0) || seen.reordered == 0.0 => None,
         // A few spurious retransmissions do not keep the window small.
         Some(_) => Some(if seen.loss >= Some(REORDERING_HURTS) { Strength::Strong } else { Strength::Weak }),
         // One host only: DSACK reports spurious retransmissions.
-        None if seen.reordered > 0.0 && resent > 0.0 && seen.spurious.unwrap_or(0.0) >= REAL_LOSS => {
+        None if seen.reordered > 0.0 && retransmits > 0.0 && seen.spurious.unwrap_or(0.0) >= REAL_LOSS => {
             Some(Strength::Moderate)
         }
         None => None,
@@ -415,8 +416,8 @@ fn reorders(seen: &Symptoms, resent: f64) -> Option<Strength> {
 
 /// BBR probes periodically at 1.25 times its rate: on a full path the RTT rises with it, behind a shaper on
 /// the sender it does not.
-fn probes_unseen(flow: &Flow, seen: &Symptoms) -> bool {
-    flow.is_model_based() && !own_rate(flow) && seen.delivers_evenly() && seen.rtt_range < Some(PROBES_UNSEEN)
+fn bbr_probes_invisible(flow: &Flow, seen: &Symptoms) -> bool {
+    flow.is_model_based() && !is_paced(flow) && seen.delivers_evenly() && seen.rtt_range < Some(PROBES_UNSEEN)
 }
 
 fn still_growing(flow: &Flow) -> bool {

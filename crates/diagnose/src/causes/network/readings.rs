@@ -4,9 +4,9 @@ use landspeed_model::Cause;
 
 use super::slow_start_hop;
 use crate::causes::receiver_drops;
-use crate::finding::{Bound, Scales};
+use crate::finding::{Bound, FindingBuilder};
 use crate::flow::Flow;
-use crate::network::{Symptoms, rtt_follows_flight, weigh, weigh_loss, weigh_loss_pattern, weigh_rtt};
+use crate::network::{Symptoms, record_loss, record_loss_pattern, record_readings, record_rtt, rtt_follows_flight};
 use crate::route::{DropPlace, Hop};
 use crate::thresholds::{
     ACKS_LOST, AT_CEILING, CEILING, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_VARIES, DELIVERY_VARIES_BBR, EARLY_LOSS,
@@ -14,22 +14,22 @@ use crate::thresholds::{
     REAL_LOSS, REQUEUED, REVERSE_QUEUE, SHALLOW_BDP, SHAPED, SINGLE_LOSSES, WAITING_SHARE,
 };
 
-pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cause) {
+pub(super) fn read(builder: &mut FindingBuilder, flow: &Flow, seen: &Symptoms, cause: Cause) {
     let end = Some(flow.sender.end);
     let retrans = "streams[].sender.samples[].tcp.total_retrans";
     match cause {
         Cause::NetworkCongestion => {
-            weigh(scales, flow);
-            weigh_loss(scales, flow, seen, true);
-            weigh_rtt(scales, flow, seen, true);
-            weigh_loss_pattern(scales, flow, seen, true);
+            record_readings(builder, flow);
+            record_loss(builder, flow, seen, true);
+            record_rtt(builder, flow, seen, true);
+            record_loss_pattern(builder, flow, seen, true);
             if seen.marked > 0.0 {
                 let source = "streams[].sender.samples[].tcp.delivered_ce";
                 let metric = "segments delivered with an ECN mark";
-                scales.value(metric, Some(seen.marked), "segments", Bound::Above(0.0), end, source);
+                builder.value(metric, Some(seen.marked), "segments", Bound::Above(0.0), end, source);
             }
             read_hop(
-                scales,
+                builder,
                 flow,
                 |hop| Some(hop.drops),
                 "packets dropped by the queue",
@@ -38,126 +38,126 @@ pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cau
             );
         }
         Cause::NetworkLoss => {
-            weigh(scales, flow);
-            weigh_loss(scales, flow, seen, true);
-            weigh_rtt(scales, flow, seen, false);
-            weigh_loss_pattern(scales, flow, seen, false);
-            read_ceiling(scales, flow, seen, false);
+            record_readings(builder, flow);
+            record_loss(builder, flow, seen, true);
+            record_rtt(builder, flow, seen, false);
+            record_loss_pattern(builder, flow, seen, false);
+            read_ceiling(builder, flow, seen, false);
             if seen.timeouts > 0.0 {
                 let source = "streams[].sender.samples[].tcp.total_rto";
                 let bound = Bound::Above(0.0);
-                scales.value("retransmission timeouts", Some(seen.timeouts), "timeouts", bound, end, source);
+                builder.value("retransmission timeouts", Some(seen.timeouts), "timeouts", bound, end, source);
             }
             if flow.is_model_based() {
                 let metric = "segments retransmitted over sent";
-                scales.value(metric, seen.loss, "ratio", Bound::AtLeast(MODEL_LOSS), end, retrans);
+                builder.value(metric, seen.loss, "ratio", Bound::AtLeast(MODEL_LOSS), end, retrans);
             }
-            read_never_arrived(scales, seen, Bound::Above(0.0));
+            read_never_arrived(builder, seen, Bound::Above(0.0));
             if let Some(route) = &flow.route {
                 let lost = route.forward.iter().map(|hop| hop.lost).sum();
-                scales.value("frames lost on links", Some(lost), "frames", Bound::Above(0.0), None, "links[].lost");
+                builder.value("frames lost on links", Some(lost), "frames", Bound::Above(0.0), None, "links[].lost");
             }
         }
         Cause::NetworkPath => {
-            weigh(scales, flow);
-            weigh_loss(scales, flow, seen, false);
-            weigh_rtt(scales, flow, seen, true);
+            record_readings(builder, flow);
+            record_loss(builder, flow, seen, false);
+            record_rtt(builder, flow, seen, true);
             let source = "streams[].sender.samples[].tcp.snd_cwnd";
             let metric = "congestion window, last quarter over first";
             let bound = Bound::AtLeast(RAMP_RATIO);
-            scales.value(metric, flow.window_growth(), "ratio", bound, end, source);
-            read_delivery(scales, flow, seen, Bound::Below(DELIVERY_EVEN));
+            builder.value(metric, flow.window_growth(), "ratio", bound, end, source);
+            read_delivery(builder, flow, seen, Bound::Below(DELIVERY_EVEN));
             let full = Bound::AtLeast(FULL_LINK);
-            read_hop(scales, flow, |hop| Some(hop.utilisation), "link utilisation", "ratio", full);
+            read_hop(builder, flow, |hop| Some(hop.utilisation), "link utilisation", "ratio", full);
         }
         Cause::SlowStartOvershoot => {
-            let share = (seen.resent_so_far > 0.0).then(|| seen.resent_early / seen.resent_so_far);
+            let share = (seen.retransmits_so_far > 0.0).then(|| seen.retransmits_early / seen.retransmits_so_far);
             let metric = "retransmits before and early in the phase over all";
-            scales.optional(metric, share, "ratio", Bound::AtLeast(EARLY_LOSS), end, retrans);
+            builder.optional(metric, share, "ratio", Bound::AtLeast(EARLY_LOSS), end, retrans);
             let source = "streams[].sender.samples[].tcp.snd_cwnd";
             let metric = "congestion window, last quarter over first";
-            scales.optional(metric, flow.window_growth(), "ratio", Bound::AtLeast(RAMP_RATIO), end, source);
+            builder.optional(metric, flow.window_growth(), "ratio", Bound::AtLeast(RAMP_RATIO), end, source);
             let room = Bound::Below(FULL_LINK);
-            read_hop(scales, flow, |hop| Some(hop.utilisation), "link utilisation", "ratio", room);
+            read_hop(builder, flow, |hop| Some(hop.utilisation), "link utilisation", "ratio", room);
         }
         Cause::ShallowBuffer => {
-            weigh_loss(scales, flow, seen, true);
-            read_ceiling(scales, flow, seen, true);
+            record_loss(builder, flow, seen, true);
+            read_ceiling(builder, flow, seen, true);
             let follows = flow.figure(rtt_follows_flight);
             if follows.is_some() {
                 let metric = "correlation of RTT with data in flight";
                 let bound = Bound::AtLeast(crate::thresholds::RTT_FOLLOWS);
-                scales.figure(metric, follows, "ratio", bound, "sender.samples[].tcp.rtt_us");
+                builder.figure(metric, follows, "ratio", bound, "sender.samples[].tcp.rtt_us");
             }
             let (rtt_us, streams) = (flow.min_rtt_us().unwrap_or(0.0), flow.streams.len());
             let bound = Bound::Below(SHALLOW_BDP);
             let metric = "queue limit over BDP ÷ √streams";
-            read_hop(scales, flow, |hop| hop.limit_over_bdp(rtt_us, streams), metric, "ratio", bound);
+            read_hop(builder, flow, |hop| hop.limit_over_bdp(rtt_us, streams), metric, "ratio", bound);
         }
         Cause::Policer => {
             let frames = |hop: &Hop| hop.limit_bytes().map(|limit| limit / (f64::from(hop.mtu_bytes) + 14.0));
             let bound = Bound::Within(0.0, POLICER_FRAMES);
-            read_hop(scales, flow, frames, "queue limit in full frames", "frames", bound);
+            read_hop(builder, flow, frames, "queue limit in full frames", "frames", bound);
         }
         Cause::Reordering => {
             let metric = "reordering events";
             let source = "streams[].sender.samples[].tcp.reord_seen";
-            scales.value(metric, Some(seen.reordered), "events", Bound::Above(0.0), end, source);
-            read_delivery(scales, flow, seen, Bound::AtLeast(DELIVERY_EVEN));
-            if seen.resent_so_far > 0.0 {
-                let share = seen.never_arrived.map(|lost| lost / seen.resent_so_far);
+            builder.value(metric, Some(seen.reordered), "events", Bound::Above(0.0), end, source);
+            read_delivery(builder, flow, seen, Bound::AtLeast(DELIVERY_EVEN));
+            if seen.retransmits_so_far > 0.0 {
+                let share = seen.never_arrived.map(|lost| lost / seen.retransmits_so_far);
                 let metric = "segments lost between the TCPs over retransmits";
                 let source = "streams[].receiver.samples[].tcp.data_segs_in";
-                scales.optional(metric, share, "ratio", Bound::Below(REAL_LOSS), None, source);
+                builder.optional(metric, share, "ratio", Bound::Below(REAL_LOSS), None, source);
             }
             if seen.spurious.is_some_and(|share| share > 0.0) {
                 let metric = "duplicate SACKs over retransmissions";
                 let source = "streams[].sender.samples[].tcp.dsack_dups";
-                scales.value(metric, seen.spurious, "ratio", Bound::AtLeast(REAL_LOSS), end, source);
+                builder.value(metric, seen.spurious, "ratio", Bound::AtLeast(REAL_LOSS), end, source);
             }
         }
-        Cause::ReceiverHostDrops => receiver_drops::read(scales, flow, seen.resent.unwrap_or(0.0)),
+        Cause::ReceiverHostDrops => receiver_drops::read(builder, flow, seen.retransmits.unwrap_or(0.0)),
         Cause::AckPath => {
             let bound = Bound::AtLeast(ACKS_LOST);
             let source = "streams[].sender.samples[].tcp.segs_in";
-            scales.optional("ACKs lost over ACKs sent", seen.acks_lost, "ratio", bound, end, source);
+            builder.optional("ACKs lost over ACKs sent", seen.acks_lost, "ratio", bound, end, source);
             let metric = "queueing delay on the reverse path over all queueing delay";
             let source = "streams[].sender.samples[].tcp.bytes_acked";
-            scales.optional(metric, seen.reverse_share, "ratio", Bound::AtLeast(REVERSE_QUEUE), end, source);
+            builder.optional(metric, seen.reverse_share, "ratio", Bound::AtLeast(REVERSE_QUEUE), end, source);
             if let Some(route) = &flow.route {
                 let used = route.reverse.iter().max_by(|a, b| a.utilisation.total_cmp(&b.utilisation));
                 if let Some(hop) = route.reverse_congested().or(used) {
                     let source = format!("queues, {}", hop.link.name);
                     let metric = format!("packets dropped before or on {}", hop.link.name);
                     let dropped = Some(hop.drops_so_far + hop.lost);
-                    scales.value(&metric, dropped, "packets", Bound::AtLeast(hop.many_drops()), None, &source);
+                    builder.value(&metric, dropped, "packets", Bound::AtLeast(hop.many_drops()), None, &source);
                     let source = format!("links[{}]", hop.link_index);
                     let metric = format!("utilisation of {}", hop.link.name);
-                    scales.value(&metric, Some(hop.utilisation), "ratio", Bound::AtLeast(FULL_LINK), None, &source);
+                    builder.value(&metric, Some(hop.utilisation), "ratio", Bound::AtLeast(FULL_LINK), None, &source);
                 }
             }
         }
         Cause::LocalQdisc => {
             let source = format!("host_series.{}.qdiscs", flow.sender.name());
             if flow.sender.series.is_some() {
-                let bound = Bound::AtLeast((seen.resent.unwrap_or(0.0) * EXPLAINS).max(1.0));
+                let bound = Bound::AtLeast((seen.retransmits.unwrap_or(0.0) * EXPLAINS).max(1.0));
                 let metric = "packets dropped by the sender's queueing disciplines";
-                scales.value(metric, Some(seen.qdisc_drops), "packets", bound, end, &source);
+                builder.value(metric, Some(seen.qdisc_drops), "packets", bound, end, &source);
             }
-            scales.unsent_share(Bound::AtLeast(WAITING_SHARE));
-            scales.flight_over_cwnd(Bound::Below(CWND_MOSTLY));
-            scales.flight_over_window(Bound::Below(CWND_MOSTLY));
+            builder.unsent_share(Bound::AtLeast(WAITING_SHARE));
+            builder.flight_over_cwnd(Bound::Below(CWND_MOSTLY));
+            builder.flight_over_window(Bound::Below(CWND_MOSTLY));
             let source = format!("host_series.{}.qdiscs", flow.sender.name());
             let metric = "over-limit events of the shaper over packets";
-            scales.optional(metric, seen.shaped, "ratio", Bound::AtLeast(SHAPED), end, &source);
+            builder.optional(metric, seen.shaped, "ratio", Bound::AtLeast(SHAPED), end, &source);
             let metric = "requeues over packets of the sender's queueing disciplines";
-            scales.optional(metric, requeued(flow), "ratio", Bound::AtLeast(REQUEUED), end, &source);
+            builder.optional(metric, requeued(flow), "ratio", Bound::AtLeast(REQUEUED), end, &source);
             if let Some(hop) = flow.route.as_ref().and_then(|route| route.forward.first())
                 && let Some((index, _)) = hop.queue
             {
                 let bound = Bound::AtLeast(f64::from(u16::MAX));
                 let source = format!("queues[{index}].series.backlog_bytes_max");
-                scales.value(
+                builder.value(
                     "bytes waiting in the sender's qdisc",
                     Some(hop.backlog_bytes),
                     "bytes",
@@ -168,10 +168,10 @@ pub(super) fn read(scales: &mut Scales, flow: &Flow, seen: &Symptoms, cause: Cau
             }
         }
         Cause::PathMtu => {
-            let fell = flow.mss_fell().map(|[before, least, _]| least / before);
+            let fell = flow.mss_reduction().map(|[before, least, _]| least / before);
             let source = "streams[].sender.samples[].tcp.snd_mss_bytes";
             let metric = "smallest send MSS after timeouts over its largest";
-            scales.optional(metric, fell, "ratio", Bound::Below(MSS_FELL), end, source);
+            builder.optional(metric, fell, "ratio", Bound::Below(MSS_FELL), end, source);
         }
         _ => {}
     }
@@ -185,7 +185,7 @@ fn requeued(flow: &Flow) -> Option<f64> {
 
 /// Records a reading of the hop with most drops, or else of the busiest hop.
 fn read_hop(
-    scales: &mut Scales,
+    builder: &mut FindingBuilder,
     flow: &Flow,
     of: impl Fn(&Hop) -> Option<f64>,
     metric: &str,
@@ -202,31 +202,31 @@ fn read_hop(
         Some((index, _)) => format!("queues[{index}]"),
         None => format!("links[{}]", hop.link_index),
     };
-    scales.optional(&format!("{metric}, {}", hop.link.name), of(hop), unit, bound, None, &source);
+    builder.optional(&format!("{metric}, {}", hop.link.name), of(hop), unit, bound, None, &source);
 }
 
 /// Records whether losses occur at a ceiling (`at_ceiling`) or at random.
-fn read_ceiling(scales: &mut Scales, flow: &Flow, seen: &Symptoms, at_ceiling: bool) {
+fn read_ceiling(builder: &mut FindingBuilder, flow: &Flow, seen: &Symptoms, at_ceiling: bool) {
     let end = Some(flow.sender.end);
     let retrans = "streams[].sender.samples[].tcp.total_retrans";
     let bound = if at_ceiling { Bound::AtLeast(LOST_IN_BURSTS) } else { Bound::Below(SINGLE_LOSSES) };
     let metric = "retransmits per interval with retransmits, relative to independent losses";
-    scales.optional(metric, seen.burstiness, "ratio", bound, end, retrans);
+    builder.optional(metric, seen.burstiness, "ratio", bound, end, retrans);
     if at_ceiling {
         let metric = "data sent with less in flight than before losses, over all";
         let source = "streams[].sender.samples[].tcp.unacked";
-        scales.optional(metric, seen.flight_rank, "ratio", Bound::AtLeast(AT_CEILING), end, source);
+        builder.optional(metric, seen.flight_rank, "ratio", Bound::AtLeast(AT_CEILING), end, source);
         let metric = "spread of the congestion window at losses (coefficient of variation)";
         let source = "streams[].sender.samples[].tcp.snd_cwnd";
-        scales.optional(metric, seen.peaks_spread, "ratio", Bound::Below(PEAKS_ALIKE), end, source);
+        builder.optional(metric, seen.peaks_spread, "ratio", Bound::Below(PEAKS_ALIKE), end, source);
         let metric = "delivery rate before losses over the highest";
         let source = "streams[].sender.samples[].tcp.delivery_rate_bytes_per_s";
-        scales.optional(metric, seen.ceiling, "ratio", Bound::AtLeast(CEILING), end, source);
+        builder.optional(metric, seen.ceiling, "ratio", Bound::AtLeast(CEILING), end, source);
     } else {
         let varies = if flow.is_model_based() { DELIVERY_VARIES_BBR } else { DELIVERY_VARIES };
-        read_delivery(scales, flow, seen, Bound::AtLeast(varies));
-        let seldom = (seen.losing_share > 0.0).then_some(seen.losing_share);
-        scales.optional(
+        read_delivery(builder, flow, seen, Bound::AtLeast(varies));
+        let seldom = (seen.lossy_share > 0.0).then_some(seen.lossy_share);
+        builder.optional(
             "intervals with retransmits over all",
             seldom,
             "ratio",
@@ -238,14 +238,14 @@ fn read_ceiling(scales: &mut Scales, flow: &Flow, seen: &Symptoms, at_ceiling: b
 }
 
 /// Records how evenly segments are delivered.
-fn read_delivery(scales: &mut Scales, flow: &Flow, seen: &Symptoms, bound: Bound) {
+fn read_delivery(builder: &mut FindingBuilder, flow: &Flow, seen: &Symptoms, bound: Bound) {
     let metric = "spread of delivered segments between samples (coefficient of variation)";
     let source = "streams[].sender.samples[].tcp.delivered";
-    scales.optional(metric, seen.delivery_spread, "ratio", bound, Some(flow.sender.end), source);
+    builder.optional(metric, seen.delivery_spread, "ratio", bound, Some(flow.sender.end), source);
 }
 
-fn read_never_arrived(scales: &mut Scales, seen: &Symptoms, bound: Bound) {
+fn read_never_arrived(builder: &mut FindingBuilder, seen: &Symptoms, bound: Bound) {
     let metric = "segments that the sender's TCP sent and the receiver's did not get";
     let source = "streams[].receiver.samples[].tcp.data_segs_in";
-    scales.optional(metric, seen.never_arrived, "segments", bound, None, source);
+    builder.optional(metric, seen.never_arrived, "segments", bound, None, source);
 }

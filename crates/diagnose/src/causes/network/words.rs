@@ -2,7 +2,7 @@
 
 use landspeed_model::Cause;
 
-use super::Named;
+use super::NamedCause;
 use crate::advice;
 use crate::causes::receiver_drops;
 use crate::finding::Strength;
@@ -11,26 +11,31 @@ use crate::network::Symptoms;
 use crate::route::Hop;
 use crate::text;
 use crate::thresholds::{ACKS_LOST, FULL_LINK, REVERSE_QUEUE};
-pub(super) fn congestion(flow: &Flow, seen: &Symptoms, strength: Strength, hop: Option<&Hop>) -> Named {
+pub(super) fn congestion(flow: &Flow, seen: &Symptoms, strength: Strength, hop: Option<&Hop>) -> NamedCause {
     let marks = if seen.marked > 0.0 { format!(", {} marked", text::number(seen.marked)) } else { String::new() };
-    let queue = hop.map_or("a queue on the path".to_owned(), queue_words);
+    let queue = hop.map_or("a queue on the path".to_owned(), queue_text);
     let dropped = hop.map(|hop| format!(" and dropped {} packets", text::number(hop.drops))).unwrap_or_default();
-    let why = format!("{queue} overflows{dropped}: {}{marks}, {}", seen.loss_words(), Symptoms::rtt_words(flow));
+    let why = format!("{queue} overflows{dropped}: {}{marks}, {}", seen.loss_text(), Symptoms::rtt_text(flow));
     let next = format!(
         "Run again with `{}`. Fewer retransmits at the same rate mean that this flow filled the queue; otherwise find what shares \
          the link. More streams only share the path.",
         advice::pace(flow)
     );
-    at_hop(Named::new(Cause::NetworkCongestion, strength, why, next), hop)
+    at_hop(NamedCause::new(Cause::NetworkCongestion, strength, why, next), hop)
 }
 
-pub(super) fn network_loss(flow: &Flow, seen: &Symptoms, strength: Strength, lost: Option<(&Hop, f64)>) -> Named {
-    let fit = match seen.fit {
-        Some(fit) if !flow.is_model_based() => {
+pub(super) fn network_loss(
+    flow: &Flow,
+    seen: &Symptoms,
+    strength: Strength,
+    lost: Option<(&Hop, f64)>,
+) -> NamedCause {
+    let response_fit = match seen.response_fit {
+        Some(response_fit) if !flow.is_model_based() => {
             format!(
                 "; {}'s response function gives {} at this loss",
                 flow.congestion().unwrap_or_default(),
-                text::rate(flow.goodput_bps / fit)
+                text::rate(flow.goodput_bps / response_fit)
             )
         }
         _ => String::new(),
@@ -39,8 +44,8 @@ pub(super) fn network_loss(flow: &Flow, seen: &Symptoms, strength: Strength, los
         format!("the link {} lost {} frames that no queue dropped", hop.link.name, text::number(frames))
     });
     let what = whose.unwrap_or_else(|| "packets are lost without a queue".to_owned());
-    let why = format!("{what}: {}, {}{fit}", seen.loss_words(), Symptoms::rtt_words(flow));
-    let frames = receiver_drops::bad_frames(flow, seen.resent.unwrap_or(0.0));
+    let why = format!("{what}: {}, {}{response_fit}", seen.loss_text(), Symptoms::rtt_text(flow));
+    let frames = receiver_drops::bad_frames(flow, seen.retransmits.unwrap_or(0.0));
     let next = if frames {
         format!("Check the {}'s cable, transceiver and switch port.", flow.receiver.name())
     } else {
@@ -57,7 +62,7 @@ pub(super) fn network_loss(flow: &Flow, seen: &Symptoms, strength: Strength, los
             text::rate_argument(flow.goodput_bps * 0.8 / flow.streams.len().max(1) as f64)
         )
     };
-    let mut named = at_hop(Named::new(Cause::NetworkLoss, strength, why, next), lost.map(|(hop, _)| hop));
+    let mut named = at_hop(NamedCause::new(Cause::NetworkLoss, strength, why, next), lost.map(|(hop, _)| hop));
     if frames {
         named = named.at(format!("{}'s link: its interface counts bad frames or discards", flow.receiver.name()));
     }
@@ -65,8 +70,8 @@ pub(super) fn network_loss(flow: &Flow, seen: &Symptoms, strength: Strength, los
 }
 
 /// The path is full, and no segment is lost in the phase.
-pub(super) fn full_path(flow: &Flow, hop: Option<&Hop>, strength: Strength) -> Named {
-    let rtt = Symptoms::rtt_words(flow);
+pub(super) fn full_path(flow: &Flow, hop: Option<&Hop>, strength: Strength) -> NamedCause {
+    let rtt = Symptoms::rtt_text(flow);
     let why = match hop {
         Some(hop) => format!(
             "the link {} is full: {} of its {}; {rtt}",
@@ -94,10 +99,10 @@ pub(super) fn full_path(flow: &Flow, hop: Option<&Hop>, strength: Strength) -> N
          estimates it."
             .to_owned()
     };
-    at_hop(Named::new(Cause::NetworkPath, strength, why, next), hop)
+    at_hop(NamedCause::new(Cause::NetworkPath, strength, why, next), hop)
 }
 
-pub(super) fn growing(flow: &Flow, strength: Strength) -> Named {
+pub(super) fn growing(flow: &Flow, strength: Strength) -> NamedCause {
     let growth = flow.window_growth().unwrap_or(1.0);
     let why = format!(
         "the congestion window was still growing (last quarter {} of the first), and nothing was lost",
@@ -105,22 +110,22 @@ pub(super) fn growing(flow: &Flow, strength: Strength) -> Named {
     );
     let next = "Run longer without the start: `--time 60 --omit 20`. For short transfers, use more streams (-P) or \
                 `--congestion bbr`.";
-    Named::new(Cause::NetworkPath, strength, why, next.to_owned())
+    NamedCause::new(Cause::NetworkPath, strength, why, next.to_owned())
 }
 
-pub(super) fn unexplained(flow: &Flow, seen: &Symptoms, strength: Strength) -> Named {
+pub(super) fn unexplained(flow: &Flow, seen: &Symptoms, strength: Strength) -> NamedCause {
     let why = format!(
         "the network or a congestion window clamp holds data back, without loss in the steady phase; {}",
-        Symptoms::rtt_words(flow)
+        Symptoms::rtt_text(flow)
     );
-    let earlier = if seen.resent_so_far > 0.0 { " Segments were retransmitted before the phase." } else { "" };
+    let earlier = if seen.retransmits_so_far > 0.0 { " Segments were retransmitted before the phase." } else { "" };
     let next = format!(
         "Look for a shaper or a congestion window clamp; a UDP run shows what rate the path carries.{earlier}"
     );
-    Named::new(Cause::NetworkPath, strength, why, next)
+    NamedCause::new(Cause::NetworkPath, strength, why, next)
 }
 
-pub(super) fn overshoot(flow: &Flow, seen: &Symptoms, strength: Strength, hop: Option<&Hop>) -> Named {
+pub(super) fn overshoot(flow: &Flow, seen: &Symptoms, strength: Strength, hop: Option<&Hop>) -> NamedCause {
     let growth = flow.late_window_growth().unwrap_or(1.0);
     let room = flow.capacity_bps().filter(|_| flow.route.is_some());
     let room = room.map(|bps| {
@@ -129,9 +134,9 @@ pub(super) fn overshoot(flow: &Flow, seen: &Symptoms, strength: Strength, hop: O
     let why = format!(
         "slow start overflowed {}: {} of {} retransmits came early, and since then the congestion window grows slowly (last \
          quarter {} of the second){}",
-        hop.map_or("a queue".to_owned(), queue_words),
-        text::number(seen.resent_early),
-        text::number(seen.resent_so_far),
+        hop.map_or("a queue".to_owned(), queue_text),
+        text::number(seen.retransmits_early),
+        text::number(seen.retransmits_so_far),
         text::percent(growth),
         room.unwrap_or_default()
     );
@@ -141,26 +146,26 @@ pub(super) fn overshoot(flow: &Flow, seen: &Symptoms, strength: Strength, hop: O
          `--time 120 --omit 60`.",
         advice::pace(flow)
     );
-    at_hop(Named::new(Cause::SlowStartOvershoot, strength, why, next), hop)
+    at_hop(NamedCause::new(Cause::SlowStartOvershoot, strength, why, next), hop)
 }
 
-pub(super) fn shallow(flow: &Flow, seen: &Symptoms, strength: Strength, hop: Option<&Hop>) -> Named {
+pub(super) fn shallow(flow: &Flow, seen: &Symptoms, strength: Strength, hop: Option<&Hop>) -> NamedCause {
     let why = match hop {
         Some(hop) => format!(
             "{} overflows while the link is {} used{}: {}",
-            queue_words(hop),
+            queue_text(hop),
             text::percent(hop.utilisation),
             match hop.limit_over_bdp(flow.min_rtt_us().unwrap_or(0.0), flow.streams.len()) {
                 Some(share) =>
                     format!("; it holds {} of the bandwidth-delay product per √streams", text::percent(share)),
                 None => String::new(),
             },
-            seen.loss_words()
+            seen.loss_text()
         ),
         None => format!(
             "a buffer much smaller than the bandwidth-delay product overflows: {}, {}",
-            seen.loss_words(),
-            Symptoms::rtt_words(flow)
+            seen.loss_text(),
+            Symptoms::rtt_text(flow)
         ),
     };
     let next = format!(
@@ -168,25 +173,25 @@ pub(super) fn shallow(flow: &Flow, seen: &Symptoms, strength: Strength, hop: Opt
         advice::pace(flow),
         buffer_needed(flow)
     );
-    at_hop(Named::new(Cause::ShallowBuffer, strength, why, next), hop)
+    at_hop(NamedCause::new(Cause::ShallowBuffer, strength, why, next), hop)
 }
 
-pub(super) fn policer(flow: &Flow, seen: &Symptoms, strength: Strength, hop: Option<&Hop>) -> Named {
+pub(super) fn policer(flow: &Flow, seen: &Symptoms, strength: Strength, hop: Option<&Hop>) -> NamedCause {
     let rate = hop.map(|hop| format!(" above {}", text::rate(hop.link.rate_bps as f64))).unwrap_or_default();
-    let queue = hop.map(|hop| format!(" ({})", queue_words(hop))).unwrap_or_default();
+    let queue = hop.map(|hop| format!(" ({})", queue_text(hop))).unwrap_or_default();
     let why = format!(
         "a policer drops what arrives{rate} instead of queueing it{queue}: {}, {}",
-        seen.loss_words(),
-        Symptoms::rtt_words(flow)
+        seen.loss_text(),
+        Symptoms::rtt_text(flow)
     );
     let next = format!(
         "Stay below the policed rate with `{}`, or ask for a shaper in place of the policer.",
         advice::pace(flow)
     );
-    at_hop(Named::new(Cause::Policer, strength, why, next), hop)
+    at_hop(NamedCause::new(Cause::Policer, strength, why, next), hop)
 }
 
-pub(super) fn reordering(seen: &Symptoms, strength: Strength) -> Named {
+pub(super) fn reordering(seen: &Symptoms, strength: Strength) -> NamedCause {
     let real = seen.never_arrived.map_or_else(
         || {
             format!(
@@ -198,17 +203,17 @@ pub(super) fn reordering(seen: &Symptoms, strength: Strength) -> Named {
             format!(
                 "{} segments were lost between the two TCPs, and {} were retransmitted",
                 text::number(lost),
-                text::number(seen.resent_so_far)
+                text::number(seen.retransmits_so_far)
             )
         },
     );
     let why = format!("the path reorders packets, and TCP takes some for lost: {real}");
     let next = "Look for per-packet load balancing, a bonded link in round-robin mode or a link-layer retransmission on the \
                 path. More streams (-P) hide reordering and do not remove it.";
-    Named::new(Cause::Reordering, strength, why, next.to_owned())
+    NamedCause::new(Cause::Reordering, strength, why, next.to_owned())
 }
 
-pub(super) fn ack_path(seen: &Symptoms, strength: Strength, hop: Option<&Hop>) -> Named {
+pub(super) fn ack_path(seen: &Symptoms, strength: Strength, hop: Option<&Hop>) -> NamedCause {
     let acks = seen.acks_lost.filter(|&share| share >= ACKS_LOST);
     let waits = seen.reverse_share.filter(|&share| share >= REVERSE_QUEUE);
     let signs: Vec<String> = [
@@ -231,28 +236,28 @@ pub(super) fn ack_path(seen: &Symptoms, strength: Strength, hop: Option<&Hop>) -
     let why = format!("the reverse path is congested and delays the ACKs: {}", signs.join(", "));
     let next = "Free the reverse path (another upload, an asymmetric line), or give ACKs priority there (fq_codel, CAKE); GRO \
                 on the receiver thins them out.";
-    at_hop(Named::new(Cause::AckPath, strength, why, next.to_owned()), hop)
+    at_hop(NamedCause::new(Cause::AckPath, strength, why, next.to_owned()), hop)
 }
 
-pub(super) fn local_drops(flow: &Flow, dropped: f64, strength: Strength) -> Named {
+pub(super) fn local_drops(flow: &Flow, dropped: f64, strength: Strength) -> NamedCause {
     let why = format!("the {}'s qdisc dropped {} packets", flow.sender.name(), text::number(dropped));
     let next = format!(
         "Check `tc -s qdisc` on {}: use fq there, or stay below its rate with `{}`.",
         flow.label(&flow.sender),
         advice::pace(flow)
     );
-    Named::new(Cause::LocalQdisc, strength, why, next).at(format!("{}, qdisc", flow.sender.name()))
+    NamedCause::new(Cause::LocalQdisc, strength, why, next).at(format!("{}, qdisc", flow.sender.name()))
 }
 
-pub(super) fn shaper(flow: &Flow, strength: Strength, kind: &str) -> Named {
+pub(super) fn shaper(flow: &Flow, strength: Strength, kind: &str) -> NamedCause {
     let name = flow.sender.name();
     let why = format!("the {name}'s qdisc ({kind}) sends no faster: data waits there and nothing is lost");
     let next = format!("Check `tc -s qdisc` on {}: raise or remove its rate.", flow.label(&flow.sender));
-    Named::new(Cause::LocalQdisc, strength, why, next).at(format!("{name}, qdisc {kind}"))
+    NamedCause::new(Cause::LocalQdisc, strength, why, next).at(format!("{name}, qdisc {kind}"))
 }
 
 /// Formats a queue and its limit, such as `the queue before w->e (20 kB)`.
-fn queue_words(hop: &Hop) -> String {
+fn queue_text(hop: &Hop) -> String {
     match hop.limit_bytes() {
         Some(limit) => format!("the queue before {} ({})", hop.link.name, text::bytes(limit)),
         None => format!("the queue before {}", hop.link.name),
@@ -267,7 +272,7 @@ fn buffer_needed(flow: &Flow) -> String {
     format!("{} (BDP ÷ √streams)", text::bytes(bytes))
 }
 
-fn at_hop(named: Named, hop: Option<&Hop>) -> Named {
+fn at_hop(named: NamedCause, hop: Option<&Hop>) -> NamedCause {
     match hop {
         Some(hop) => named.at(format!("network, {}", hop.link.name)),
         None => named,

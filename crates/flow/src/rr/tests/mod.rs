@@ -68,8 +68,8 @@ fn with_udp_responder(
 /// Asserts that the counts balance, in each phase and with the histogram.
 fn assert_conserved(outcome: &RrOutcome) {
     let total = outcome.total();
-    assert!(total.holds(), "{total:?}");
-    assert!(outcome.measured.tally.holds() && outcome.omitted.holds(), "{outcome:?}");
+    assert!(total.is_balanced(), "{total:?}");
+    assert!(outcome.measured.tally.is_balanced() && outcome.omitted.is_balanced(), "{outcome:?}");
     assert_eq!(outcome.measured.histogram.count(), outcome.measured.tally.completed);
 }
 

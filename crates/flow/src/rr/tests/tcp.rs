@@ -92,7 +92,7 @@ fn busy_polling_completes_transactions() {
 #[test]
 fn a_stall_is_measured_in_every_delayed_request() {
     let quiet = (0..5).any(|_| {
-        let (slow, stalled_ns) = slow_through_a_stall();
+        let (slow, stalled_ns) = count_slow_after_stall();
         // One request per millisecond: all during the stall except those of its last 100 ms.
         let expected = stalled_ns / MS - 100;
         assert!(slow + 2 >= expected, "{slow} slow requests, expected {expected}");
@@ -103,7 +103,7 @@ fn a_stall_is_measured_in_every_delayed_request() {
 
 /// Returns how many of 600 requests, one per millisecond, took over 100 ms because of a stall, and the length
 /// of the stall in nanoseconds.
-fn slow_through_a_stall() -> (u64, u64) {
+fn count_slow_after_stall() -> (u64, u64) {
     let (near, mut far) = tcp_pair("127.0.0.1");
     let plan = plan(16, 16, open(1000.0), 600);
     let stall_at_ns = plan.t0_ns + 200 * MS;
@@ -187,7 +187,7 @@ fn surplus_response_bytes_are_an_error() {
         let near_plan = plan(8, 8, load, 2000);
         let responder = tcp_responder(far, &plan(8, 9, Load::ClosedLoop, 2000));
         let outcome = request_tcp(near, &near_plan, &Counters::default(), &Stop::default());
-        assert_eq!(outcome.error, Some(RrError::Surplus));
+        assert_eq!(outcome.error, Some(RrError::ExcessBytes));
         assert_conserved(&outcome);
         responder.join().unwrap();
     }

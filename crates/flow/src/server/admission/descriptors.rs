@@ -6,16 +6,16 @@ use landspeed_sys::process;
 /// Descriptors the server opens briefly: host facts, user lookups, a spare to refuse connections with.
 const RESERVE: u64 = 16;
 /// Descriptors of a connection in its handshake: both halves, and the handle that ends it.
-const GREETING: u64 = 3;
+const HANDSHAKE_DESCRIPTORS: u64 = 3;
 /// Assumed number of open descriptors if they cannot be counted.
-const UNCOUNTED: u64 = 32;
+const ASSUMED_OPEN: u64 = 32;
 
 /// Maximum number of connections waiting for their preface, over all listening addresses.
-const MOST_WAITING: u64 = 2048;
+const MAX_WAITING: u64 = 2048;
 /// Maximum number of connections in their handshake.
-const MOST_GREETING: u64 = 256;
+const MAX_HANDSHAKES: u64 = 256;
 /// Maximum number of refused connections that have not read the answer.
-const MOST_LEAVING: u64 = 512;
+const MAX_LINGERING: u64 = 512;
 
 /// Descriptor budget per stage of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,9 +25,9 @@ pub struct Descriptors {
     /// Maximum number of connections waiting for their preface.
     pub waiting: usize,
     /// Maximum number of connections in their handshake.
-    pub greeting: usize,
+    pub handshaking: usize,
     /// Maximum number of refused connections that have not read the answer.
-    pub leaving: usize,
+    pub lingering: usize,
 }
 
 impl Descriptors {
@@ -35,7 +35,7 @@ impl Descriptors {
     /// descriptors.
     pub fn of_process() -> Self {
         let limit = process::raise_open_files_limit();
-        let open = std::fs::read_dir("/proc/self/fd").map_or(UNCOUNTED, |entries| entries.count() as u64);
+        let open = std::fs::read_dir("/proc/self/fd").map_or(ASSUMED_OPEN, |entries| entries.count() as u64);
         Self::divide(limit.saturating_sub(open + RESERVE))
     }
 
@@ -43,11 +43,11 @@ impl Descriptors {
     fn divide(free: u64) -> Self {
         let visitors = free / 4;
         let part = |descriptors: u64, each: u64, most: u64| (descriptors / each).clamp(2, most);
-        let greeting = part(visitors / 2, GREETING, MOST_GREETING);
-        let waiting = part(visitors / 4, 1, MOST_WAITING);
-        let leaving = part(visitors / 4, 1, MOST_LEAVING);
-        let tests = free.saturating_sub(greeting * GREETING + waiting + leaving);
-        Self { tests, waiting: waiting as usize, greeting: greeting as usize, leaving: leaving as usize }
+        let handshaking = part(visitors / 2, HANDSHAKE_DESCRIPTORS, MAX_HANDSHAKES);
+        let waiting = part(visitors / 4, 1, MAX_WAITING);
+        let lingering = part(visitors / 4, 1, MAX_LINGERING);
+        let tests = free.saturating_sub(handshaking * HANDSHAKE_DESCRIPTORS + waiting + lingering);
+        Self { tests, waiting: waiting as usize, handshaking: handshaking as usize, lingering: lingering as usize }
     }
 }
 
@@ -58,13 +58,13 @@ mod tests {
     #[test]
     fn tests_get_most_of_the_descriptors() {
         for free in [40, 220, 1000, 4000, 524_000] {
-            let Descriptors { tests, waiting, greeting, leaving } = Descriptors::divide(free);
-            let all = tests + waiting as u64 + 3 * greeting as u64 + leaving as u64;
+            let Descriptors { tests, waiting, handshaking, lingering } = Descriptors::divide(free);
+            let all = tests + waiting as u64 + 3 * handshaking as u64 + lingering as u64;
             assert!(all <= free, "{free}");
             assert!(tests * 4 >= free * 2, "{free}: {tests}");
-            assert!(waiting >= 2 && greeting >= 2 && leaving >= 2, "{free}");
+            assert!(waiting >= 2 && handshaking >= 2 && lingering >= 2, "{free}");
         }
         let plenty = Descriptors::divide(524_000);
-        assert_eq!((plenty.waiting, plenty.greeting, plenty.leaving), (2048, 256, 512));
+        assert_eq!((plenty.waiting, plenty.handshaking, plenty.lingering), (2048, 256, 512));
     }
 }

@@ -4,8 +4,8 @@ use landspeed_model::{Parameters, Protocol};
 use landspeed_sys::thread;
 
 use crate::dialect::Dialect;
-use crate::end::keep_affordable;
-use crate::layout::{UNFORESEEN_NS, duration_ns};
+use crate::end::limit_sampling;
+use crate::layout::{ASSUMED_DURATION_NS, duration_ns};
 use crate::validate;
 
 /// Minimum interval of host counter samples that a client may request, nanoseconds.
@@ -67,7 +67,7 @@ impl Limits {
                 Protocol::TcpRr | Protocol::UdpRr => {
                     let foreseen = transactions_bps(asked);
                     if foreseen > most as f64 {
-                        return Err(Exceeded::Requests { foreseen_bps: foreseen, most_bps: most });
+                        return Err(Exceeded::Requests { foreseen_bps: foreseen, max_bps: most });
                     }
                 }
             }
@@ -77,8 +77,8 @@ impl Limits {
         }
         // The duration of a test of N bytes is unknown. Sample it for a duration that most tests stay within, instead
         // of the maximum permitted.
-        let length = duration_ns(asked).unwrap_or_else(|| self.max_duration_ns.min(UNFORESEEN_NS));
-        notes.extend(keep_affordable(&mut granted, length));
+        let length = duration_ns(asked).unwrap_or_else(|| self.max_duration_ns.min(ASSUMED_DURATION_NS));
+        notes.extend(limit_sampling(&mut granted, length));
         granted.host_interval_ns = granted.host_interval_ns.max(HOST_INTERVAL_NS);
         Ok((granted, notes))
     }
@@ -103,13 +103,13 @@ pub enum Exceeded {
     #[error(
         "these requests come to {:.1} Mbit/s, and tests here are limited to {:.1} Mbit/s",
         foreseen_bps / 1e6,
-        *most_bps as f64 / 1e6
+        *max_bps as f64 / 1e6
     )]
     Requests {
         /// Expected rate, bits/s.
         foreseen_bps: f64,
         /// Rate limit, bits/s.
-        most_bps: u64,
+        max_bps: u64,
     },
 }
 

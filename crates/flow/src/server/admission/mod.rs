@@ -1,8 +1,8 @@
 //! Admission control for all protocols of a server: access, and each test's share of the host's resources.
 //!
 //! A client passes three limited stages. Its connection waits until its preface is complete
-//! (`Admission::waiting_at_a_door`). Then a handshake thread reads its request ([`Visit`]). Then its test is
-//! accepted, with a share of the host's resources until it ends ([`Visit::grant`]). When a stage is full, the
+//! (`Admission::max_waiting_per_address`). Then a handshake thread reads its request ([`AdmittedClient`]). Then its test is
+//! accepted, with a share of the host's resources until it ends ([`AdmittedClient::grant`]). When a stage is full, the
 //! client host with most entries loses one.
 
 mod descriptors;
@@ -29,11 +29,11 @@ use crate::address::{client_host, unmap};
 use crate::dialect::Dialect;
 
 pub use limits::{Exceeded, Limits};
-pub use occupancy::NoPlace;
+pub use occupancy::ResourcesExhausted;
 pub use rate_guard::RateGuard;
 
 pub(super) use handshakes::oldest_of_busiest_host;
-pub(super) use refusals::turn_away;
+pub(super) use refusals::refuse_immediately;
 
 /// Limits and state of all clients of a server.
 pub struct Admission {
@@ -44,14 +44,14 @@ pub struct Admission {
     handshakes: Arc<Handshakes>,
     /// Refused connections that have not read the answer.
     pub(super) refusals: Refusals,
-    waiting_at_a_door: usize,
+    max_waiting_per_address: usize,
     counts: Arc<ServerCounts>,
 }
 
 impl Admission {
-    /// Creates the state for a process with `doors` listening addresses already open: the remaining descriptors are
+    /// Creates the state for a process with `listeners` listening addresses already open: the remaining descriptors are
     /// divided here.
-    pub(super) fn new(limits: Limits, allow: Vec<IpNet>, doors: usize, counts: Arc<ServerCounts>) -> Self {
+    pub(super) fn new(limits: Limits, allow: Vec<IpNet>, listeners: usize, counts: Arc<ServerCounts>) -> Self {
         let descriptors = Descriptors::of_process();
         let rate = limits.max_total_rate_bps.unwrap_or(u64::MAX);
         let whole = Share::new(&[
@@ -66,9 +66,9 @@ impl Admission {
             limits,
             allow,
             shares: Arc::new(Shares::new(whole, limits.max_tests_per_host.map(|most| most as u64))),
-            handshakes: Arc::new(Handshakes::new(descriptors.greeting)),
-            refusals: Refusals::new(descriptors.leaving),
-            waiting_at_a_door: (descriptors.waiting / doors.max(1)).max(2),
+            handshakes: Arc::new(Handshakes::new(descriptors.handshaking)),
+            refusals: Refusals::new(descriptors.lingering),
+            max_waiting_per_address: (descriptors.waiting / listeners.max(1)).max(2),
             counts,
         }
     }
@@ -80,8 +80,8 @@ impl Admission {
     }
 
     /// Returns the maximum number of connections waiting for their preface per listening address.
-    pub(super) fn waiting_at_a_door(&self) -> usize {
-        self.waiting_at_a_door
+    pub(super) fn max_waiting_per_address(&self) -> usize {
+        self.max_waiting_per_address
     }
 
     /// Whether a test of the client host is running.
@@ -98,19 +98,20 @@ impl Admission {
     ///
     /// # Errors
     /// Returns the connection if no descriptor or thread is free.
-    pub fn greet(
+    pub fn spawn_session(
         self: &Arc<Self>,
         stream: TcpStream,
         peer: SocketAddr,
         thread: &str,
-        serve: impl FnOnce(Visit, TcpStream) + Send + 'static,
+        serve: impl FnOnce(AdmittedClient, TcpStream) + Send + 'static,
     ) -> Result<(), TcpStream> {
         let Ok(place) = self.handshakes.enter(client_host(peer), &stream) else { return Err(stream) };
-        let visit = Visit { admission: Arc::clone(self), peer, greeting: Some(place), occupancy: None };
+        let admitted =
+            AdmittedClient { admission: Arc::clone(self), peer, handshaking: Some(place), occupancy: None };
         let (hand_over, handed) = mpsc::sync_channel::<TcpStream>(1);
         let started = std::thread::Builder::new().name(thread.to_owned()).spawn(move || {
             if let Ok(stream) = handed.recv() {
-                serve(visit, stream);
+                serve(admitted, stream);
             }
         });
         match started {
@@ -124,16 +125,16 @@ impl Admission {
 }
 
 /// A client in its handshake, and then during its test. Releases its resources when dropped.
-pub struct Visit {
+pub struct AdmittedClient {
     admission: Arc<Admission>,
     peer: SocketAddr,
     /// Handshake slot, until the test is accepted.
-    greeting: Option<HandshakeSlot>,
+    handshaking: Option<HandshakeSlot>,
     /// Resources of the running test.
     occupancy: Option<Occupancy>,
 }
 
-impl Visit {
+impl AdmittedClient {
     /// Accepts a test if its resources are available. Returns the effective parameters, and notes on where they are
     /// below the requested ones.
     ///
@@ -143,28 +144,28 @@ impl Visit {
         let (mut granted, mut notes) = self.admission.limits.apply(asked, dialect).map_err(NotGranted::Exceeded)?;
         let occupancy = Occupancy::take(&self.admission, self.peer, &mut granted, &mut notes);
         let occupancy = occupancy.map_err(NotGranted::Full)?;
-        if !self.leave_greeting() {
-            return Err(NotGranted::CrowdedOut);
+        if !self.release_handshake_slot() {
+            return Err(NotGranted::SlotLost);
         }
         self.occupancy = Some(occupancy);
         Ok((granted, notes))
     }
 
     /// Frees the handshake slot because the client stays; false if the slot was lost before.
-    pub(super) fn leave_greeting(&mut self) -> bool {
-        let left = self.greeting.as_ref().is_none_or(HandshakeSlot::leave);
+    pub(super) fn release_handshake_slot(&mut self) -> bool {
+        let left = self.handshaking.as_ref().is_none_or(HandshakeSlot::leave);
         if left {
-            self.greeting = None;
+            self.handshaking = None;
         }
         left
     }
 
     /// Returns the connection if it lost its handshake slot. Its read side is shut down.
     pub fn lost(&self) -> Option<TcpStream> {
-        self.greeting.as_ref().and_then(HandshakeSlot::lost)
+        self.handshaking.as_ref().and_then(HandshakeSlot::lost)
     }
 
-    /// Sends an answer on a connection that lost its slot ([`Visit::lost`]), and closes it when that has been read.
+    /// Sends an answer on a connection that lost its slot ([`AdmittedClient::lost`]), and closes it when that has been read.
     pub fn refuse_lost(&self, stream: TcpStream, answer: &[u8]) {
         self.admission.refusals.send_after_shutdown(stream, answer);
     }
@@ -188,9 +189,9 @@ pub enum NotGranted {
     /// The test exceeds the server's limits.
     Exceeded(Exceeded),
     /// Running tests use too much of a resource.
-    Full(NoPlace),
+    Full(ResourcesExhausted),
     /// The client lost its handshake slot to other clients.
-    CrowdedOut,
+    SlotLost,
 }
 
 impl NotGranted {
@@ -201,7 +202,7 @@ impl NotGranted {
                 ErrorEntry { code: "not-permitted".to_owned(), message: why.to_string(), advice: None }
             }
             Self::Full(full) => full.entry(),
-            Self::CrowdedOut => ErrorEntry {
+            Self::SlotLost => ErrorEntry {
                 code: "server-busy".to_owned(),
                 message: "too many clients are asking for tests at once".to_owned(),
                 advice: Some("try again in a moment".to_owned()),

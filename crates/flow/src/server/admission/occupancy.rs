@@ -10,21 +10,21 @@ use landspeed_units::BitRate;
 
 use super::Admission;
 use super::limits::transactions_bps;
-use super::shares::{Full, RateNeed, Resource, Share, Taken};
+use super::shares::{Full, RateNeed, Reservation, Resource, Share};
 use crate::address::client_host;
 
 /// A test is refused if less than 1/100 of `--max-total-rate` is left for it, unless it needs even less.
-const LEAST_PART: u64 = 100;
+const MIN_RATE_SHARE: u64 = 100;
 
 /// Resources of a running test; released when dropped.
 pub struct Occupancy {
     admission: Arc<Admission>,
-    taken: Taken,
+    reservation: Reservation,
 }
 
 /// Error for a test without free resources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoPlace {
+pub struct ResourcesExhausted {
     full: Full,
     tests: usize,
 }
@@ -37,16 +37,16 @@ impl Occupancy {
         peer: SocketAddr,
         parameters: &mut Parameters,
         notes: &mut Vec<String>,
-    ) -> Result<Self, NoPlace> {
+    ) -> Result<Self, ResourcesExhausted> {
         let limits = &admission.limits;
         let share = Share::of_test(parameters, limits.max_duration_ns);
         let need = limits.max_total_rate_bps.map(|total| rate_need(parameters, total, limits.max_rate_bps));
-        let taken = admission
+        let reservation = admission
             .shares
             .take(client_host(peer), share, need)
-            .map_err(|full| NoPlace { full, tests: limits.max_tests })?;
-        if let (Some(need), Some(granted)) = (need, taken.rate_bps)
-            && granted < need.most_bps
+            .map_err(|full| ResourcesExhausted { full, tests: limits.max_tests })?;
+        if let (Some(need), Some(granted)) = (need, reservation.rate_bps)
+            && granted < need.max_bps
         {
             let streams = u64::from(parameters.streams.max(1));
             if matches!(parameters.protocol, Protocol::Tcp | Protocol::Udp) {
@@ -58,13 +58,13 @@ impl Occupancy {
             ));
         }
         admission.counts.running.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { admission: Arc::clone(admission), taken })
+        Ok(Self { admission: Arc::clone(admission), reservation })
     }
 
     /// Returns the rate limit of the test per direction over all streams, bits/s: the lower of `--max-rate` and the
     /// reserved part of `--max-total-rate`.
     pub fn rate_limit_bps(&self) -> Option<u64> {
-        [self.admission.limits.max_rate_bps, self.taken.rate_bps].into_iter().flatten().min()
+        [self.admission.limits.max_rate_bps, self.reservation.rate_bps].into_iter().flatten().min()
     }
 }
 
@@ -83,19 +83,19 @@ fn rate_need(parameters: &Parameters, total_bps: u64, max_rate_bps: Option<u64>)
             Some(transactions_bps(parameters)).filter(|&bps| bps > 0.0).map(|b| b as u64)
         }
     };
-    let most_bps = [asked, max_rate_bps].into_iter().flatten().min().unwrap_or(u64::MAX).max(streams);
+    let max_bps = [asked, max_rate_bps].into_iter().flatten().min().unwrap_or(u64::MAX).max(streams);
     // Requests use one direction and responses the other.
     let both =
         parameters.direction == Direction::Both || matches!(parameters.protocol, Protocol::TcpRr | Protocol::UdpRr);
     RateNeed {
         upload: both || parameters.direction == Direction::Upload,
         download: both || parameters.direction == Direction::Download,
-        least_bps: most_bps.min((total_bps / LEAST_PART).max(streams)),
-        most_bps,
+        min_bps: max_bps.min((total_bps / MIN_RATE_SHARE).max(streams)),
+        max_bps,
     }
 }
 
-impl NoPlace {
+impl ResourcesExhausted {
     /// Whether a retry may succeed later.
     pub fn is_temporary(&self) -> bool {
         !matches!(self.full, Full::Never { .. })
@@ -104,13 +104,13 @@ impl NoPlace {
     /// Returns the server's answer.
     pub fn entry(&self) -> ErrorEntry {
         let advice = match self.full {
-            Full::Everybody(Resource::Tests) => "try again in a moment, or raise --max-tests there",
+            Full::AllHosts(Resource::Tests) => "try again in a moment, or raise --max-tests there",
             Full::Host(Resource::Tests) => "wait for one of them to end, or raise --max-tests-per-host there",
-            Full::Everybody(Resource::Upload | Resource::Download)
+            Full::AllHosts(Resource::Upload | Resource::Download)
             | Full::Host(Resource::Upload | Resource::Download) => {
                 "try again in a moment, or ask for less with --rate"
             }
-            Full::Everybody(_) | Full::Host(_) => {
+            Full::AllHosts(_) | Full::Host(_) => {
                 "try again in a moment, or ask for less: --parallel, --len, a longer --interval"
             }
             Full::Never { resource: Resource::Descriptors, .. } => {
@@ -123,7 +123,7 @@ impl NoPlace {
     }
 }
 
-impl fmt::Display for NoPlace {
+impl fmt::Display for ResourcesExhausted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |resource| match resource {
             Resource::Tests => "places for tests",
@@ -134,11 +134,11 @@ impl fmt::Display for NoPlace {
             Resource::Download => "bit/s of download",
         };
         match self.full {
-            Full::Everybody(Resource::Tests) => {
+            Full::AllHosts(Resource::Tests) => {
                 write!(f, "{} tests are running, which is all this server takes", self.tests)
             }
             Full::Host(Resource::Tests) => write!(f, "this client's address runs as many tests as one address may"),
-            Full::Everybody(resource) => {
+            Full::AllHosts(resource) => {
                 write!(f, "the tests that are running leave too few {} for this one", name(resource))
             }
             Full::Host(resource) => {

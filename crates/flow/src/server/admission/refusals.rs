@@ -12,23 +12,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use landspeed_sys::{clock, socket};
 
 /// Time for the client to read the answer, nanoseconds.
-const STAY_NS: u64 = 2_000_000_000;
+const LINGER_NS: u64 = 2_000_000_000;
 /// Interval between checks of the list, nanoseconds.
-const LOOK_NS: u64 = 20_000_000;
+const CHECK_INTERVAL_NS: u64 = 20_000_000;
 /// Maximum number of reads per connection and check, in case the client keeps sending.
-const READS: usize = 4;
+const MAX_READS: usize = 4;
 
 /// Refused connections that are not closed yet.
 #[derive(Debug)]
 pub struct Refusals {
     most: usize,
-    leaving: Mutex<Leaving>,
+    lingering: Mutex<Lingering>,
 }
 
 #[derive(Debug, Default)]
-struct Leaving {
+struct Lingering {
     connections: VecDeque<Connection>,
-    looked_ns: u64,
+    checked_ns: u64,
 }
 
 #[derive(Debug)]
@@ -36,16 +36,16 @@ struct Connection {
     stream: TcpStream,
     until_ns: u64,
     /// The read side was shut down locally, so end of file has no meaning.
-    deaf: bool,
+    read_shut_down: bool,
 }
 
 impl Connection {
     /// Discards received data; true if the client has closed the connection.
     fn drain(&mut self) -> bool {
         let mut bytes = [0; 4096];
-        for _ in 0..READS {
+        for _ in 0..MAX_READS {
             match self.stream.read(&mut bytes) {
-                Ok(0) => return !self.deaf,
+                Ok(0) => return !self.read_shut_down,
                 Ok(_) => {}
                 Err(error) => return error.kind() != std::io::ErrorKind::WouldBlock,
             }
@@ -57,7 +57,7 @@ impl Connection {
 impl Refusals {
     /// Creates a list of at most `most` connections.
     pub fn new(most: usize) -> Self {
-        Self { most, leaving: Mutex::default() }
+        Self { most, lingering: Mutex::default() }
     }
 
     /// Sends the answer without blocking, and closes the connection later.
@@ -70,44 +70,44 @@ impl Refusals {
         self.keep(stream, bytes, true);
     }
 
-    fn keep(&self, stream: TcpStream, bytes: &[u8], deaf: bool) {
+    fn keep(&self, stream: TcpStream, bytes: &[u8], read_shut_down: bool) {
         // With both sides shut down, arriving data would cause a reset.
-        if !answer(&stream, bytes) || (!deaf && stream.shutdown(Shutdown::Write).is_err()) {
+        if !answer(&stream, bytes) || (!read_shut_down && stream.shutdown(Shutdown::Write).is_err()) {
             return;
         }
-        let until_ns = clock::monotonic_ns() + STAY_NS;
-        let mut connection = Connection { stream, until_ns, deaf };
+        let until_ns = clock::monotonic_ns() + LINGER_NS;
+        let mut connection = Connection { stream, until_ns, read_shut_down };
         if connection.drain() {
             return;
         }
-        let mut leaving = self.lock();
-        leaving.connections.push_back(connection);
-        if leaving.connections.len() > self.most
-            && let Some(mut oldest) = leaving.connections.pop_front()
+        let mut lingering = self.lock();
+        lingering.connections.push_back(connection);
+        if lingering.connections.len() > self.most
+            && let Some(mut oldest) = lingering.connections.pop_front()
         {
             oldest.drain();
         }
     }
 
     /// Closes connections that the client has closed or whose time is over. Cheap if called often.
-    pub fn look_after(&self, now_ns: u64) {
-        let mut leaving = self.lock();
-        if now_ns < leaving.looked_ns + LOOK_NS {
+    pub fn close_finished(&self, now_ns: u64) {
+        let mut lingering = self.lock();
+        if now_ns < lingering.checked_ns + CHECK_INTERVAL_NS {
             return;
         }
-        leaving.looked_ns = now_ns;
-        leaving.connections.retain_mut(|connection| !connection.drain() && now_ns < connection.until_ns);
+        lingering.checked_ns = now_ns;
+        lingering.connections.retain_mut(|connection| !connection.drain() && now_ns < connection.until_ns);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Leaving> {
-        self.leaving.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Lingering> {
+        self.lingering.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Answers a connection without a free slot, and closes it immediately.
-pub fn turn_away(stream: TcpStream, bytes: &[u8]) {
+pub fn refuse_immediately(stream: TcpStream, bytes: &[u8]) {
     if answer(&stream, bytes) && stream.shutdown(Shutdown::Write).is_ok() {
-        Connection { stream, until_ns: 0, deaf: false }.drain();
+        Connection { stream, until_ns: 0, read_shut_down: false }.drain();
     }
 }
 
@@ -157,9 +157,9 @@ mod tests {
             .collect();
         assert_eq!(refusals.lock().connections.len(), 3);
         let now_ns = clock::monotonic_ns();
-        refusals.look_after(now_ns);
+        refusals.close_finished(now_ns);
         assert_eq!(refusals.lock().connections.len(), 3);
-        refusals.look_after(now_ns + STAY_NS + LOOK_NS);
+        refusals.close_finished(now_ns + LINGER_NS + CHECK_INTERVAL_NS);
         assert!(refusals.lock().connections.is_empty());
         for mut client in clients {
             let mut heard = Vec::new();

@@ -2,7 +2,7 @@
 //!
 //! A client host may take more of a resource only while its share stays below [`ALPHA`] times the free amount:
 //! the dynamic threshold of shared-buffer switches (Choudhury and Hahne, IEEE/ACM Transactions on Networking
-//! 6(2), 1998, <https://doi.org/10.1109/90.664262>). A single client host gets at most 3/4 of the whole, the
+//! 6(2), 1998, <https://doi.org/10.1109/90.664262>). A single client host gets at most 3/4 of the total, the
 //! next one 3/4 of the remainder, without a setting to configure; servers of one to three tests are not
 //! restricted.
 
@@ -90,7 +90,7 @@ impl Share {
     pub fn of_test(parameters: &Parameters, longest_ns: u64) -> Self {
         let specs = layout::streams(parameters).unwrap_or_default();
         let threads = (specs.len() as u64).max(1);
-        let length = layout::duration_ns(parameters).unwrap_or_else(|| longest_ns.min(layout::UNFORESEEN_NS));
+        let length = layout::duration_ns(parameters).unwrap_or_else(|| longest_ns.min(layout::ASSUMED_DURATION_NS));
         let bulk = matches!(parameters.protocol, Protocol::Tcp | Protocol::Udp);
         let samples = if bulk {
             (length / parameters.interval_ns.max(1) + 16).saturating_mul(threads).min(MAX_SAMPLES)
@@ -135,16 +135,16 @@ pub struct RateNeed {
     /// Whether the server sends.
     pub download: bool,
     /// Minimum rate that is useful.
-    pub least_bps: u64,
+    pub min_bps: u64,
     /// Requested rate.
-    pub most_bps: u64,
+    pub max_bps: u64,
 }
 
 /// Reasons why a share is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Full {
     /// All client hosts together use too much of this resource.
-    Everybody(Resource),
+    AllHosts(Resource),
     /// This client host already uses its share of this resource.
     Host(Resource),
     /// The test needs more than one client host may ever use.
@@ -161,14 +161,14 @@ pub enum Full {
 /// Total resources, and the amounts in use per client host.
 #[derive(Debug)]
 pub struct Shares {
-    whole: Share,
+    total: Share,
     /// Maximum number of tests per client host, instead of the dynamic threshold.
     tests_per_host: Option<u64>,
-    held: Mutex<Held>,
+    held: Mutex<Usage>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct Usage {
     all: Share,
     hosts: HashMap<IpAddr, Share>,
 }
@@ -180,23 +180,28 @@ fn is_fair(held: u64, more: u64, free: u64, unit: u64) -> bool {
 }
 
 /// Returns the largest amount that a client host that holds `held` may take while `free` is available.
-fn most_fair(held: u64, free: u64) -> u64 {
+fn max_fair(held: u64, free: u64) -> u64 {
     (u128::from(free) * u128::from(ALPHA)).saturating_sub(u128::from(held)).min(u128::from(u64::MAX)) as u64
         / (ALPHA + 1)
 }
 
 impl Shares {
-    /// Creates the state with all of `whole` free.
-    pub fn new(whole: Share, tests_per_host: Option<u64>) -> Self {
-        Self { whole, tests_per_host, held: Mutex::default() }
+    /// Creates the state with all of `total` free.
+    pub fn new(total: Share, tests_per_host: Option<u64>) -> Self {
+        Self { total, tests_per_host, held: Mutex::default() }
     }
 
     /// Reserves a share for a client host until the result is dropped, and as much of the requested rate as is
     /// available.
-    pub fn take(self: &Arc<Self>, host: IpAddr, mut share: Share, rate: Option<RateNeed>) -> Result<Taken, Full> {
+    pub fn take(
+        self: &Arc<Self>,
+        host: IpAddr,
+        mut share: Share,
+        rate: Option<RateNeed>,
+    ) -> Result<Reservation, Full> {
         let mut held = self.lock();
         let mine = held.hosts.get(&host).copied().unwrap_or_default();
-        let free = self.whole.each(held.all, u64::saturating_sub);
+        let free = self.total.each(held.all, u64::saturating_sub);
         let directions = |need: RateNeed| {
             [(need.upload, Resource::Upload), (need.download, Resource::Download)]
                 .into_iter()
@@ -204,11 +209,11 @@ impl Shares {
         };
         let mut rate_bps = None;
         if let Some(need) = rate {
-            let mut granted = need.most_bps;
+            let mut granted = need.max_bps;
             for resource in directions(need) {
-                let most = most_fair(mine.of(resource), free.of(resource));
-                if most < need.least_bps {
-                    return Err(self.why(resource, need.least_bps, &mine, &free));
+                let most = max_fair(mine.of(resource), free.of(resource));
+                if most < need.min_bps {
+                    return Err(self.why(resource, need.min_bps, &mine, &free));
                 }
                 granted = granted.min(most);
             }
@@ -230,7 +235,7 @@ impl Shares {
         }
         held.all = held.all.each(share, u64::saturating_add);
         held.hosts.insert(host, mine.each(share, u64::saturating_add));
-        Ok(Taken { shares: Arc::clone(self), host, share, rate_bps })
+        Ok(Reservation { shares: Arc::clone(self), host, share, rate_bps })
     }
 
     /// Whether a test of the client host is running.
@@ -239,25 +244,25 @@ impl Shares {
     }
 
     fn why(&self, resource: Resource, needed: u64, mine: &Share, free: &Share) -> Full {
-        let whole = self.whole.of(resource);
-        let most = if resource == Resource::Tests { whole } else { most_fair(0, whole) };
+        let total = self.total.of(resource);
+        let most = if resource == Resource::Tests { total } else { max_fair(0, total) };
         if needed > most {
             Full::Never { resource, needed, most }
         } else if needed <= free.of(resource) && mine.of(resource) > 0 {
             Full::Host(resource)
         } else {
-            Full::Everybody(resource)
+            Full::AllHosts(resource)
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, Usage> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Reserved share; released when dropped.
 #[derive(Debug)]
-pub struct Taken {
+pub struct Reservation {
     shares: Arc<Shares>,
     host: IpAddr,
     share: Share,
@@ -265,7 +270,7 @@ pub struct Taken {
     pub rate_bps: Option<u64>,
 }
 
-impl Drop for Taken {
+impl Drop for Reservation {
     fn drop(&mut self) {
         let mut held = self.shares.lock();
         held.all = held.all.each(self.share, u64::saturating_sub);
@@ -288,7 +293,7 @@ mod tests {
 
     const HOUR_NS: u64 = 3_600_000_000_000;
 
-    fn whole() -> Share {
+    fn total() -> Share {
         Share::new(&[
             (Resource::Tests, 128),
             (Resource::Memory, MEMORY_BYTES),
@@ -301,7 +306,7 @@ mod tests {
         Ipv4Addr::from_bits(n).into()
     }
 
-    fn fill(shares: &Arc<Shares>, host: IpAddr, share: Share) -> Vec<Taken> {
+    fn fill(shares: &Arc<Shares>, host: IpAddr, share: Share) -> Vec<Reservation> {
         std::iter::from_fn(|| shares.take(host, share, None).ok()).collect()
     }
 
@@ -315,7 +320,7 @@ mod tests {
 
     #[test]
     fn one_host_gets_three_quarters_of_ordinary_tests() {
-        let shares = Arc::new(Shares::new(whole(), None));
+        let shares = Arc::new(Shares::new(total(), None));
         let share = Share::of_test(&Parameters::default(), HOUR_NS);
         let taken = fill(&shares, host(1), share);
         assert_eq!(taken.len(), 96);
@@ -336,14 +341,14 @@ mod tests {
     #[test]
     fn a_number_of_tests_per_host_replaces_the_threshold() {
         for (number, places) in [(2, 2), (128, 128), (500, 128)] {
-            let shares = Arc::new(Shares::new(whole(), Some(number)));
+            let shares = Arc::new(Shares::new(total(), Some(number)));
             assert_eq!(fill(&shares, host(1), one_test()).len(), places);
         }
     }
 
     #[test]
     fn large_tests_leave_resources_for_other_hosts() {
-        let shares = Arc::new(Shares::new(whole(), None));
+        let shares = Arc::new(Shares::new(total(), None));
         let greedy = Parameters { streams: 128, write_bytes: 8 << 20, ..Parameters::default() };
         let share = Share::of_test(&greedy, HOUR_NS);
         let _taken = fill(&shares, host(1), share);
@@ -364,9 +369,9 @@ mod tests {
 
     #[test]
     fn a_rate_is_reserved_up_to_the_fair_share() {
-        let whole = Share::new(&[(Resource::Tests, 64), (Resource::Upload, 1000), (Resource::Download, 1000)]);
-        let shares = Arc::new(Shares::new(whole, None));
-        let need = |upload, download, most_bps| RateNeed { upload, download, least_bps: 10, most_bps };
+        let total = Share::new(&[(Resource::Tests, 64), (Resource::Upload, 1000), (Resource::Download, 1000)]);
+        let shares = Arc::new(Shares::new(total, None));
+        let need = |upload, download, max_bps| RateNeed { upload, download, min_bps: 10, max_bps };
         let take = |n, need| shares.take(host(n), one_test(), Some(need));
         let modest = take(1, need(true, false, 100)).expect("free");
         assert_eq!(modest.rate_bps, Some(100));
@@ -387,7 +392,7 @@ mod tests {
             steps in prop::collection::vec((0u32..6, any::<bool>(), any::<prop::sample::Index>()), 1..400),
         ) {
             let shares = tests(places);
-            let mut taken: Vec<(u32, Taken)> = Vec::new();
+            let mut taken: Vec<(u32, Reservation)> = Vec::new();
             for (n, takes, at) in steps {
                 if !takes && !taken.is_empty() {
                     drop(taken.swap_remove(at.index(taken.len())));
@@ -422,7 +427,7 @@ mod tests {
         /// The amount granted is within the threshold and the free amount, and one more is not.
         #[test]
         fn most_fair_is_the_largest_fair_amount(held in 0u64..1 << 40, free in 0u64..1 << 40) {
-            let most = most_fair(held, free);
+            let most = max_fair(held, free);
             prop_assert!(most == 0 || is_fair(held, most, free, 0));
             prop_assert!(!is_fair(held, most + 1, free, 0));
         }

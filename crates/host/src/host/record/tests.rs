@@ -3,7 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 use super::*;
 
 /// Clears the collection time, which differs between readings and is not recorded.
-fn without_the_moment(mut facts: Facts) -> Facts {
+fn without_collection_time(mut facts: Facts) -> Facts {
     facts.collect_ns = 0;
     facts
 }
@@ -12,8 +12,8 @@ fn without_the_moment(mut facts: Facts) -> Facts {
 fn a_recorded_host_has_the_facts_of_the_original() {
     let parent = tempfile::tempdir().expect("a directory");
     let directory = parent.path().join("host");
-    let recorder = Recorder { host: &LiveHost::new(), seen: RefCell::new(Seen::default()) };
-    let seen = without_the_moment(collect(&recorder));
+    let recorder = Recorder { host: &LiveHost::new(), seen: RefCell::new(HostAnswers::default()) };
+    let seen = without_collection_time(collect(&recorder));
     write_all(&recorder.seen.into_inner(), &directory).expect("room");
     let host = RecordedHost::open(&directory).expect("recorded");
     let again = collect(&host);
@@ -63,7 +63,7 @@ fn failed_writes_are_reported_and_leave_no_files() {
 
 #[test]
 fn a_full_disk_is_reported_and_leaves_no_files() {
-    let outcome = landspeed_sys::netns::in_new(|| ());
+    let outcome = landspeed_sys::netns::run_in_new_namespace(|| ());
     if outcome.is_err() || !landspeed_sys::process::is_root() {
         landspeed_testkit::skip!("a small file system needs root");
     }
@@ -83,9 +83,9 @@ fn a_full_disk_is_reported_and_leaves_no_files() {
 }
 
 /// A host that refuses access to some files, as for an unprivileged caller.
-struct Refusing;
+struct FailingHost;
 
-impl Host for Refusing {
+impl Host for FailingHost {
     fn read(&self, path: &str) -> io::Result<String> {
         match path {
             "/proc/sys/kernel/hostname" => Ok("h\n".into()),
@@ -124,8 +124,8 @@ impl Host for Refusing {
 fn forbidden_facts_stay_unknown_and_missing_ones_absent() {
     let parent = tempfile::tempdir().expect("a directory");
     let directory = parent.path().join("host");
-    let facts = record_host(&Refusing, &directory, false).expect("recorded");
-    assert_eq!(without_the_moment(facts.clone()), without_the_moment(collect(&Refusing)));
+    let facts = record_host(&FailingHost, &directory, false).expect("recorded");
+    assert_eq!(without_collection_time(facts.clone()), without_collection_time(collect(&FailingHost)));
     let why = "cannot read /proc/cmdline: Permission denied (os error 13)";
     assert_eq!(facts.kernel.command_line, Fact::Unknown(why.into()));
     let Fact::Unknown(why) = &facts.sysctl_files else { panic!("{:?}", facts.sysctl_files) };

@@ -19,16 +19,16 @@ pub(super) struct Networks {
 
 impl Networks {
     /// Adds the network of an interface's address.
-    pub(super) fn learn(&mut self, ip: IpAddr, bits: u8) {
+    pub(super) fn add_network(&mut self, ip: IpAddr, bits: u8) {
         let network = (masked(ip, bits), bits);
-        if !is_everybodys(ip) && !is_link_local(ip) && !self.networks.contains(&network) {
+        if !is_shared_address(ip) && !is_link_local(ip) && !self.networks.contains(&network) {
             self.networks.push(network);
         }
     }
 
     /// Returns the placeholder of an address; shared addresses (loopback, unspecified, multicast) are kept.
     pub(super) fn placeholder(&mut self, ip: IpAddr) -> IpAddr {
-        if is_everybodys(ip) {
+        if is_shared_address(ip) {
             return ip;
         }
         if let Some(&known) = self.addresses.get(&ip) {
@@ -59,7 +59,7 @@ impl Networks {
     /// narrowed, so that they do not overlap.
     pub(super) fn prefix(ip: IpAddr, bits: u8) -> u8 {
         match ip {
-            _ if is_everybodys(ip) => bits,
+            _ if is_shared_address(ip) => bits,
             IpAddr::V4(_) => bits.max(V4_BITS),
             IpAddr::V6(_) => bits.max(V6_BITS),
         }
@@ -91,7 +91,7 @@ fn is_link_local(ip: IpAddr) -> bool {
     }
 }
 
-fn is_everybodys(ip: IpAddr) -> bool {
+fn is_shared_address(ip: IpAddr) -> bool {
     match ip {
         // A netmask begins with 255.
         IpAddr::V4(v4) => v4.is_loopback() || v4.is_unspecified() || v4.octets()[0] >= 224,
@@ -121,8 +121,8 @@ mod tests {
     fn addresses_of_one_network_stay_in_one_network() {
         let mut networks = Networks::default();
         let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
-        networks.learn(ip("10.1.2.3"), 16);
-        networks.learn(ip("10.9.0.1"), 24);
+        networks.add_network(ip("10.1.2.3"), 16);
+        networks.add_network(ip("10.9.0.1"), 24);
         let shown: Vec<_> = ["10.1.2.3", "10.1.200.7", "10.9.0.1", "10.1.2.3", "8.8.8.8", "127.0.0.1", "255.255.0.0"]
             .map(|text| networks.placeholder(ip(text)).to_string())
             .into();

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// Identifying data at the beginning of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum IdentifyingData {
     V4(Ipv4Addr),
     V6(Ipv6Addr),
     /// A hardware address: its digits in lower case, the number of pairs, and their separator.
@@ -31,7 +31,7 @@ pub(super) fn find(
     before: Option<char>,
     names: &[(String, String)],
     shortest_name: usize,
-) -> Option<(Found, usize)> {
+) -> Option<(IdentifyingData, usize)> {
     if before.is_some_and(is_word) {
         return None;
     }
@@ -58,18 +58,18 @@ pub(super) fn is_secret(key: &str) -> bool {
     const SECRETS: [&str; 12] = [
         "pass", "secret", "token", "key", "cred", "auth", "psk", "private", "iscsi", "netroot", "hostname", "serial",
     ];
-    const HARMLESS: [&str; 4] = ["keymap", "keytable", "keyboard", "keep"];
+    const NOT_SECRET: [&str; 4] = ["keymap", "keytable", "keyboard", "keep"];
     let key = key.to_ascii_lowercase();
-    SECRETS.iter().any(|secret| key.contains(secret)) && !HARMLESS.iter().any(|word| key.contains(word))
+    SECRETS.iter().any(|secret| key.contains(secret)) && !NOT_SECRET.iter().any(|word| key.contains(word))
 }
 
 /// Returns whether a value names another host, or a disk by its serial number or label.
-pub(super) fn names_a_place(value: &str) -> bool {
+pub(super) fn identifies_host_or_disk(value: &str) -> bool {
     ["://", "by-id/", "UUID=", "PARTUUID=", "@", "nfs:", ":/"].iter().any(|mark| value.contains(mark))
 }
 
 /// Returns whether a text contains a whole word.
-pub(super) fn holds_word(text: &str, word: &str) -> bool {
+pub(super) fn contains_word(text: &str, word: &str) -> bool {
     !word.is_empty()
         && text.match_indices(word).any(|(at, _)| {
             let before = text[..at].chars().next_back();
@@ -87,26 +87,26 @@ fn ends(rest: &str) -> bool {
     !rest.chars().next().is_some_and(is_word)
 }
 
-fn name(text: &str, names: &[(String, String)], shortest: usize) -> Option<(Found, usize)> {
+fn name(text: &str, names: &[(String, String)], shortest: usize) -> Option<(IdentifyingData, usize)> {
     let is_here = |name: &str| {
         let head = text.as_bytes().get(..name.len());
         head.is_some_and(|head| head.eq_ignore_ascii_case(name.as_bytes())) && ends(&text[name.len()..])
     };
     let number = names.iter().position(|(name, _)| name.len() >= shortest && is_here(name))?;
-    Some((Found::Name(number), names[number].0.len()))
+    Some((IdentifyingData::Name(number), names[number].0.len()))
 }
 
-fn id(text: &str) -> Option<(Found, usize)> {
+fn id(text: &str) -> Option<(IdentifyingData, usize)> {
     const UUID: [usize; 5] = [8, 4, 4, 4, 12];
     let length = text.bytes().take_while(|byte| byte.is_ascii_hexdigit() || *byte == b'-').take(65).count();
     let run = &text[..length];
     let uuid = run.len() == 36 && run.split('-').map(str::len).eq(UUID);
     let plain = [32, 64].contains(&run.len()) && !run.contains('-');
-    ((uuid || plain) && ends(&text[length..])).then(|| (Found::Id(run.to_owned()), length))
+    ((uuid || plain) && ends(&text[length..])).then(|| (IdentifyingData::Id(run.to_owned()), length))
 }
 
 /// Parses six pairs of digits or more (InfiniBand has 20).
-fn mac(text: &str) -> Option<(Found, usize)> {
+fn mac(text: &str) -> Option<(IdentifyingData, usize)> {
     let bytes = text.as_bytes();
     let separator = *bytes.get(2).filter(|byte| b":-".contains(byte))?;
     let mut digits = String::new();
@@ -121,17 +121,18 @@ fn mac(text: &str) -> Option<(Found, usize)> {
         at += 1;
     }
     let groups = digits.len() / 2;
-    (groups >= 6 && ends(&text[at..])).then_some((Found::Mac { digits, groups, separator: separator as char }, at))
+    (groups >= 6 && ends(&text[at..]))
+        .then_some((IdentifyingData::Mac { digits, groups, separator: separator as char }, at))
 }
 
-fn named_after_mac(text: &str) -> Option<(Found, usize)> {
+fn named_after_mac(text: &str) -> Option<(IdentifyingData, usize)> {
     let prefix = ["enx", "wlx", "ibx", "wwx"].into_iter().find(|prefix| text.starts_with(prefix))?;
     let digits = text.get(3..15).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))?;
-    ends(&text[15..]).then(|| (Found::NamedAfterMac { prefix, digits: digits.to_ascii_lowercase() }, 15))
+    ends(&text[15..]).then(|| (IdentifyingData::NamedAfterMac { prefix, digits: digits.to_ascii_lowercase() }, 15))
 }
 
 /// Parses the longest IPv6 address; a port or a full stop may follow it.
-fn v6(text: &str) -> Option<(Found, usize)> {
+fn v6(text: &str) -> Option<(IdentifyingData, usize)> {
     let is_part = |byte: &u8| byte.is_ascii_hexdigit() || b":.".contains(byte);
     let length = text.bytes().take(46).take_while(is_part).count();
     if text[..length].matches(':').count() < 2 {
@@ -139,16 +140,16 @@ fn v6(text: &str) -> Option<(Found, usize)> {
     }
     (2..=length).rev().find_map(|length| {
         let ip = text[..length].parse::<Ipv6Addr>().ok()?;
-        ends(&text[length..]).then_some((Found::V6(ip), length))
+        ends(&text[length..]).then_some((IdentifyingData::V6(ip), length))
     })
 }
 
-fn v4(text: &str, before: Option<char>) -> Option<(Found, usize)> {
+fn v4(text: &str, before: Option<char>) -> Option<(IdentifyingData, usize)> {
     let length = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
     let run = text[..length].trim_end_matches('.');
     let ip = run.parse::<Ipv4Addr>().ok()?;
     let rest = &text[run.len()..];
     // A release continues with letters (`553.8.1.2.el8`), or began earlier.
     let goes_on = rest.strip_prefix('.').is_some_and(|rest| !ends(rest));
-    (before != Some('.') && ends(rest) && !goes_on).then_some((Found::V4(ip), run.len()))
+    (before != Some('.') && ends(rest) && !goes_on).then_some((IdentifyingData::V4(ip), run.len()))
 }

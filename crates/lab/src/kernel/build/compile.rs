@@ -9,7 +9,7 @@ use landspeed_sys::clock;
 use super::{Builder, Event, Origin, Step, config_hash};
 use crate::kernel::config::{self, Features};
 use crate::kernel::error::Error;
-use crate::kernel::make::{ABOUT_OBJECTS, Make, Said};
+use crate::kernel::make::{APPROX_OBJECTS, Make, MakeOutput};
 use crate::kernel::record::{CONFIG, EXECUTABLE, Kernel, RECORD, SCHEMA};
 use crate::kernel::{edits, hash};
 
@@ -33,12 +33,12 @@ impl Builder<'_> {
         let watch = &mut *self.watch;
         let jobs = self.request.jobs.unwrap_or_else(cores).max(1);
         let result = make.run("compiling", "vmlinux", jobs, |said| match said {
-            Said::Object => {
+            MakeOutput::Object => {
                 done += 1;
-                watch(Event::Progress { step: Step::Compile, done, total: ABOUT_OBJECTS.max(done) });
+                watch(Event::Progress { step: Step::Compile, done, total: APPROX_OBJECTS.max(done) });
             }
-            Said::Link => watch(Event::Begins(Step::Link, EXECUTABLE.to_owned())),
-            Said::Other => {}
+            MakeOutput::Link => watch(Event::Begins(Step::Link, EXECUTABLE.to_owned())),
+            MakeOutput::Other => {}
         });
         let _ = fs::write(&counter, done.to_string());
         result?;

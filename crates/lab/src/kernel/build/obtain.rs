@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Builder, Event, Material, Origin, Step, Wanted};
+use super::{Builder, Event, Material, Origin, RequestedSource, Step};
 use crate::kernel::apt::{self, Apt, Package};
 use crate::kernel::error::Error;
 use crate::kernel::record::Source;
@@ -16,7 +16,7 @@ impl Builder<'_> {
     pub(super) fn origin(&mut self) -> Result<Origin, Error> {
         let request = self.request;
         match &request.source {
-            Wanted::Packaged(version) => {
+            RequestedSource::Packaged(version) => {
                 let package = self.package(version.as_ref())?;
                 let source = Source::Debian {
                     package: package.name.clone(),
@@ -25,7 +25,7 @@ impl Builder<'_> {
                 };
                 Ok(Origin { source, kernel: package.kernel.clone(), material: Material::Package(package) })
             }
-            Wanted::Path(path) => {
+            RequestedSource::Path(path) => {
                 let path = fs::canonicalize(path)
                     .map_err(|e| Error::NotAKernel { path: path.clone(), why: e.to_string() })?;
                 self.begin(Step::Read, path.display().to_string());
@@ -90,7 +90,7 @@ impl Builder<'_> {
         let about = if let Material::Directory(_, files) = &origin.material {
             files.len() as u64
         } else {
-            source::ABOUT_FILES
+            source::APPROX_FILES
         };
         let mut file = || {
             done += 1;

@@ -8,7 +8,7 @@ use super::links::gigabits;
 use super::{Judgement, MAX_TIME_NS, hosts};
 use crate::scenario::paths::{Paths, Route};
 use crate::scenario::{BufferPolicy, Buffers, Flow, FlowProtocol, Rate, Scenario};
-use landspeed_problems::{Problem, near_or_list};
+use landspeed_problems::{Problem, suggest_or_list};
 
 // The flow engine's limits (crates/flow/src/validate.rs), which the lab does not depend on.
 const MAX_FLOWS: usize = 128;
@@ -18,7 +18,7 @@ const MAX_BUFFERS: u64 = 1 << 30;
 const MAX_BYTES: u64 = 1 << 60;
 const UDP_PAYLOAD: std::ops::RangeInclusive<u64> = 24..=65_507;
 /// Default maximum of `tcp_rmem`, bytes: it is the receiver's buffer that limits.
-const STOCK_WINDOW: u64 = 6_291_456;
+const DEFAULT_MAX_WINDOW: u64 = 6_291_456;
 
 pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgement) {
     if scenario.flow.len() > MAX_FLOWS {
@@ -62,7 +62,7 @@ pub(super) fn protocol(flow: &Flow) -> FlowProtocol {
 }
 
 /// Returns the senders and receivers of a flow, by direction.
-pub(super) fn ways(flow: &Flow) -> Vec<(&str, &str)> {
+pub(super) fn flow_directions(flow: &Flow) -> Vec<(&str, &str)> {
     match (flow.bidir, flow.reverse) {
         (true, _) => vec![(&flow.from, &flow.to), (&flow.to, &flow.from)],
         (_, true) => vec![(&flow.to, &flow.from)],
@@ -88,7 +88,8 @@ fn ends<'a>(
             judgement.refuse_with(key, format!("`{name}` is a switch"), "use a host: flows run between hosts");
         } else {
             let known: Vec<&str> = scenario.host.keys().map(String::as_str).collect();
-            judgement.add(Problem::new(key, format!("no such host: `{name}`")).maybe_hint(near_or_list(name, known)));
+            judgement
+                .add(Problem::new(key, format!("no such host: `{name}`")).maybe_hint(suggest_or_list(name, known)));
         }
     }
     if sound && flow.from == flow.to {
@@ -142,14 +143,18 @@ fn applicable(key: &str, flow: &Flow, judgement: &mut Judgement) {
         ("bidir", flow.bidir, bulk),
     ] {
         if given && !kinds.contains(&p) {
-            let kinds: Vec<&str> = kinds.iter().map(|k| word(*k)).collect();
+            let kinds: Vec<&str> = kinds.iter().map(|k| protocol_name(*k)).collect();
             let hint = match (name, p) {
                 ("rate", _) => "use `requests-per-s`".to_owned(),
                 ("len", _) => "use `request` and `response`".to_owned(),
                 ("reverse" | "bidir", _) => "request/response always uses both directions".to_owned(),
                 _ => format!("use it with {}", kinds.join(" and ")),
             };
-            judgement.refuse_with(format!("{key}.{name}"), format!("`{name}` does not apply to {}", word(p)), hint);
+            judgement.refuse_with(
+                format!("{key}.{name}"),
+                format!("`{name}` does not apply to {}", protocol_name(p)),
+                hint,
+            );
         }
     }
     if p == Udp && flow.rate.is_none() {
@@ -179,7 +184,7 @@ fn applicable(key: &str, flow: &Flow, judgement: &mut Judgement) {
     }
 }
 
-fn word(protocol: FlowProtocol) -> &'static str {
+fn protocol_name(protocol: FlowProtocol) -> &'static str {
     match protocol {
         FlowProtocol::Tcp => "tcp",
         FlowProtocol::Udp => "udp",
@@ -275,7 +280,7 @@ fn on_path(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement
     if flow.ipv6 && mtu < 1280 {
         judgement.refuse_with(
             format!("{key}.ipv6"),
-            format!("IPv6 needs an MTU of at least 1280, and link {} has {mtu}", narrow(route)),
+            format!("IPv6 needs an MTU of at least 1280, and link {} has {mtu}", bottleneck(route)),
             "raise the MTU, or remove `ipv6` (RFC 8200, section 5)",
         );
     }
@@ -317,7 +322,7 @@ fn on_path(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement
     }
 }
 
-fn narrow(route: &Route) -> usize {
+fn bottleneck(route: &Route) -> usize {
     route.hops.iter().min_by_key(|hop| hop.mtu).map_or(0, |hop| hop.link)
 }
 
@@ -332,7 +337,7 @@ fn windows(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement
     let (at, size) = match (flow.window, buffers(receiver)) {
         (Some(window), _) => (format!("{key}.window"), window.0.get()),
         (None, Some(Buffers::UpTo(size))) => (key.to_owned(), size.0.get()),
-        (None, Some(Buffers::Named(BufferPolicy::Stock))) => (key.to_owned(), STOCK_WINDOW),
+        (None, Some(Buffers::Named(BufferPolicy::Stock))) => (key.to_owned(), DEFAULT_MAX_WINDOW),
         _ => return,
     };
     if rtt > 0 && size < per_stream {
@@ -357,7 +362,7 @@ pub(super) fn load(scenario: &Scenario, paths: &Paths, judgement: &mut Judgement
         let end = start
             .saturating_add(flow.time.unwrap_or(scenario.time).0.get())
             .saturating_add(flow.omit.map_or(0, |t| t.0.get()));
-        for (from, to) in ways(flow) {
+        for (from, to) in flow_directions(flow) {
             let Some(route) = paths.route(from, to) else { continue };
             let headers = if flow.ipv6 { 48 } else { 28 };
             let payload = flow.len.map_or(u64::from(route.mtu()).saturating_sub(headers), |l| l.0.get()).max(1);

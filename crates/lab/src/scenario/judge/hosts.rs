@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Judgement;
 use crate::scenario::{Buffers, HostSettings, Scenario, SysctlValue};
-use landspeed_problems::near;
+use landspeed_problems::suggest;
 
 /// Congestion controls of Linux, and `prague` of the L4S project's kernels.
 pub(super) const CONGESTION: [&str; 18] = [
@@ -82,7 +82,7 @@ pub(super) fn congestion(key: &str, name: &str, judgement: &mut Judgement) {
             "use a word of at most 15 letters, such as cubic or bbr",
         );
     } else if !CONGESTION.contains(&name) {
-        let hint = near(name, CONGESTION).unwrap_or_else(|| format!("Linux has {}", CONGESTION.join(", ")));
+        let hint = suggest(name, CONGESTION).unwrap_or_else(|| format!("Linux has {}", CONGESTION.join(", ")));
         judgement.warn(
             "congestion-unknown",
             key,

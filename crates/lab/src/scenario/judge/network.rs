@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Judgement;
 use crate::scenario::Scenario;
-use landspeed_problems::{Problem, near_or_list};
+use landspeed_problems::{Problem, suggest_or_list};
 
 /// Maximum length of a node's name: interfaces are named after their neighbour, and the kernel allows 15
 /// characters, a few of which are used for other purposes.
@@ -12,7 +12,7 @@ const MAX_NAME: usize = 12;
 /// Maximum number of hosts and switches: each is a network namespace.
 const MAX_NODES: usize = 256;
 /// Names that are reserved, for interfaces and for their settings.
-const TAKEN: [&str; 4] = ["lo", "all", "default", "control"];
+const RESERVED_NAMES: [&str; 4] = ["lo", "all", "default", "control"];
 
 pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
     nodes(scenario, judgement);
@@ -22,7 +22,7 @@ pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
         for port in switch.port.keys().filter(|port| !neighbours.contains(&port.as_str())) {
             let problem =
                 Problem::new(format!("switch.{name}.port.{port}"), format!("no link between `{name}` and `{port}`"));
-            judgement.add(problem.maybe_hint(near_or_list(port, neighbours.iter().copied())));
+            judgement.add(problem.maybe_hint(suggest_or_list(port, neighbours.iter().copied())));
         }
         if neighbours.is_empty() {
             judgement.warn("unused-node", &format!("switch.{name}"), "no link connects it");
@@ -54,7 +54,7 @@ fn nodes(scenario: &Scenario, judgement: &mut Judgement) {
                 "use 1 to {MAX_NAME} characters of a-z, 0-9 and -, not beginning with -: interfaces have the same names"
             );
             judgement.refuse_with(key, format!("invalid node name: `{name}`"), rule);
-        } else if TAKEN.contains(&name.as_str()) {
+        } else if RESERVED_NAMES.contains(&name.as_str()) {
             judgement.refuse_with(key, format!("`{name}` is reserved by the kernel"), "use another name");
         }
     }
@@ -71,7 +71,7 @@ fn links(scenario: &Scenario, judgement: &mut Judgement) {
     }
     let known = || scenario.host.keys().chain(scenario.switch.keys()).map(String::as_str);
     let mut joined: BTreeMap<[&str; 2], usize> = BTreeMap::new();
-    let mut islands = Islands::default();
+    let mut islands = ConnectedNodes::default();
     let mut of_host: BTreeMap<&str, usize> = BTreeMap::new();
     for (i, link) in scenario.link.iter().enumerate() {
         let key = format!("link.{i}.between");
@@ -81,7 +81,7 @@ fn links(scenario: &Scenario, judgement: &mut Judgement) {
             if !known().any(|k| k == node) {
                 judgement.add(
                     Problem::new(&key, format!("no such node: `{node}`"))
-                        .maybe_hint(near_or_list(node, known().collect::<Vec<_>>())),
+                        .maybe_hint(suggest_or_list(node, known().collect::<Vec<_>>())),
                 );
                 sound = false;
             }
@@ -128,9 +128,9 @@ fn links(scenario: &Scenario, judgement: &mut Judgement) {
 
 /// Sets of connected nodes (union-find).
 #[derive(Default)]
-struct Islands<'a>(BTreeMap<&'a str, &'a str>);
+struct ConnectedNodes<'a>(BTreeMap<&'a str, &'a str>);
 
-impl<'a> Islands<'a> {
+impl<'a> ConnectedNodes<'a> {
     /// Joins two nodes; returns false if they were connected before.
     fn join(&mut self, a: &'a str, b: &'a str) -> bool {
         let (a, b) = (self.root(a), self.root(b));

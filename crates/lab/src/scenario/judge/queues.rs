@@ -10,10 +10,10 @@ use crate::scenario::{Queue, QueueKind, QueueSettings, Scenario, SysctlValue, Wr
 /// MTU 1500.
 const HOST_PACKETS: u32 = 50;
 /// Maximum time to drain a full queue without a warning, seconds.
-const DEEP_S: f64 = 10.0;
+const MAX_DRAIN_S: f64 = 10.0;
 
 /// Position of a queue in the scenario, and the link it feeds.
-struct At {
+struct QueueContext {
     key: String,
     host: bool,
     frame: u64,
@@ -26,14 +26,19 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
     };
     let rate = |node: &str| paths.neighbours(node).map(|hop| hop.rate_bps).min().unwrap_or(0);
     let largest = scenario.host.keys().map(|name| frame(name)).max().unwrap_or(0);
-    let mut queues: Vec<(At, &Queue)> = Vec::new();
+    let mut queues: Vec<(QueueContext, &Queue)> = Vec::new();
     if let Some(queue) = &scenario.hosts.qdisc {
-        queues.push((At { key: "hosts.qdisc".to_owned(), host: true, frame: largest, rate_bps: 0 }, queue));
+        queues.push((QueueContext { key: "hosts.qdisc".to_owned(), host: true, frame: largest, rate_bps: 0 }, queue));
     }
     for (name, host) in &scenario.host {
         if let Some(queue) = &host.qdisc {
             queues.push((
-                At { key: format!("host.{name}.qdisc"), host: true, frame: frame(name), rate_bps: rate(name) },
+                QueueContext {
+                    key: format!("host.{name}.qdisc"),
+                    host: true,
+                    frame: frame(name),
+                    rate_bps: rate(name),
+                },
                 queue,
             ));
         }
@@ -41,7 +46,12 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
     for (name, switch) in &scenario.switch {
         if let Some(queue) = &switch.queue {
             queues.push((
-                At { key: format!("switch.{name}.queue"), host: false, frame: frame(name), rate_bps: rate(name) },
+                QueueContext {
+                    key: format!("switch.{name}.queue"),
+                    host: false,
+                    frame: frame(name),
+                    rate_bps: rate(name),
+                },
                 queue,
             ));
         }
@@ -49,12 +59,17 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
             let Some(hop) = paths.neighbours(name).find(|hop| hop.into == port) else { continue };
             let frame = u64::from(hop.mtu + ETHERNET_HEADER);
             queues.push((
-                At { key: format!("switch.{name}.port.{port}"), host: false, frame, rate_bps: hop.rate_bps },
+                QueueContext {
+                    key: format!("switch.{name}.port.{port}"),
+                    host: false,
+                    frame,
+                    rate_bps: hop.rate_bps,
+                },
                 queue,
             ));
         }
     }
-    let marks = marks_asked_for(scenario);
+    let marks = negotiates_ecn(scenario);
     for (at, queue) in queues {
         let settings = match queue {
             Queue::Settings(settings) => settings,
@@ -67,7 +82,7 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
         };
         applicable(&at, settings, judgement);
         sizes(&at, settings, judgement);
-        emulator(&at, settings, judgement);
+        check_netem(&at, settings, judgement);
         thresholds(&at, settings, judgement);
         if settings.ecn == Some(true) && !marks {
             let hint = "`ecn` has no effect: no host sends ECN-capable packets; set the hosts' sysctl \
@@ -78,7 +93,7 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
 }
 
 /// Returns whether some host negotiates ECN when it opens connections.
-fn marks_asked_for(scenario: &Scenario) -> bool {
+fn negotiates_ecn(scenario: &Scenario) -> bool {
     let on = |value: &SysctlValue| match value {
         SysctlValue::Number(number) => *number != 0 && *number != 2,
         SysctlValue::Text(text) => !matches!(text.trim(), "0" | "2"),
@@ -110,7 +125,7 @@ fn settings_of(kind: QueueKind) -> &'static [&'static str] {
     }
 }
 
-fn applicable(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
+fn applicable(at: &QueueContext, settings: &QueueSettings, judgement: &mut Judgement) {
     let QueueSettings {
         kind,
         limit,
@@ -167,7 +182,7 @@ fn applicable(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
 
 /// Validates netem on a node: refused on switches, where it belongs on a link, and always with a warning on
 /// hosts.
-fn emulator(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
+fn check_netem(at: &QueueContext, settings: &QueueSettings, judgement: &mut Judgement) {
     if settings.kind != QueueKind::Netem {
         return;
     }
@@ -199,7 +214,7 @@ fn emulator(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
     judgement.warn("netem-on-host", &at.key, message);
 }
 
-fn sizes(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
+fn sizes(at: &QueueContext, settings: &QueueSettings, judgement: &mut Judgement) {
     if let Some(limit) = settings.limit {
         let (bytes, key) = (limit.0.get(), format!("{}.limit", at.key));
         if bytes > u64::from(u32::MAX) {
@@ -214,7 +229,7 @@ fn sizes(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
                 &key,
                 format!("{limit} on a host holds only a few frames: the host drops packets before the network does"),
             );
-        } else if at.rate_bps > 0 && bytes as f64 * 8.0 / at.rate_bps as f64 > DEEP_S {
+        } else if at.rate_bps > 0 && bytes as f64 * 8.0 / at.rate_bps as f64 > MAX_DRAIN_S {
             let drain = bytes as f64 * 8.0 / at.rate_bps as f64;
             judgement.warn("queue-deep", &key, format!("{limit} takes {drain:.0} s to drain at the link's rate"));
         }
@@ -237,7 +252,7 @@ fn sizes(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
     }
 }
 
-fn thresholds(at: &At, settings: &QueueSettings, judgement: &mut Judgement) {
+fn thresholds(at: &QueueContext, settings: &QueueSettings, judgement: &mut Judgement) {
     let key = |name: &str| format!("{}.{name}", at.key);
     if settings.kind == QueueKind::Red {
         let limit = settings.limit.map_or(1_000_000, |s| s.0.get());

@@ -1,7 +1,7 @@
 //! Figures of a reference (flow, unit, time window), and charts, which also name flows.
 
 use landspeed_model::{LabChartAxis, LabFigure, Reference, ReferenceUnit};
-use landspeed_problems::{Problem, near_or_list};
+use landspeed_problems::{Problem, suggest_or_list};
 
 use super::Judgement;
 use crate::scenario::Scenario;
@@ -25,7 +25,7 @@ pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
         }
         if let Some(flow) = &figure.flow {
             known_flow(&key("flow"), flow, scenario, judgement);
-        } else if scenario.flow.len() > 1 && one_flow(figure.figure) {
+        } else if scenario.flow.len() > 1 && is_single_flow(figure.figure) {
             judgement.refuse_with(key("flow"), "this figure is of one flow", "name it: flow = \"NAME\"");
         }
         let units = if figure.over.is_some() { &[ReferenceUnit::Ratio][..] } else { units(figure.figure) };
@@ -66,7 +66,7 @@ pub(in crate::scenario) fn labels(reference: &Reference, labels: &[&str]) -> Vec
         ];
         for (part, levels) in parts {
             for label in levels.keys().filter(|label| !labels.contains(&label.as_str())) {
-                let hint = near_or_list(label, labels.iter().copied());
+                let hint = suggest_or_list(label, labels.iter().copied());
                 let hint = hint.unwrap_or_else(|| "leave it out: the scenario varies nothing".to_owned());
                 problems.push(
                     Problem::new(format!("reference.figures.{i}.{part}"), format!("`{label}` is not varied"))
@@ -109,7 +109,7 @@ fn known_flow(key: &str, flow: &str, scenario: &Scenario, judgement: &mut Judgem
 }
 
 /// Returns whether the figure is always that of a single flow.
-fn one_flow(figure: LabFigure) -> bool {
+fn is_single_flow(figure: LabFigure) -> bool {
     matches!(figure, LabFigure::Loss | LabFigure::Rtt | LabFigure::Cwnd)
 }
 

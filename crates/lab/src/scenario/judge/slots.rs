@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::Judgement;
-use super::flows::{protocol, ways};
+use super::flows::{flow_directions, protocol};
 use super::links::gigabits;
 use crate::scenario::paths::{Paths, Route};
 use crate::scenario::{FlowProtocol, Scenario};
@@ -21,7 +21,9 @@ const SAME_RATE: f64 = 0.01;
 pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgement) {
     let bulk = scenario.flow.iter().filter(|flow| matches!(protocol(flow), FlowProtocol::Tcp | FlowProtocol::Udp));
     let routes: Vec<(bool, Route)> = bulk
-        .flat_map(|flow| ways(flow).into_iter().map(move |ends| (protocol(flow) == FlowProtocol::Tcp, ends)))
+        .flat_map(|flow| {
+            flow_directions(flow).into_iter().map(move |ends| (protocol(flow) == FlowProtocol::Tcp, ends))
+        })
         .filter_map(|(tcp, (from, to))| Some((tcp, paths.route(from, to)?)))
         .collect();
     // The links of senders that are as fast as a port, by the port's link and its direction.

@@ -130,7 +130,7 @@ impl Netem {
         if self.jitter_ns > i32::MAX as u64 || self.delay_ns > i64::MAX as u64 || self.slot_ns > i64::MAX as u64 {
             return Err(DisciplineError("jitter is at most 2.1 s"));
         }
-        request.around(TCA_OPTIONS, |r| {
+        request.nest_without_flag(TCA_OPTIONS, |r| {
             self.encode_base(r);
             r.u64(TCA_NETEM_LATENCY64, self.delay_ns);
             r.u64(TCA_NETEM_JITTER64, self.jitter_ns);
@@ -145,7 +145,7 @@ impl Netem {
                 for word in [self.slot_ns, self.slot_ns, 0, 0, 0] {
                     slot.extend_from_slice(&word.to_ne_bytes());
                 }
-                r.around(TCA_NETEM_SLOT, |r| r.bytes(&slot));
+                r.nest_without_flag(TCA_NETEM_SLOT, |r| r.bytes(&slot));
             }
             if self.normal_jitter {
                 let table: Vec<u8> = normal_table().iter().flat_map(|entry| entry.to_ne_bytes()).collect();
@@ -177,14 +177,14 @@ impl Netem {
     fn encode_draws(&self, r: &mut Request) {
         if self.reorder != Probability::ZERO {
             // struct tc_netem_reorder: probability, correlation.
-            r.around(TCA_NETEM_REORDER, |r| r.words(&[self.reorder.bits(), 0]));
+            r.nest_without_flag(TCA_NETEM_REORDER, |r| r.words(&[self.reorder.bits(), 0]));
         }
         if let Loss::GilbertElliott { failure, recovery, loss_in_bad, loss_in_good } = self.loss {
             r.nest(TCA_NETEM_LOSS, |r| {
                 // struct tc_netem_gemodel: p, r, h, k1. In the bad state the kernel drops a packet when its random number
                 // exceeds h.
                 let words = [failure, recovery, loss_in_bad.complement(), loss_in_good].map(Probability::bits);
-                r.around(NETEM_LOSS_GE, |r| r.words(&words));
+                r.nest_without_flag(NETEM_LOSS_GE, |r| r.words(&words));
             });
         }
     }
@@ -194,7 +194,7 @@ impl NetemRate {
     /// `struct tc_netem_rate`: rate, packet_overhead (i32), cell_size, cell_overhead (i32).
     fn encode(self, r: &mut Request) {
         let rate = u32::try_from(self.bytes_per_s).unwrap_or(u32::MAX);
-        r.around(TCA_NETEM_RATE, |r| r.words(&[rate, self.packet_overhead_bytes as u32, 0, 0]));
+        r.nest_without_flag(TCA_NETEM_RATE, |r| r.words(&[rate, self.packet_overhead_bytes as u32, 0, 0]));
         if self.bytes_per_s > u64::from(u32::MAX) {
             r.u64(TCA_NETEM_RATE64, self.bytes_per_s);
         }

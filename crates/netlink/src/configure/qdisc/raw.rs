@@ -111,15 +111,15 @@ impl Netlink {
     /// Adds a queueing discipline at its parent, with the dumped handle and options. With a handle of 0 the kernel
     /// chooses one. Replaces a default discipline; fails if there is a configured one.
     pub fn add_raw_qdisc(&mut self, ifindex: u32, qdisc: &RawQdisc) -> Result<(), NetlinkError> {
-        self.put_raw_qdisc(ifindex, qdisc, "qdisc add", CREATE)
+        self.add_or_replace_raw_qdisc(ifindex, qdisc, "qdisc add", CREATE)
     }
 
     /// As [`Netlink::add_raw_qdisc`], but replaces a configured discipline.
     pub fn replace_raw_qdisc(&mut self, ifindex: u32, qdisc: &RawQdisc) -> Result<(), NetlinkError> {
-        self.put_raw_qdisc(ifindex, qdisc, "qdisc replace", REPLACE)
+        self.add_or_replace_raw_qdisc(ifindex, qdisc, "qdisc replace", REPLACE)
     }
 
-    fn put_raw_qdisc(
+    fn add_or_replace_raw_qdisc(
         &mut self,
         ifindex: u32,
         qdisc: &RawQdisc,
@@ -135,7 +135,7 @@ impl Netlink {
             let nested = if qdisc.kind == "fq_pie" { NLA_F_NESTED } else { 0 };
             request.attribute(TCA_OPTIONS | nested, options);
         }
-        self.carry_out(operation, format_args!("{qdisc} of interface {ifindex}"), request)
+        self.execute(operation, format_args!("{qdisc} of interface {ifindex}"), request)
     }
 
     fn dump_traffic_control(
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn qdisc_tree_is_restored_exactly_from_its_dump() {
-        let outcome = netns::in_new(|| {
+        let outcome = netns::run_in_new_namespace(|| {
             let run = |line: &str| {
                 let output = std::process::Command::new(line.split(' ').next().expect("a program"))
                     .args(line.split(' ').skip(1))

@@ -98,7 +98,7 @@ impl Red {
         }
         request.nest(TCA_OPTIONS, |r| {
             // struct tc_red_qopt: limit, qth_min, qth_max, then bytes Wlog, Plog, Scell_log, flags.
-            r.around(TCA_RED_PARMS, |r| {
+            r.nest_without_flag(TCA_RED_PARMS, |r| {
                 r.words(&[self.limit_bytes, self.min_bytes, self.max_bytes]);
                 let flags = if self.ecn { TC_RED_ECN } else { 0 };
                 r.bytes(&[weight_log, self.probability_log(), cell_log, flags]);

@@ -50,7 +50,7 @@ impl Tbf {
         }
         request.nest(TCA_OPTIONS, |r| {
             // struct tc_tbf_qopt: rate, peakrate, limit, buffer (ticks), mtu (ticks).
-            r.around(TCA_TBF_PARMS, |r| {
+            r.nest_without_flag(TCA_TBF_PARMS, |r| {
                 rate_spec(r, self.rate_bytes_per_s, self.overhead_bytes);
                 rate_spec(r, 0, self.overhead_bytes);
                 r.words(&[self.limit_bytes, ticks(self.burst_bytes, self.rate_bytes_per_s), 0]);
@@ -81,7 +81,7 @@ impl HtbClass {
         }
         request.nest(TCA_OPTIONS, |r| {
             // struct tc_htb_opt: rate, ceil, buffer (ticks), cbuffer (ticks), quantum, level, prio.
-            r.around(TCA_HTB_PARMS, |r| {
+            r.nest_without_flag(TCA_HTB_PARMS, |r| {
                 rate_spec(r, self.rate_bytes_per_s, 0);
                 rate_spec(r, self.rate_bytes_per_s, 0);
                 let buffer = ticks(self.burst_bytes, self.rate_bytes_per_s);

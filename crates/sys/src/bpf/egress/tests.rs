@@ -11,7 +11,7 @@ const LOOPBACK: u32 = 1;
 const FRAME_BYTES: usize = 1514;
 
 #[repr(C)]
-struct Trial {
+struct TestRunAttributes {
     program: u32,
     answer: u32,
     in_bytes: u32,
@@ -38,7 +38,7 @@ fn run(program: &OwnedFd, time: u64, segments: u32) -> io::Result<(u32, u64, u32
     context[SKB_TIME as usize..][..8].copy_from_slice(&time.to_ne_bytes());
     context[SKB_SEGMENTS as usize..][..4].copy_from_slice(&segments.to_ne_bytes());
     let mut out = [0_u8; 192];
-    let mut trial = Trial {
+    let mut trial = TestRunAttributes {
         program: program.as_raw_fd() as u32,
         answer: 0,
         in_bytes: FRAME_BYTES as u32,
@@ -59,7 +59,7 @@ fn run(program: &OwnedFd, time: u64, segments: u32) -> io::Result<(u32, u64, u32
     Ok((trial.answer, time, priority))
 }
 
-fn made(ifindex: u32, by: By) -> Option<(OwnedFd, OwnedFd)> {
+fn make_program(ifindex: u32, by: LimitMethod) -> Option<(OwnedFd, OwnedFd)> {
     make(7, ifindex, by)
         .inspect_err(|why| skip::record(&format!("no eBPF programs at control groups here: {why}")))
         .ok()
@@ -68,7 +68,9 @@ fn made(ifindex: u32, by: By) -> Option<(OwnedFd, OwnedFd)> {
 #[test]
 fn packets_depart_at_the_rate_or_are_dropped() {
     // A tenth of a second per packet.
-    let Some((_map, program)) = made(LOOPBACK, By::Departure(FRAME_BYTES as u64 * 10)) else { return };
+    let Some((_map, program)) = make_program(LOOPBACK, LimitMethod::Departure(FRAME_BYTES as u64 * 10)) else {
+        return;
+    };
     let mut times = Vec::new();
     let mut dropped = 0;
     for _ in 0..20 {
@@ -84,22 +86,22 @@ fn packets_depart_at_the_rate_or_are_dropped() {
 
 #[test]
 fn later_departure_times_are_kept() {
-    let Some((_map, program)) = made(LOOPBACK, By::Departure(FRAME_BYTES as u64)) else { return };
+    let Some((_map, program)) = make_program(LOOPBACK, LimitMethod::Departure(FRAME_BYTES as u64)) else { return };
     let late = crate::clock::monotonic_ns() + 3_600_000_000_000;
     assert_eq!(run(&program, late, 0).expect("it runs").1, late);
 }
 
 #[test]
 fn packets_on_other_interfaces_are_unchanged() {
-    for by in [By::Departure(1), By::Class(0x1_0002)] {
-        let Some((_map, program)) = made(LOOPBACK + 1, by) else { return };
+    for by in [LimitMethod::Departure(1), LimitMethod::Class(0x1_0002)] {
+        let Some((_map, program)) = make_program(LOOPBACK + 1, by) else { return };
         assert_eq!(run(&program, 0, 0).expect("it runs"), (1, 0, 0));
     }
 }
 
 #[test]
 fn class_is_set_as_packet_priority() {
-    let Some((_map, program)) = made(LOOPBACK, By::Class(0x8001_0002)) else { return };
+    let Some((_map, program)) = make_program(LOOPBACK, LimitMethod::Class(0x8001_0002)) else { return };
     assert_eq!(run(&program, 0, 0).expect("it runs"), (1, 0, 0x8001_0002));
 }
 
@@ -129,7 +131,7 @@ fn limits_of_a_group_are_listed_and_removed() {
         Ok(group) => group,
         Err(why) => in_lab_kernel!("no control groups of version 2 here: {why}"),
     };
-    let (first, second) = (By::Departure(1_125_000_000), By::Class(0x1_0002));
+    let (first, second) = (LimitMethod::Departure(1_125_000_000), LimitMethod::Class(0x1_0002));
     for (ifindex, by) in [(2, first), (3, second)] {
         if let Err(why) = limit(&group.0, 7, ifindex, by) {
             in_lab_kernel!("no eBPF programs at control groups here: {why}");
@@ -139,9 +141,9 @@ fn limits_of_a_group_are_listed_and_removed() {
     let reported: Vec<_> =
         found.iter().map(|limit| (limit.namespace, limit.ifindex, limit.by, limit.dropped)).collect();
     assert_eq!(reported, [(7, 2, first, 0), (7, 3, second, 0)]);
-    lift(&group.0, &found[0]).expect("it is lifted");
+    remove_limit(&group.0, &found[0]).expect("it is lifted");
     assert_eq!(limits(&group.0).expect("one is left"), found[1..]);
-    lift(&group.0, &found[1]).expect("it is lifted");
+    remove_limit(&group.0, &found[1]).expect("it is lifted");
     assert_eq!(limits(&group.0).expect("none is left"), []);
-    assert!(lift(&group.0, &found[1]).is_err(), "it is gone");
+    assert!(remove_limit(&group.0, &found[1]).is_err(), "it is gone");
 }

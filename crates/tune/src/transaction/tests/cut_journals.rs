@@ -3,7 +3,7 @@
 
 use super::*;
 
-impl Desk {
+impl TestState {
     fn journal(&self) -> PathBuf {
         self.context.state.join("0001.journal")
     }
@@ -30,12 +30,12 @@ fn a_truncated_journal_is_not_a_complete_revert() {
     // One record for the plan, one for the watchdog, two per step.
     for records in 1..=11 {
         for recovered in [false, true] {
-            let (desk, twin) = (Desk::new(), host());
+            let (test_state, twin) = (TestState::new(), host());
             let before = twin.values();
-            desk.apply(&twin, &changes()).expect("it applies");
+            test_state.apply(&twin, &changes()).expect("it applies");
             let written = twin.values();
-            desk.cut(records);
-            let engine = desk.engine(&twin);
+            test_state.cut(records);
+            let engine = test_state.engine(&twin);
             let state = if recovered {
                 engine.recover_orphans().expect("it looks")[0].state.clone()
             } else {
@@ -45,8 +45,8 @@ fn a_truncated_journal_is_not_a_complete_revert() {
             let known = records.saturating_sub(1) / 2;
             let complete = known == changes().len();
             assert_eq!(state, if complete { State::Reverted } else { State::NeedsAttention }, "{records}");
-            let drifts = desk.outcomes().iter().filter(|o| matches!(o, RestoreOutcome::Drift { .. })).count();
-            assert_eq!(drifts, changes().len() - known, "{records}: {:?}", desk.outcomes());
+            let drifts = test_state.outcomes().iter().filter(|o| matches!(o, RestoreOutcome::Drift { .. })).count();
+            assert_eq!(drifts, changes().len() - known, "{records}: {:?}", test_state.outcomes());
             for (target, value) in twin.values() {
                 assert!(value == before[&target] || value == written[&target], "{target}");
             }
@@ -60,29 +60,29 @@ fn a_truncated_journal_is_not_a_complete_revert() {
 
 #[test]
 fn a_journal_without_a_plan_needs_attention() {
-    let (desk, twin) = (Desk::new(), host());
-    desk.apply(&twin, &changes()).expect("it applies");
-    desk.cut(0);
-    let engine = desk.engine(&twin);
+    let (test_state, twin) = (TestState::new(), host());
+    test_state.apply(&twin, &changes()).expect("it applies");
+    test_state.cut(0);
+    let engine = test_state.engine(&twin);
     assert!(engine.recover_orphans().expect("it looks").is_empty());
     assert_eq!(engine.revert(Some(1), true).expect("it looks").1, State::NeedsAttention);
-    let journal = Journal::load(&desk.context, 1).expect("it loads");
+    let journal = Journal::load(&test_state.context, 1).expect("it loads");
     assert!(journal.reason().is_some_and(|why| why.contains("no plan")), "{:?}", journal.reason());
 }
 
 #[test]
 fn an_unreadable_setting_is_not_confirmed() {
-    let (desk, twin) = (Desk::new(), host());
-    let engine = desk.engine(&twin);
-    desk.apply(&twin, &changes()).expect("it applies");
+    let (test_state, twin) = (TestState::new(), host());
+    let engine = test_state.engine(&twin);
+    test_state.apply(&twin, &changes()).expect("it applies");
     let hidden = sysctl("net.core.rmem_max");
     twin.hide(&hidden);
     let error = engine.confirm(None).expect_err("one cannot be checked");
-    assert!(matches!(&error, TuneError::Unhealthy(ills) if ills[0].contains("cannot be checked")), "{error}");
+    assert!(matches!(&error, TuneError::Unhealthy(problems) if problems[0].contains("cannot be checked")), "{error}");
     let (_, state) = engine.revert(None, false).expect("it reverts the rest");
     assert_eq!(state, State::NeedsAttention);
-    assert!(desk.outcomes().iter().any(|outcome| matches!(outcome, RestoreOutcome::Unchecked { .. })));
-    let journal = Journal::load(&desk.context, 1).expect("its journal");
+    assert!(test_state.outcomes().iter().any(|outcome| matches!(outcome, RestoreOutcome::Unchecked { .. })));
+    let journal = Journal::load(&test_state.context, 1).expect("its journal");
     let number = journal.steps().iter().position(|step| step.target == hidden).expect("planned");
     assert!(matches!(engine.check_step(&journal, number), StepCheck::NotChecked { .. }));
     twin.show(&hidden);
@@ -92,11 +92,11 @@ fn an_unreadable_setting_is_not_confirmed() {
 
 #[test]
 fn every_step_is_compared_with_its_value_from_before() {
-    let (desk, twin) = (Desk::new(), host());
-    let engine = desk.engine(&twin);
-    desk.apply(&twin, &changes()).expect("it applies");
+    let (test_state, twin) = (TestState::new(), host());
+    let engine = test_state.engine(&twin);
+    test_state.apply(&twin, &changes()).expect("it applies");
     let checks = || {
-        let journal = Journal::load(&desk.context, 1).expect("its journal");
+        let journal = Journal::load(&test_state.context, 1).expect("its journal");
         (0..changes().len()).map(|step| engine.check_step(&journal, step)).collect::<Vec<_>>()
     };
     assert!(checks().iter().all(|check| *check == StepCheck::AsWritten), "{:?}", checks());
@@ -110,17 +110,18 @@ fn every_step_is_compared_with_its_value_from_before() {
 
 #[test]
 fn apply_past_its_deadline_is_rolled_back() {
-    let (desk, twin) = (Desk::new(), host());
+    let (test_state, twin) = (TestState::new(), host());
     let before = twin.values();
-    let error = desk.engine(&twin).apply(&plan(&changes(), &twin, ALL), 0, None, &mut watchdog).expect_err("late");
+    let error =
+        test_state.engine(&twin).apply(&plan(&changes(), &twin, ALL), 0, None, &mut watchdog).expect_err("late");
     assert!(matches!(&error, TuneError::Failed { clean: true, why } if why.contains("--confirm")), "{error}");
     assert_eq!(twin.values(), before);
 }
 
 #[test]
 fn apply_writes_nothing_after_a_takeover() {
-    let (desk, twin) = (Desk::new(), host());
-    let context = desk.context.clone();
+    let (test_state, twin) = (TestState::new(), host());
+    let context = test_state.context.clone();
     // The watchdog takes over during the write of the second setting.
     let writes = Cell::new(0);
     twin.on_write(move |_, value| {
@@ -131,24 +132,24 @@ fn apply_writes_nothing_after_a_takeover() {
         }
         Ok(value.clone())
     });
-    let error = desk.apply(&twin, &changes()).expect_err("taken over");
+    let error = test_state.apply(&twin, &changes()).expect_err("taken over");
     assert!(error.to_string().contains("taken transaction 1 over"), "{error}");
     assert!(matches!(error, TuneError::Failed { clean: false, .. }), "{error}");
     assert_eq!(twin.log().len(), 2, "neither the third setting nor anything back: {:?}", twin.log());
-    let journal = Journal::load(&desk.context, 1).expect("whole");
+    let journal = Journal::load(&test_state.context, 1).expect("whole");
     assert_eq!(journal.entries().last(), Some(&Entry::TakenOver { from: (1, 1) }));
 }
 
 #[test]
 fn late_writes_are_undone_and_foreign_values_kept() {
-    let (desk, twin) = (Desk::new(), host());
-    let engine = desk.engine(&twin);
-    desk.apply(&twin, &changes()).expect("it applies");
+    let (test_state, twin) = (TestState::new(), host());
+    let engine = test_state.engine(&twin);
+    test_state.apply(&twin, &changes()).expect("it applies");
     let written = twin.values();
     // The third step was being written when the watchdog took over.
-    desk.cut(7);
-    let mut journal = Journal::open(&desk.context, 1).expect("it opens");
-    journal.append(&desk.context, Entry::TakenOver { from: (1, 1) }).expect("room");
+    test_state.cut(7);
+    let mut journal = Journal::open(&test_state.context, 1).expect("it opens");
+    journal.append(&test_state.context, Entry::TakenOver { from: (1, 1) }).expect("room");
     let steps = journal.steps().to_vec();
     for step in &steps[3..] {
         twin.set(&step.target, step.before.clone());
