@@ -54,7 +54,7 @@ pub fn run(options: &Options) -> Result<()> {
         let what = format!("{} {}", gain.codes.join(" "), gain.setting);
         match answer(gain, &program, &root) {
             Ok(gain) => {
-                println!("{what}: {}", gain.says());
+                println!("{what}: {}", gain.verdict_sentence());
                 if gain.verdict() != gain.expected {
                     println!(
                         "  expected {:?}, measured {:?}: look, and reword `because`",

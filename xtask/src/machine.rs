@@ -17,3 +17,8 @@ pub fn find(program: &str) -> Option<PathBuf> {
 pub fn now() -> Instant {
     Instant::now()
 }
+
+/// Number of cores this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}

@@ -259,7 +259,7 @@ impl Qdisc {
     /// Parses the nested attributes of linux/gen_stats.h.
     fn take_stats(&mut self, stats: &[u8]) {
         let mut reading = QdiscReading::default();
-        self.packets_wrap = !reading.take(stats);
+        self.packets_wrap = !reading.parse_stats(stats);
         let QdiscReading { bytes, packets, drops, overlimits, requeues, queue_packets, backlog_bytes, .. } = reading;
         (self.bytes, self.packets, self.drops) = (bytes, packets, drops);
         (self.overlimits, self.requeues) = (overlimits, requeues);

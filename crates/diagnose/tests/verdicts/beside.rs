@@ -163,7 +163,7 @@ fn request_gaps_differ_from_slow_answers() {
     assert_eq!(named(&verdict), (Cause::RequestGaps, Confidence::Medium), "{}", verdict.summary);
     let verdict = judge_watched(&serves(60, 40), Direction::Upload, &WatchHost::default());
     assert_eq!(verdict.cause, Cause::Application, "the request waits for its answer: {}", verdict.summary);
-    let verdict = judged_beside(&serves(2, 90), Direction::Upload, &WatchHost::default());
+    let verdict = judge_watched(&serves(2, 90), Direction::Upload, &WatchHost::default());
     assert_eq!(verdict.cause, Cause::Application, "the answer may have a second part: {}", verdict.summary);
     let silent = each_reading(serves(40, 60), |_, tcp| tcp.bytes_received = Some(0));
     assert_eq!(judge_watched(&silent, Direction::Upload, &WatchHost::default()).cause, Cause::Application);
