@@ -16,13 +16,13 @@ const EFFECTS: [f64; 3] = [0.0, 0.03, 0.10];
 /// Options of `compare-validate`.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Options {
-    /// Simulated comparisons for each line.
+    /// Simulated comparisons per line.
     #[arg(long, default_value_t = 2000)]
     comparisons: u64,
     /// Standard deviation of a run's rate, relative.
     #[arg(long, default_value_t = 0.05)]
     deviation: f64,
-    /// Correlation of each run with the next.
+    /// Correlation between successive runs.
     #[arg(long, default_value_t = 0.5)]
     correlation: f64,
     /// Share of runs that stall; they lose 0 to 60 % of their rate.
@@ -31,7 +31,7 @@ pub struct Options {
     /// Standard deviation of the drift from one run to the next, relative.
     #[arg(long, default_value_t = 0.02)]
     drift: f64,
-    /// Seed.
+    /// Seed of the simulation.
     #[arg(long, default_value_t = 18)]
     seed: u64,
 }

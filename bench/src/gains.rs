@@ -23,10 +23,10 @@ const FIGURES: &str = "crates/checks/gains.json";
 /// Options of `cargo xtask gains`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Only what these checks recommend; all when none is given
+    /// Only recommendations of these checks; all by default
     #[arg(value_name = "CODE")]
     codes: Vec<String>,
-    /// Only what has no figures yet
+    /// Only recommendations without figures
     #[arg(long)]
     missing: bool,
 }

@@ -20,19 +20,19 @@ const PAGE: &str = "docs/lab-gallery-figures.md";
 /// Options of `cargo xtask gallery`.
 #[derive(clap::Args)]
 pub struct Options {
-    /// Only these exhibits; all when none is given
+    /// Only these exhibits; all by default
     #[arg(value_name = "EXHIBIT")]
     exhibits: Vec<String>,
-    /// Write the page anew from the kept results, with the sources and reasons of the scenarios as they are
+    /// Only rewrite the page from the kept results, with current sources and reasons of the scenarios
     #[arg(long, conflicts_with_all = ["exhibits", "from", "repeats", "jobs"])]
     page: bool,
     /// Read DIR/EXHIBIT.json, written by `landspeed lab gallery run`, instead of running
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
-    /// Seeds of each cell, instead of the exhibit's
+    /// Seeds per cell, instead of the exhibit's
     #[arg(long)]
     repeats: Option<u32>,
-    /// Cells to run at once
+    /// Number of cells to run in parallel
     #[arg(short, long, default_value_t = 1)]
     jobs: u16,
 }

@@ -26,17 +26,21 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Measure beside iperf3, nuttcp, xfr and sockperf, interleaved, on loopback
+    /// Benchmark against iperf3, nuttcp, xfr and sockperf, interleaved, on loopback
     Bench(bench::Options),
-    /// Hold the lab to arithmetic, the long cases too, and print expected beside measured (some ten minutes)
+    /// Compare the lab with calculated values, including the long cases, and print expected and measured values
+    /// (about ten minutes)
     LabValidate,
-    /// Compare simulated runs with and without a difference, and print false alarms, coverage and power (some minutes)
+    /// Compare simulated runs with and without a difference, and print false alarms, coverage and power (a few
+    /// minutes)
     CompareValidate(comparisons::Options),
-    /// Run the same paths in the lab and by `landspeed emulate`, and print both sides' figures (some twenty minutes)
+    /// Run the same paths in the lab and with `landspeed emulate`, and print the figures of both (about twenty
+    /// minutes)
     EmulateAgreement(agreement::Options),
-    /// Try in the lab what the checks recommend, for the pages in docs/checks (some fifteen minutes)
+    /// Measure the effect of the checks' recommendations in the lab, for the pages in docs/checks (about fifteen
+    /// minutes)
     Gains(gains::Options),
-    /// Run the lab's exhibits, and write the reported figures beside ours in docs/lab-gallery-figures.md (about an hour)
+    /// Run the lab gallery and write reported and measured figures to docs/lab-gallery-figures.md (about an hour)
     Gallery(gallery::Options),
     /// Make the pictures of docs/trace-gallery.md from lab captures (a built lab kernel, Chromium, npm --prefix web ci)
     Pictures(pictures::Options),

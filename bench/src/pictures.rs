@@ -11,10 +11,10 @@ const MAX_PICTURE_BYTES: u64 = 200_000;
 /// Options of the task.
 #[derive(clap::Args)]
 pub struct Options {
-    /// A built landspeed; without it a release build is made
+    /// Path of a landspeed binary; by default a release build is made
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Only exhibits whose name has this in it
+    /// Only exhibits whose name contains this
     filter: Option<String>,
 }
 

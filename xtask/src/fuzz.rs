@@ -8,12 +8,12 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{law, machine};
 
-/// What to fuzz and for how long.
+/// Targets and duration of the fuzzing.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Targets (all when none is given)
+    /// Targets (all by default)
     targets: Vec<String>,
-    /// Time for each target in seconds
+    /// Time per target, seconds
     #[arg(long, default_value_t = 60)]
     seconds: u32,
 }

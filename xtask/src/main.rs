@@ -22,17 +22,17 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Hold the workspace against its law: crate edges, purity, unsafe, file lengths
+    /// Check the workspace's rules: crate dependencies, purity, unsafe, file lengths
     Law,
-    /// The fast part of `test`: format, lints, law and unit tests; no root, no network
+    /// Run the fast part of `test`: format, lints, rules and unit tests; no root, no network
     Check(test::Seed),
-    /// Run every check and test; the last line counts them
+    /// Run all checks and tests; the last line has the counts
     Test(test::Options),
-    /// Download the releases of iperf3 that the tests speak with (Debian's, signed; kept under target/)
+    /// Download the iperf3 releases that the tests use (Debian's, signed; kept under target/)
     Iperf3,
-    /// Build the static binary that ships, and prove that it is static
+    /// Build the static release binary and verify that it is static
     Dist,
-    /// Run every fuzz target for a while (nightly compiler, cargo-fuzz)
+    /// Run every fuzz target for a limited time (nightly compiler, cargo-fuzz)
     Fuzz(fuzz::Options),
     /// A benchmark or study of the workspace in bench/: bench, gains, gallery, lab-validate and others; `cargo xtask studies`
     /// lists them

@@ -28,25 +28,25 @@ const RESULTS: &str = "emulate-agreement";
 pub struct Options {
     /// Only cases whose name contains this
     filter: Option<String>,
-    /// Make runs on one side only; the table has both
+    /// Make runs on one side only; the table covers both
     #[arg(long)]
     only: Option<Side>,
-    /// Valid runs of each case and side
+    /// Number of valid runs per case and side
     #[arg(long, default_value_t = 7)]
     runs: usize,
-    /// Most emulated runs of each case, the ones with invalid seconds included
+    /// Maximum emulated runs per case, including those with invalid seconds
     #[arg(long, default_value_t = 14)]
     attempts: usize,
-    /// Begin no further emulated run after this many seconds
+    /// Start no emulated run after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     budget: u64,
-    /// A built landspeed; without it a release build is made
+    /// Path of a landspeed binary; by default a release build is made
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-    /// Print the table of the runs there are, and make none
+    /// Print the table of the existing runs without making any
     #[arg(long)]
     table: bool,
-    /// Discard the runs there are
+    /// Discard the existing runs
     #[arg(long, conflicts_with = "table")]
     fresh: bool,
 }

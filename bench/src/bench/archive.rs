@@ -14,22 +14,22 @@ use serde_json::Value;
 
 use crate::machine::{self, Machine};
 
-/// How to run it.
+/// Options of `cargo xtask bench archive`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Runs in the archive
+    /// Number of runs in the archive
     #[arg(long, default_value_t = 100_000)]
     runs: u64,
-    /// Times each query is asked
+    /// Repetitions of each query
     #[arg(long, default_value_t = 15)]
     rounds: usize,
-    /// Single results that are imported one after the other, by a process each
+    /// Number of single results imported one after another, each by its own process
     #[arg(long, default_value_t = 200)]
     singles: u64,
-    /// Our binary, instead of building it
+    /// Path of a landspeed binary, instead of building it
     #[arg(long, value_name = "FILE")]
     pub binary: Option<PathBuf>,
-    /// Use the archive in this directory, which an earlier --keep left
+    /// Use the archive in this directory, kept by an earlier --keep
     #[arg(long, value_name = "DIR")]
     archive: Option<PathBuf>,
     /// Do not remove the archive

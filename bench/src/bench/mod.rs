@@ -33,36 +33,36 @@ use hostile::{AttackRow, Hostile};
 use row::Row;
 use tools::Tools;
 
-/// How to run the benchmarks.
+/// Options of `cargo xtask bench`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Options {
     #[command(subcommand)]
     other: Option<Other>,
-    /// Cases to run, by the start of their names (all when none is given)
+    /// Cases to run, by name prefix (all by default)
     cases: Vec<String>,
-    /// Rounds of each case
+    /// Rounds per case
     #[arg(long, default_value_t = 7)]
     rounds: u32,
-    /// Length of a run in seconds
+    /// Duration of a run, seconds
     #[arg(long, default_value_t = 3)]
     seconds: u32,
-    /// Three rounds of one second: to see that it works, not to quote
+    /// Three rounds of one second: to check that it works, not for published figures
     #[arg(long)]
     quick: bool,
-    /// Our binary, instead of building it
+    /// Path of a landspeed binary, instead of building it
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// Share of datagrams a "loss-free" run may lose: 0, or 0.0001 where neighbours cause steal time
+    /// Share of datagrams that a "loss-free" run may lose: 0, or 0.0001 on hosts with steal time
     #[arg(long, default_value_t = 0.0)]
     tolerate_loss: f64,
-    /// Leave ours out and measure the rivals only
+    /// Measure the rivals only
     #[arg(long)]
     rivals_only: bool,
     /// Write every value to this file
     #[arg(long, value_name = "FILE", default_value = "target/bench.json")]
     json: PathBuf,
-    /// Write the page for docs/ to this file
+    /// Write the documentation page to this file
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
     /// List the cases and stop
@@ -70,14 +70,14 @@ pub struct Options {
     list: bool,
 }
 
-/// Benchmarks with their own options.
+/// Benchmarks with options of their own.
 #[derive(Debug, Clone, clap::Subcommand)]
 enum Other {
     /// Fill an archive with 100,000 runs and time queries
     Archive(archive::Options),
-    /// Hold verdicts against scenarios whose cause is known (a built lab kernel)
+    /// Compare verdicts with the known causes of scenarios (needs a built lab kernel)
     Verdicts(verdicts::Options),
-    /// Build today's rivals from their sources into target/rivals
+    /// Build current versions of the rivals from source into target/rivals
     Rivals(rivals::Options),
 }
 

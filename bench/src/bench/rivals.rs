@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine;
 
-/// Where to get the sources.
+/// Options of `cargo xtask bench rivals`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Rivals to build (all when none is given): iperf3, neper, kperf, mahimahi, xfr, rattan
+    /// Rivals to build (all by default): iperf3, neper, kperf, mahimahi, xfr, rattan
     names: Vec<String>,
     /// Directory with clones named OWNER+NAME/repo, instead of github.com
     #[arg(long, value_name = "DIR")]

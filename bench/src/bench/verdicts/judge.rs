@@ -6,12 +6,12 @@ use landspeed_model::{Cause, Confidence, Direction, LabDocument, RunDocument, Tc
 use super::truth::View;
 use super::view::{seen, watched};
 
-/// Who decides.
+/// Source of the verdicts to be scored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Judge {
-    /// `landspeed-diagnose` as it is in this tree.
+    /// `landspeed-diagnose` of this source tree.
     Tree,
-    /// The verdict that the document holds (two ends only).
+    /// The verdict in the document (two hosts only).
     Document,
 }
 

@@ -30,33 +30,33 @@ use label::{Facts, Label, label};
 use score::{Row, Score, Scores, by_cause, mistakes, percent, tables};
 use truth::{Case, View, cases};
 
-/// How to hold verdicts against known causes.
+/// Options of `cargo xtask bench verdicts`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
-    /// Causes to run, by the start of their scenarios' names (all when none is given)
+    /// Causes to run, by prefix of the scenario names (all by default)
     causes: Vec<String>,
-    /// Directory for scenarios and their documents; what is there already is not run again
+    /// Directory for scenarios and their documents; existing documents are reused
     #[arg(long, value_name = "DIR", default_value = "target/verdicts")]
     keep: PathBuf,
-    /// Run scenarios again whose documents are there
+    /// Run all scenarios, even those with documents
     #[arg(long)]
     fresh: bool,
-    /// Judge the documents that are there, run nothing
+    /// Judge the existing documents, run nothing
     #[arg(long, conflicts_with = "fresh")]
     offline: bool,
-    /// Scenarios of each cause
+    /// Scenarios per cause
     #[arg(long, default_value_t = 16)]
     count: usize,
-    /// Seed of the scenarios; those of 303 are unseen, those of any other seed train
+    /// Seed of the scenarios; 303 is the test set, any other seed is for training
     #[arg(long, default_value_t = PUBLISHED_SEED)]
     seed: u64,
-    /// Scenarios that run at once
+    /// Scenarios to run in parallel
     #[arg(short, long, default_value_t = 2)]
     jobs: usize,
-    /// The landspeed binary that runs the lab, instead of building it
+    /// Path of a landspeed binary for the lab, instead of building it
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// Who decides
+    /// Source of the verdicts
     #[arg(long, value_enum, default_value_t = Judge::Tree)]
     judge: Judge,
     /// Measure on this machine instead of in the lab: busy cores, CPU quotas, slow readers (root for the quotas)

@@ -136,7 +136,7 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
         let cpus = &snapshot.numa.iter().find(|numa| i64::from(numa.id) == i64::from(node))?.cpus;
         Some(format!("pin the streams to the NIC's node (cores {cpus})"))
     });
-    let host_readings = (role == Role::Receiver).then(|| placement::queue_core_advice(flow)).flatten();
+    let advice = (role == Role::Receiver).then(|| placement::queue_core_advice(flow)).flatten();
     let first = match (load.kind, role) {
         (Kind::Softirq, Role::Receiver) => format!(
             "{}Spread the {}'s receive interrupts over more cores (RSS or RPS), keep the application off core {}, and \
@@ -175,5 +175,5 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
         Some(pin) => format!("{first}; {pin}; or {more}."),
         None => format!("{first}; or {more}."),
     };
-    host_readings.map_or(usual.clone(), |host_readings| format!("{host_readings} {usual}"))
+    advice.map_or(usual.clone(), |advice| format!("{advice} {usual}"))
 }
