@@ -24,6 +24,8 @@ struct NamespacePair {
     left: Namespace,
     right: Namespace,
     link: Veth,
+    /// Link-layer address of `right`.
+    right_mac: String,
     /// Receives the test's datagrams without reading them, so that no ICMP error is sent.
     _sink: UdpSocket,
 }
@@ -35,11 +37,17 @@ impl NamespacePair {
         let link = veth(&left, &right, "10.91.0.1/24", "10.91.0.2/24");
         let sink =
             right.run(|| UdpSocket::bind("0.0.0.0:9")).map_err(|why| format!("no port for datagrams: {why}"))?;
-        Ok(Self { left, right, link, _sink: sink })
+        let shown = right.exec(["ip", "-o", "link", "show", "dev", &link.b]);
+        let mut words = shown.split_whitespace().skip_while(|&word| word != "link/ether");
+        let right_mac = words.nth(1).ok_or_else(|| format!("no address in `{shown}`"))?.to_owned();
+        Ok(Self { left, right, link, right_mac, _sink: sink })
     }
 
     /// Sends `count` datagrams of this payload size from left to right, to a socket that is never read.
     fn send(&self, count: usize, bytes: usize) {
+        // Without ARP, each datagram has left when its system call returns.
+        let neighbour = ["ip", "neigh", "replace", "10.91.0.2", "lladdr", &self.right_mac, "nud", "permanent", "dev"];
+        self.left.exec(neighbour.into_iter().chain([self.link.a.as_str()]));
         self.left.run(|| {
             let socket = UdpSocket::bind("10.91.0.1:0").expect("an address");
             for _ in 0..count {
