@@ -59,7 +59,7 @@ fn a_background_server_outlives_its_parent() {
 }
 
 #[test]
-fn test_ended_by_timeout_is_reported() {
+fn a_test_ended_by_timeout_is_reported() {
     run_concurrently([&["-b", "50M"][..], &["-u"]], |kind| {
         let server = Server::start(&landspeed(), &["iperf3"]);
         let port = server.port.to_string();

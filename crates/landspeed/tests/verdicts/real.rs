@@ -41,7 +41,7 @@ fn loopback_is_never_taken_for_a_network() {
 }
 
 /// Tests a preempted receiver and a preempted sender, with these congestion controls each.
-fn test_preempted_hosts(controls: [&[&str]; 2]) {
+fn judge_preempted_hosts(controls: [&[&str]; 2]) {
     let (one, other) = cores!();
     let pair = Pair::on_loopback(PROGRAM);
     for (burdened, receive, controls) in [(other, "copy", controls[0]), (one, "discard", controls[1])] {
@@ -56,13 +56,13 @@ fn test_preempted_hosts(controls: [&[&str]; 2]) {
 
 #[test]
 fn a_preempted_end_is_not_a_slow_program() {
-    test_preempted_hosts([&["cubic"], &["bbr"]]);
+    judge_preempted_hosts([&["cubic"], &["bbr"]]);
 }
 
 #[test]
 #[ignore = "long: each end with each congestion control"]
 fn a_preempted_end_is_not_a_slow_program_with_either_control() {
-    test_preempted_hosts([&["cubic", "bbr"]; 2]);
+    judge_preempted_hosts([&["cubic", "bbr"]; 2]);
 }
 
 #[test]
