@@ -1,11 +1,11 @@
 //! A client's request (test parameters) in iperf3's JSON.
 
-use landspeed_flow::validate::MAX_STREAMS;
 use landspeed_model::{Direction, PaceScope, Parameters, Protocol, ReceiveMode, SendMode, UdpParameters};
+use landspeed_settings::{SETTINGS, Setting, by_name, reset_inapplicable};
 use serde_json::{Map, Value, json};
 
 use crate::Extras;
-use crate::dialect::{BLOCK, MAX_BLOCK, block_bytes, dialect};
+use crate::dialect::{BLOCK, block_bytes, dialect};
 use crate::wire::Refusal;
 use landspeed_flow::dialect::Dialect;
 
@@ -41,76 +41,55 @@ pub fn check(p: &Parameters) -> Result<(), String> {
 /// Encodes a request. The client handles the omitted part itself: the server is asked for the total time and
 /// counts all bytes, so that the totals of both sides are comparable.
 pub fn encode(p: &Parameters, extras: &Extras, authtoken: Option<&str>) -> Value {
-    let mut wanted = Map::new();
-    let mut say = |key: &str, value: Value| {
-        wanted.insert(key.to_owned(), value);
-    };
     let udp = p.protocol == Protocol::Udp;
-    say(if udp { "udp" } else { "tcp" }, json!(true));
-    say("omit", json!(0));
-    let time_ns = p.time_ns.filter(|_| !extras.unlimited_time);
-    say("time", json!(time_ns.map_or(0, |t| (t + p.omit_ns).div_ceil(SECOND_NS))));
-    say("num", json!(p.bytes.unwrap_or(0)));
-    say("blockcount", json!(0));
-    say("parallel", json!(p.streams));
-    say("pacing_timer", json!(1000));
-    say("client_version", json!(concat!("landspeed ", env!("CARGO_PKG_VERSION"))));
+    let mut request = Map::new();
+    request.insert(if udp { "udp" } else { "tcp" }.to_owned(), json!(true));
     match p.direction {
-        Direction::Upload => {}
-        Direction::Download => say("reverse", json!(true)),
-        Direction::Both => say("bidirectional", json!(true)),
-    }
-    if udp {
-        let payload = p.udp.as_ref().map_or(0, |u| u.payload_bytes);
-        say("len", json!(payload));
-        if !extras.narrow_counters {
-            say("udp_counters_64bit", json!(1));
-        }
-        let burst = p.udp.as_ref().map_or(1, |u| u.burst_packets);
-        if burst > 1 {
-            say("burst", json!(burst.min(1000)));
-        }
-    } else {
-        say("len", json!(block_bytes(p)));
-        if p.nodelay {
-            say("nodelay", json!(true));
-        }
-        if p.mptcp {
-            say("mptcp", json!(true));
-        }
-        if p.send == SendMode::Sendfile && p.direction != Direction::Upload {
-            say("zerocopy", json!(1));
-        }
-        if p.receive == ReceiveMode::Discard {
-            say("skip_rx_copy", json!(1));
+        Direction::Upload => None,
+        Direction::Download => request.insert("reverse".to_owned(), json!(true)),
+        Direction::Both => request.insert("bidirectional".to_owned(), json!(true)),
+    };
+    let parameters = json!(p);
+    for setting in SETTINGS.iter().filter(|setting| setting.applies_to(p.protocol)) {
+        if let Some(key) = setting.iperf3
+            && let Some(value) = value(setting, p, extras, &setting.value(&parameters))
+        {
+            request.insert(key.key.to_owned(), value);
         }
     }
-    let pace_bps = p.pace_bps.map(|rate| match p.pace_scope {
-        PaceScope::Stream => rate,
-        PaceScope::Total => rate / u64::from(p.streams.max(1)),
-    });
-    let numbers = [
-        ("MSS", p.mss_bytes.map(u64::from)),
-        ("window", p.window_bytes),
-        ("bandwidth", p.rate_bps),
-        ("fqrate", pace_bps),
-        ("TOS", p.dscp.map(|dscp| u64::from(dscp) << 2)),
-        ("server_affinity", p.server_cpus.first().copied().map(u64::from)),
-        ("get_server_output", extras.server_output.then_some(1)),
+    let others = [
+        ("blockcount", Some(json!(0))),
+        ("pacing_timer", Some(json!(1000))),
+        ("client_version", Some(json!(concat!("landspeed ", env!("CARGO_PKG_VERSION"))))),
+        ("udp_counters_64bit", (udp && !extras.narrow_counters).then_some(json!(1))),
+        ("get_server_output", extras.server_output.then_some(json!(1))),
+        ("authtoken", authtoken.map(Value::from)),
     ];
-    for (key, number) in numbers {
-        if let Some(number) = number {
-            say(key, json!(number));
+    request.extend(others.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
+    Value::Object(request)
+}
+
+/// A setting in iperf3's JSON; `None` if the request does not contain its key. `value` is that of landspeed's parameters.
+fn value(setting: &Setting, p: &Parameters, extras: &Extras, value: &Value) -> Option<Value> {
+    match setting.name {
+        "omit" => Some(json!(0)),
+        "time" => {
+            let time_ns = p.time_ns.filter(|_| !extras.unlimited_time);
+            Some(json!(time_ns.map_or(0, |t| (t + p.omit_ns).div_ceil(SECOND_NS))))
         }
+        "bytes" => Some(json!(p.bytes.unwrap_or(0))),
+        "len" if p.protocol == Protocol::Tcp => Some(json!(block_bytes(p))),
+        "pace" => p.pace_bps.map(|rate| match p.pace_scope {
+            PaceScope::Stream => json!(rate),
+            PaceScope::Total => json!(rate / u64::from(p.streams.max(1))),
+        }),
+        "send" => (p.send == SendMode::Sendfile && p.direction != Direction::Upload).then_some(json!(1)),
+        "receive" => (p.receive == ReceiveMode::Discard).then_some(json!(1)),
+        "burst" => value.as_u64().filter(|&burst| burst > 1).map(|burst| json!(burst.min(1000))),
+        "peer-cpus" => p.server_cpus.first().map(|core| json!(core)),
+        "dscp" => p.dscp.map(|dscp| json!(u64::from(dscp) << 2)),
+        _ => (!value.is_null() && *value != Value::Bool(false)).then(|| value.clone()),
     }
-    for (key, text) in
-        [("congestion", p.congestion.as_deref()), ("title", p.title.as_deref()), ("authtoken", authtoken)]
-    {
-        if let Some(text) = text {
-            say(key, json!(text));
-        }
-    }
-    Value::Object(wanted)
 }
 
 /// A decoded request of a client.
@@ -148,25 +127,29 @@ pub fn decode(text: &Value) -> Result<TestRequest, (Refusal, String)> {
             _ => Err((why, format!("`{key}` is out of range"))),
         },
     };
+    // The same for the key of a setting.
+    let setting = |name: &str, why: Refusal| {
+        let protocol = if flag("udp") { Protocol::Udp } else { Protocol::Tcp };
+        let key = by_name(name).filter(|setting| setting.applies_to(protocol)).find_map(|setting| setting.iperf3);
+        key.map_or(Ok(0), |key| count(key.key, key.max, why))
+    };
     let word = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
     let set = |n: u64| (n > 0).then_some(n);
     let udp = flag("udp");
     if flag("sctp") || !(udp || flag("tcp")) {
         return Err((Refusal::Protocol, "the protocol is neither TCP nor UDP".to_owned()));
     }
-    let time_s = count("time", 86_400, Refusal::Duration)?;
-    let omit_s = count("omit", 600, Refusal::Omit)?;
-    let streams = count("parallel", u64::from(MAX_STREAMS), Refusal::Streams)?.max(1);
-    let block =
-        count("len", if udp { 65_507 } else { MAX_BLOCK }, if udp { Refusal::Datagram } else { Refusal::BlockSize })?;
+    let time_s = setting("time", Refusal::Duration)?;
+    let omit_s = setting("omit", Refusal::Omit)?;
+    let streams = setting("parallel", Refusal::Streams)?.max(1);
+    let block = setting("len", if udp { Refusal::Datagram } else { Refusal::BlockSize })?;
     let block = set(block).unwrap_or(if udp { DATAGRAM } else { BLOCK });
-    let bytes = set(count("num", 1 << 60, Refusal::Parameters)?);
+    let bytes = set(setting("bytes", Refusal::Parameters)?);
     let blocks = count("blockcount", 1 << 40, Refusal::Parameters)?;
     let bytes = bytes.or_else(|| set(blocks.saturating_mul(block)));
-    let rate = count("bandwidth", 1 << 52, Refusal::Parameters)?;
-    let pace = count("fqrate", 1 << 52, Refusal::Parameters)?;
-    let tos = count("TOS", 255, Refusal::Parameters)?;
-    let on = |key: &str| Ok::<_, (Refusal, String)>(count(key, 1, Refusal::Parameters)? > 0);
+    let rate = setting("rate", Refusal::Parameters)?;
+    let pace = setting("pace", Refusal::Parameters)?;
+    let tos = setting("dscp", Refusal::Parameters)?;
     let core = match fields.get("server_affinity").map(whole) {
         None => Vec::new(),
         Some(Some(core)) if core <= 1024 => vec![core as u32],
@@ -184,16 +167,16 @@ pub fn decode(text: &Value) -> Result<TestRequest, (Refusal, String)> {
         bytes,
         omit_ns: omit_s * SECOND_NS,
         write_bytes: block,
-        window_bytes: set(count("window", 512 << 20, Refusal::Window)?),
-        mss_bytes: set(count("MSS", 9 * 1024, Refusal::Mss)?).map(|n| n as u32),
+        window_bytes: set(setting("window", Refusal::Window)?),
+        mss_bytes: set(setting("mss", Refusal::Mss)?).map(|n| n as u32),
         congestion: word("congestion"),
         nodelay: flag("nodelay"),
         dscp: set(tos).map(|tos| (tos >> 2) as u8),
         mptcp: flag("mptcp"),
-        pace_bps: set(pace).filter(|_| !udp),
+        pace_bps: set(pace),
         rate_bps: set(rate),
-        send: if on("zerocopy")? && !udp { SendMode::Sendfile } else { SendMode::Copy },
-        receive: if on("skip_rx_copy")? && !udp { ReceiveMode::Discard } else { ReceiveMode::Copy },
+        send: if setting("send", Refusal::Parameters)? > 0 { SendMode::Sendfile } else { SendMode::Copy },
+        receive: if setting("receive", Refusal::Parameters)? > 0 { ReceiveMode::Discard } else { ReceiveMode::Copy },
         server_cpus: core,
         title: word("title").map(|title| landspeed_flow::control::printable(&title, 200)),
         udp: udp.then_some(UdpParameters {
@@ -211,10 +194,12 @@ pub fn decode(text: &Value) -> Result<TestRequest, (Refusal, String)> {
         server_output: count("get_server_output", u64::MAX, Refusal::Parameters)? > 0,
         authtoken: word("authtoken"),
     };
-    let burst = count("burst", 1000, Refusal::Parameters)?;
+    let burst = setting("burst", Refusal::Parameters)?;
     if let Some(udp) = &mut wanted.parameters.udp {
         udp.burst_packets = burst.max(1) as u32;
     }
+    // iperf3 clients send TCP's options with UDP, too; iperf3 ignores them.
+    reset_inapplicable(&mut wanted.parameters);
     Ok(wanted)
 }
 

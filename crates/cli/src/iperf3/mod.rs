@@ -62,7 +62,13 @@ fn output(args: &Args) -> anyhow::Result<Box<dyn Write + Send>> {
 
 fn client(args: &Args) -> anyhow::Result<CommandOutcome> {
     let out = output(args)?;
-    let parameters = args.parameters().map_err(|why| anyhow::anyhow!(why))?;
+    let mut parameters = args.parameters().map_err(|why| anyhow::anyhow!(why))?;
+    for setting in landspeed_settings::reset_inapplicable(&mut parameters) {
+        if let Some(iperf3) = setting.iperf3 {
+            let protocol = landspeed_settings::protocol_name(parameters.protocol);
+            eprintln!("warning: {} does not apply to {protocol}: ignored", iperf3.option);
+        }
+    }
     let request = Request {
         target: args.target(),
         parameters,

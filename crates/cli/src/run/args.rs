@@ -381,18 +381,29 @@ impl Args {
                 p.write_bytes = payload;
                 p.udp = Some(UdpParameters {
                     payload_bytes: u32::try_from(payload).unwrap_or(u32::MAX),
-                    burst_packets: self.burst,
-                    exact_departures: !self.coarse,
-                    gso: !self.no_gso,
-                    gro: !self.no_gro,
+                    ..self.udp_options()
                 });
             }
             Protocol::TcpRr | Protocol::UdpRr => p.rr = Some(self.transactions()?),
+        }
+        // The check refuses UDP's options with the other protocols.
+        if p.udp.is_none() && self.udp_options() != UdpParameters::default() {
+            p.udp = Some(self.udp_options());
         }
         if let Some(blocks) = self.blocks {
             p.bytes = Some(blocks.saturating_mul(p.write_bytes));
         }
         Ok(())
+    }
+
+    fn udp_options(&self) -> UdpParameters {
+        UdpParameters {
+            burst_packets: self.burst,
+            exact_departures: !self.coarse,
+            gso: !self.no_gso,
+            gro: !self.no_gro,
+            ..UdpParameters::default()
+        }
     }
 
     fn size(&self) -> Result<Option<u64>, String> {

@@ -4,6 +4,8 @@ mod args;
 mod emulation;
 pub mod iperf3;
 pub mod live;
+#[cfg(test)]
+mod settings;
 mod taps;
 
 use std::sync::atomic::AtomicBool;

@@ -282,7 +282,7 @@ fn attempt(
     let soonest_ns = clock::monotonic_ns() + idle + (20_000_000 + 2 * clock.uncertainty_ns).max(40_000_000);
     let t0_ns = request.start_ns.map_or(soonest_ns, |wanted| wanted.max(soonest_ns));
     tx.queue(&ToServer::Start { at_ns: t0_ns.saturating_add_signed(clock.offset_ns) })?;
-    let longest_ns = bounds.map_or(validate::MAX_TIME_NS, |bounds| bounds.longest_ns);
+    let longest_ns = bounds.map_or(landspeed_settings::MAX_TIME_NS, |bounds| bounds.longest_ns);
     let limit_ns = layout::duration_ns(&effective).unwrap_or(longest_ns);
     let guard = bounds.and_then(|bounds| bounds.rate_limit_bps).map(|rate| RateGuard::new(rate, t0_ns));
     let plan = EndPlan {

@@ -216,7 +216,7 @@ impl RequestState<'_> {
             ThirdPartyEvent::Accepted { id, parameters, notes, path } => {
                 let (id, notes, path) = printable(&(id, notes, path))?;
                 validate::granted(&self.request.parameters, &parameters).map_err(protocol_error)?;
-                let time_ns = layout::duration_ns(&parameters).unwrap_or(validate::MAX_TIME_NS);
+                let time_ns = layout::duration_ns(&parameters).unwrap_or(landspeed_settings::MAX_TIME_NS);
                 self.due_ns = self.last_message_ns.saturating_add(time_ns).saturating_add(RESULT_MARGIN_NS);
                 (self.observe)(RunEvent::Accepted { id: &id, parameters: &parameters, notes: &notes, path: &path });
             }

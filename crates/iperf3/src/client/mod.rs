@@ -130,7 +130,7 @@ fn attempt(
     }
     conversation.expect(State::TestStart, "opening the streams")?;
     conversation.expect(State::TestRunning, "starting")?;
-    let limit_ns = layout::duration_ns(&effective).unwrap_or(validate::MAX_TIME_NS);
+    let limit_ns = layout::duration_ns(&effective).unwrap_or(landspeed_settings::MAX_TIME_NS);
     let plan = EndPlan {
         side: Side::Client,
         dialect: dialect(&effective, !extras.narrow_counters),

@@ -20,7 +20,6 @@ use landspeed_flow::layout::{self, StreamSpec};
 use landspeed_flow::server::admission::{AdmittedClient, Exceeded, NotGranted};
 use landspeed_flow::server::{ServerEvent, Shared, describe_outcome, describe_test};
 use landspeed_flow::sockets;
-use landspeed_flow::validate::ParameterKind;
 use landspeed_model::{Parameters, Protocol};
 use landspeed_sys::{clock, socket};
 use serde_json::{Value, json};
@@ -194,10 +193,10 @@ impl Session {
                 NotGranted::Full(_) => Refusal::Streams,
                 NotGranted::Exceeded(Exceeded::Duration { .. }) => Refusal::Duration,
                 NotGranted::Exceeded(Exceeded::Core(_)) => Refusal::Affinity,
-                NotGranted::Exceeded(Exceeded::Parameters(invalid)) => match invalid.about {
-                    ParameterKind::Congestion => Refusal::Congestion,
-                    ParameterKind::Size => Refusal::BlockSize,
-                    ParameterKind::Other => Refusal::Parameters,
+                NotGranted::Exceeded(Exceeded::Parameters(invalid)) => match invalid.setting {
+                    Some("congestion") => Refusal::Congestion,
+                    Some("len") => Refusal::BlockSize,
+                    _ => Refusal::Parameters,
                 },
                 NotGranted::Exceeded(_) => Refusal::Parameters,
             };

@@ -2,13 +2,11 @@
 
 use std::net::IpAddr;
 
-use landspeed_model::{
-    Direction, Family, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize, SendMode, UdpParameters,
-};
+use landspeed_model::{Parameters, Protocol, ReceiveMode, SendMode};
 
 use super::network::{Network, splitmix};
 use super::{PlanError, PlannedFlow};
-use crate::scenario::{Flow, FlowProtocol, Scenario};
+use crate::scenario::{Flow, Scenario};
 
 /// Time before a flow's start in which its connections are opened, in addition to round trips, nanoseconds. It
 /// covers the control messages, and a handshake that has to be repeated once.
@@ -66,75 +64,25 @@ pub fn end_ns(flow: &PlannedFlow) -> u64 {
 }
 
 fn parameters(scenario: &Scenario, flow: &Flow, bind: IpAddr, mtu: u32) -> Parameters {
-    let protocol = match flow.protocol.unwrap_or(FlowProtocol::Tcp) {
-        FlowProtocol::Tcp => Protocol::Tcp,
-        FlowProtocol::Udp => Protocol::Udp,
-        FlowProtocol::TcpRr => Protocol::TcpRr,
-        FlowProtocol::UdpRr => Protocol::UdpRr,
-    };
-    let bulk_tcp = protocol == Protocol::Tcp;
-    let direction = match (flow.bidir, flow.reverse) {
-        (true, _) => Direction::Both,
-        (false, true) => Direction::Download,
-        (false, false) => Direction::Upload,
-    };
-    let headers = if flow.ipv6 { 48 } else { 28 };
-    // The payload that fits one frame.
-    let payload = flow.len.map_or(mtu.saturating_sub(headers), |len| len.0.get() as u32);
-    let udp = (protocol == Protocol::Udp).then(|| UdpParameters {
-        payload_bytes: payload,
-        burst_packets: flow.burst.unwrap_or(1),
-        exact_departures: true,
-        // Each datagram stays one packet on the whole path, because queues and losses count packets.
-        gso: false,
-        gro: false,
-    });
-    let rr = matches!(protocol, Protocol::TcpRr | Protocol::UdpRr).then(|| RrParameters {
-        mode: match (flow.connect, flow.requests_per_s) {
-            (true, _) => RrMode::Connect,
-            (false, Some(_)) => RrMode::OpenLoop,
-            (false, None) => RrMode::ClosedLoop,
-        },
-        rate_per_s: flow.requests_per_s,
-        sizes: vec![RrSize { request_bytes: flow.request.unwrap_or(1), response_bytes: flow.response.unwrap_or(1) }],
-    });
-    let default = Parameters::default();
-    Parameters {
-        protocol,
-        direction,
-        streams: flow.streams.unwrap_or(1),
-        time_ns: match (flow.time, flow.bytes) {
-            (Some(time), _) => Some(time.0.get()),
-            (None, Some(_)) => None,
-            (None, None) => Some(scenario.time.0.get()),
-        },
-        bytes: flow.bytes.map(|bytes| bytes.0.get()),
-        omit_ns: flow.omit.map_or(0, |t| t.0.get()),
-        interval_ns: flow.interval.map_or(default.interval_ns, |t| t.0.get()),
-        host_interval_ns: flow.interval.map_or(default.host_interval_ns, |t| t.0.get()).max(default.host_interval_ns),
-        write_bytes: if protocol == Protocol::Tcp {
-            flow.len.map_or(default.write_bytes, |len| len.0.get())
-        } else {
-            default.write_bytes
-        },
-        window_bytes: flow.window.map(|w| w.0.get()),
-        mss_bytes: flow.mss,
-        congestion: flow.congestion.clone(),
-        nodelay: flow.nodelay,
-        dscp: flow.dscp,
-        pace_bps: flow.pace.map(|r| r.0.bps()),
-        pace_scope: flow.pace_scope.unwrap_or_default(),
-        rate_bps: flow.rate.map(|r| r.0.bps()),
-        send: flow.send.unwrap_or(if bulk_tcp { SendMode::Sendfile } else { SendMode::Copy }),
-        receive: flow.receive.unwrap_or(if bulk_tcp { ReceiveMode::Discard } else { ReceiveMode::Copy }),
-        read_rate_bps: flow.read_rate.map(|r| r.0.bps()),
-        family: Family::Any,
-        bind: Some(bind.to_string()),
-        udp,
-        rr,
-        probe_rate_per_s: flow.probe,
-        ..default
+    let mut p = flow.parameters();
+    p.bind = Some(bind.to_string());
+    if flow.time.is_none() && flow.bytes.is_none() {
+        p.time_ns = Some(scenario.time.0.get());
     }
+    if p.protocol == Protocol::Tcp {
+        p.send = flow.send.unwrap_or(SendMode::Sendfile);
+        p.receive = flow.receive.unwrap_or(ReceiveMode::Discard);
+    }
+    if let Some(udp) = &mut p.udp {
+        let headers = if flow.ipv6 { 48 } else { 28 };
+        if flow.len.is_none() {
+            // The payload that fits one frame.
+            udp.payload_bytes = mtu.saturating_sub(headers);
+        }
+        // Each datagram stays one packet on the whole path, because queues and losses count packets.
+        (udp.gso, udp.gro) = (false, false);
+    }
+    p
 }
 
 #[cfg(test)]

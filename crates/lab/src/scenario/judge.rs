@@ -21,7 +21,7 @@ const MAX_WARNINGS: usize = 40;
 /// Minimum sampling interval of queues, nanoseconds: every reading costs about as much as a packet.
 const MIN_SAMPLE_NS: u64 = 10_000;
 /// Maximum duration, and maximum start, of a flow, nanoseconds (30 days, as with `landspeed run`).
-const MAX_TIME_NS: u64 = 30 * 86_400 * 1_000_000_000;
+const MAX_TIME_NS: u64 = landspeed_settings::MAX_TIME_NS;
 /// Minimum memory of a guest, bytes.
 const MIN_MEMORY: u64 = 64 << 20;
 /// Maximum memory of a guest, bytes.

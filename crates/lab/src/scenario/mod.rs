@@ -3,6 +3,7 @@
 mod estimate;
 mod judge;
 mod paths;
+mod parameters;
 mod read;
 mod schema;
 mod template;

@@ -7,16 +7,15 @@ use landspeed_units::{Bytes, Nanos};
 use super::links::gigabits;
 use super::{Judgement, MAX_TIME_NS, hosts};
 use crate::scenario::paths::{Paths, Route};
-use crate::scenario::{BufferPolicy, Buffers, Flow, FlowProtocol, Rate, Scenario};
+use crate::scenario::{BufferPolicy, Buffers, Flow, FlowProtocol, Scenario};
+use landspeed_model::Protocol;
 use landspeed_problems::{Problem, suggest_or_list};
+use landspeed_settings::{MAX_UDP_PAYLOAD, Reason, Setting};
 
-// The flow engine's limits (crates/flow/src/validate.rs), which the lab does not depend on.
 const MAX_FLOWS: usize = 128;
-const MAX_STREAMS: u32 = 128;
-const MAX_WRITE: u64 = 64 << 20;
+// The flow engine's limits (crates/flow/src/validate.rs), which the lab does not depend on.
 const MAX_BUFFERS: u64 = 1 << 30;
-const MAX_BYTES: u64 = 1 << 60;
-const UDP_PAYLOAD: std::ops::RangeInclusive<u64> = 24..=65_507;
+const UDP_HEADER: u64 = 24;
 /// Default maximum of `tcp_rmem`, bytes: it is the receiver's buffer that limits.
 const DEFAULT_MAX_WINDOW: u64 = 6_291_456;
 
@@ -49,8 +48,8 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
             }
         }
         let route = ends(&key, flow, scenario, paths, judgement);
-        applicable(&key, flow, judgement);
-        ranges(&key, flow, scenario, judgement);
+        settings(&key, flow, judgement);
+        together(&key, flow, scenario, judgement);
         if let Some(route) = route {
             on_path(&key, flow, &route, scenario, judgement);
         }
@@ -115,64 +114,59 @@ fn ends<'a>(
     route
 }
 
-fn applicable(key: &str, flow: &Flow, judgement: &mut Judgement) {
-    use FlowProtocol::{Tcp, TcpRr, Udp, UdpRr};
-    let p = protocol(flow);
-    let bulk: &[FlowProtocol] = &[Tcp, Udp];
-    let rr: &[FlowProtocol] = &[TcpRr, UdpRr];
-    let tcp: &[FlowProtocol] = &[Tcp, TcpRr];
-    for (name, given, kinds) in [
-        ("burst", flow.burst.is_some(), &[Udp][..]),
-        ("request", flow.request.is_some(), rr),
-        ("response", flow.response.is_some(), rr),
-        ("requests-per-s", flow.requests_per_s.is_some(), rr),
-        ("connect", flow.connect, &[TcpRr]),
-        ("mss", flow.mss.is_some(), tcp),
-        ("congestion", flow.congestion.is_some(), tcp),
-        ("nodelay", flow.nodelay, tcp),
-        ("send", flow.send.is_some(), &[Tcp]),
-        ("receive", flow.receive.is_some(), &[Tcp]),
-        ("read-rate", flow.read_rate.is_some(), &[Tcp]),
-        ("bytes", flow.bytes.is_some(), bulk),
-        ("len", flow.len.is_some(), bulk),
-        ("rate", flow.rate.is_some(), bulk),
-        ("pace", flow.pace.is_some(), bulk),
-        ("pace-scope", flow.pace_scope.is_some(), bulk),
-        ("probe", flow.probe.is_some(), bulk),
-        ("reverse", flow.reverse, bulk),
-        ("bidir", flow.bidir, bulk),
-    ] {
-        if given && !kinds.contains(&p) {
-            let kinds: Vec<&str> = kinds.iter().map(|k| protocol_name(*k)).collect();
-            let hint = match (name, p) {
-                ("rate", _) => "use `requests-per-s`".to_owned(),
-                ("len", _) => "use `request` and `response`".to_owned(),
-                ("reverse" | "bidir", _) => "request/response always uses both directions".to_owned(),
-                _ => format!("use it with {}", kinds.join(" and ")),
-            };
-            judgement.refuse_with(
-                format!("{key}.{name}"),
-                format!("`{name}` does not apply to {}", protocol_name(p)),
-                hint,
-            );
+/// Judges each setting by its declaration.
+fn settings(key: &str, flow: &Flow, judgement: &mut Judgement) {
+    for landspeed_settings::Problem { setting, reason } in landspeed_settings::problems(&flow.parameters()) {
+        let name = scenario_key(setting, flow);
+        let key = format!("{key}.{name}");
+        match reason {
+            Reason::Range => judgement.refuse_with(key, "out of range", format!("use {}", setting.range.text())),
+            Reason::Protocol(_) => {
+                let hint = match setting.field {
+                    "rate_bps" => "use `requests-per-s`".to_owned(),
+                    "write_bytes" => "use `request` and `response`".to_owned(),
+                    "direction" => "request/response always uses both directions".to_owned(),
+                    _ => {
+                        let names: Vec<&str> = setting.protocols.iter().map(|&p| kind_name(p)).collect();
+                        format!("use it with {}", names.join(" and "))
+                    }
+                };
+                let message = format!("`{name}` does not apply to {}", protocol_name(protocol(flow)));
+                judgement.refuse_with(key, message, hint);
+            }
+            Reason::Needs(other) => judgement.refuse_with(
+                key,
+                format!("`{name}` has no effect without `{other}`"),
+                format!("add `{other}`, or remove `{name}`"),
+            ),
         }
     }
-    if p == Udp && flow.rate.is_none() {
+}
+
+/// Key of a setting in a flow of a scenario.
+fn scenario_key(setting: &Setting, flow: &Flow) -> &'static str {
+    match setting.field {
+        "streams" => "streams",
+        "pace_scope" => "pace-scope",
+        "rr.rate_per_s" => "requests-per-s",
+        "rr.sizes" if flow.request.is_none() => "response",
+        "rr.sizes" => "request",
+        _ => setting.name,
+    }
+}
+
+/// Judges what several settings limit together, and the settings of the lab alone.
+fn together(key: &str, flow: &Flow, scenario: &Scenario, judgement: &mut Judgement) {
+    let at = |name: &str| format!("{key}.{name}");
+    if protocol(flow) == FlowProtocol::Udp && flow.rate.is_none() {
         let hint = "set one, such as rate = \"2G\": UDP has no congestion control";
         judgement.refuse_with(key, "a UDP flow needs a rate", hint);
     }
     if flow.reverse && flow.bidir {
         judgement.refuse_with(
-            format!("{key}.reverse"),
+            at("reverse"),
             "`reverse` and `bidir` exclude each other",
             "remove one: with `bidir`, both hosts send",
-        );
-    }
-    if flow.pace_scope.is_some() && flow.pace.is_none() {
-        judgement.refuse_with(
-            format!("{key}.pace-scope"),
-            "`pace-scope` has no effect without `pace`",
-            "add `pace`, or remove `pace-scope`",
         );
     }
     if flow.time.is_some() && flow.bytes.is_some() {
@@ -182,75 +176,25 @@ fn applicable(key: &str, flow: &Flow, judgement: &mut Judgement) {
             "`time` and `bytes` are both set: the flow ends at whichever comes first",
         );
     }
-}
-
-fn protocol_name(protocol: FlowProtocol) -> &'static str {
-    match protocol {
-        FlowProtocol::Tcp => "tcp",
-        FlowProtocol::Udp => "udp",
-        FlowProtocol::TcpRr => "tcp-rr",
-        FlowProtocol::UdpRr => "udp-rr",
-    }
-}
-
-fn ranges(key: &str, flow: &Flow, scenario: &Scenario, judgement: &mut Judgement) {
-    let at = |name: &str| format!("{key}.{name}");
-    let mut within = |name: &str, ok: bool, range: &str| {
-        if !ok {
+    let largest = if protocol(flow) == FlowProtocol::UdpRr { MAX_UDP_PAYLOAD } else { 1 << 20 };
+    for (name, size) in [("request", flow.request), ("response", flow.response)] {
+        if size.is_some_and(|size| !(1..=largest).contains(&size)) {
+            let range = "use 1 byte to 1MiB over TCP, 1 to 65507 bytes over UDP";
             judgement.refuse_with(at(name), "out of range", range);
         }
-    };
-    let streams = u64::from(flow.streams.unwrap_or(1));
-    within("streams", (1..=u64::from(MAX_STREAMS)).contains(&streams), "use 1 to 128 streams");
-    within("bytes", flow.bytes.is_none_or(|n| (1..=MAX_BYTES).contains(&n.0.get())), "use 1 byte to 1EiB");
-    within(
-        "window",
-        flow.window.is_none_or(|w| (1024..=i32::MAX as u64 / 2).contains(&w.0.get())),
-        "use 1KiB to 1GiB",
-    );
-    within("mss", flow.mss.is_none_or(|m| (88..=65_495).contains(&m)), "use 88 to 65495 bytes");
-    within("dscp", flow.dscp.is_none_or(|d| d < 64), "use 0 to 63 (the TOS byte divided by four)");
-    let fast = |rate: Option<Rate>| rate.is_none_or(|r| r.0.bps() >= 8);
-    within("pace", fast(flow.pace), "use at least 8 bit/s");
-    within("rate", fast(flow.rate), "use at least 8 bit/s");
-    within("read-rate", fast(flow.read_rate), "use at least 8 bit/s");
-    within("probe", flow.probe.is_none_or(|r| (0.1..=10_000.0).contains(&r)), "use 0.1 to 10000 per second");
-    within(
-        "requests-per-s",
-        flow.requests_per_s.is_none_or(|r| (1e-3..=1e7).contains(&r)),
-        "use 0.001 to 10000000 per second",
-    );
-    within("burst", flow.burst.is_none_or(|b| (1..=65_536).contains(&b)), "use 1 to 65536 packets");
-    let largest = if protocol(flow) == FlowProtocol::UdpRr { 65_507 } else { 1 << 20 };
-    for (name, size) in [("request", flow.request), ("response", flow.response)] {
-        within(
-            name,
-            size.is_none_or(|s| (1..=largest).contains(&s)),
-            "use 1 byte to 1MiB over TCP, 1 to 65507 bytes over UDP",
-        );
     }
-    if let Some(len) = flow.len.map(|l| l.0.get()) {
-        if protocol(flow) == FlowProtocol::Udp {
-            within(
-                "len",
-                UDP_PAYLOAD.contains(&len),
-                "use 24 bytes (the sequence header) to 65507 bytes of UDP payload",
-            );
-        } else {
-            let directions = if flow.bidir { 2 } else { 1 };
-            within("len", (1..=MAX_WRITE).contains(&len), "use 1 byte to 64MiB per write");
-            within(
-                "len",
-                len.saturating_mul(streams * directions) <= MAX_BUFFERS,
-                "use less: `len` times `streams` is at most 1GiB over both directions",
-            );
+    if let Some(len) = flow.len.map(|len| len.0.get()) {
+        let streams = u64::from(flow.streams.unwrap_or(1)) * if flow.bidir { 2 } else { 1 };
+        if protocol(flow) == FlowProtocol::Udp && len < UDP_HEADER {
+            let range = "use 24 bytes (the sequence header) to 65507 bytes of UDP payload";
+            judgement.refuse_with(at("len"), "out of range", range);
+        } else if len.saturating_mul(streams) > MAX_BUFFERS {
+            let range = "use less: `len` times `streams` is at most 1GiB over both directions";
+            judgement.refuse_with(at("len"), "out of range", range);
         }
     }
-    judgement.time(at("time"), flow.time, 1_000_000, MAX_TIME_NS, "use 1ms to 30 days");
     judgement.time(at("start"), flow.start, 0, MAX_TIME_NS, "use at most 30 days");
     judgement.time(at("start-spread"), flow.start_spread, 0, MAX_TIME_NS, "use at most 30 days");
-    judgement.time(at("omit"), flow.omit, 0, 3_600_000_000_000, "use at most one hour");
-    judgement.time(at("interval"), flow.interval, 1_000_000, 10_000_000_000, "use 1ms to 10s");
     if let Some(interval) = flow.interval
         && flow.bytes.is_none()
         && interval > flow.time.unwrap_or(scenario.time)
@@ -259,6 +203,25 @@ fn ranges(key: &str, flow: &Flow, scenario: &Scenario, judgement: &mut Judgement
     }
     if let Some(name) = &flow.congestion {
         hosts::congestion(&at("congestion"), name, judgement);
+    }
+}
+
+fn protocol_name(protocol: FlowProtocol) -> &'static str {
+    match protocol {
+        FlowProtocol::Tcp => kind_name(Protocol::Tcp),
+        FlowProtocol::Udp => kind_name(Protocol::Udp),
+        FlowProtocol::TcpRr => kind_name(Protocol::TcpRr),
+        FlowProtocol::UdpRr => kind_name(Protocol::UdpRr),
+    }
+}
+
+/// Name of a protocol in scenarios.
+fn kind_name(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Tcp => "tcp",
+        Protocol::Udp => "udp",
+        Protocol::TcpRr => "tcp-rr",
+        Protocol::UdpRr => "udp-rr",
     }
 }
 

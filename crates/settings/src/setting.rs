@@ -1,0 +1,212 @@
+//! The parts of a setting's declaration.
+
+use landspeed_model::Protocol;
+use serde_json::Value;
+
+/// One setting of a test.
+#[derive(Debug)]
+pub struct Setting {
+    /// Name: the long option of `run` without dashes, the key of a flow in a scenario and of `run.NAME` in a sweep plan.
+    pub name: &'static str,
+    /// Path of the field in the JSON of [`Parameters`](landspeed_model::Parameters): `pace_bps`, `udp.burst_packets`.
+    pub field: &'static str,
+    /// Short option of `run`.
+    pub short: Option<char>,
+    /// How a value is written on the command line of `run`.
+    pub form: Form,
+    /// Unit of the field's value.
+    pub unit: Unit,
+    /// Permitted values.
+    pub range: Range,
+    /// Protocols to which it applies.
+    pub protocols: &'static [Protocol],
+    /// What to use with the other protocols; empty if there is no substitute.
+    pub instead: &'static str,
+    /// Setting without which it has no effect.
+    pub needs: Option<&'static str>,
+    /// How the server may change it.
+    pub agreement: Agreement,
+    /// Key of iperf3's request with the same meaning.
+    pub iperf3: Option<Iperf3Key>,
+}
+
+/// How a value is written on the command line of `run`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// An option with a value.
+    Value,
+    /// A flag, given if the field has this value.
+    Flag(FieldValue),
+    /// The value `auto` of the option with the same name, given if the field is true.
+    Auto,
+    /// Not an option of its own.
+    Hidden,
+}
+
+/// A value of a field that a flag stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldValue {
+    /// A boolean.
+    Bool(bool),
+    /// One of the field's words.
+    Word(&'static str),
+}
+
+impl FieldValue {
+    /// Whether the JSON value is this one.
+    pub fn is(self, value: &Value) -> bool {
+        match self {
+            Self::Bool(expected) => value.as_bool() == Some(expected),
+            Self::Word(expected) => value.as_str() == Some(expected),
+        }
+    }
+}
+
+/// Unit of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A number of things.
+    Count,
+    /// Bytes.
+    Bytes,
+    /// Nanoseconds; seconds on the command line.
+    Nanoseconds,
+    /// Bits per second.
+    BitsPerSecond,
+    /// Events per second.
+    PerSecond,
+    /// Metres.
+    Metres,
+    /// Core numbers.
+    Cores,
+    /// A word, or text.
+    Text,
+    /// True or false.
+    Flag,
+    /// Parts with units of their own.
+    Parts,
+}
+
+/// Permitted values. A field that is `null` is always permitted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Range {
+    /// All values of the field's type.
+    Any,
+    /// Integers from `min` to `max`.
+    Integers {
+        /// Least value.
+        min: u64,
+        /// Greatest value.
+        max: u64,
+        /// The range in words.
+        text: &'static str,
+    },
+    /// Fractions from `min` to `max`.
+    Fractions {
+        /// Least value.
+        min: f64,
+        /// Greatest value.
+        max: f64,
+        /// The range in words.
+        text: &'static str,
+    },
+    /// Text or lists of at most `max` bytes or elements.
+    Length {
+        /// Greatest length.
+        max: usize,
+        /// The range in words.
+        text: &'static str,
+    },
+    /// A name: 1 to 15 ASCII letters, digits, `_` and `-`, the longest that the kernel accepts (`TCP_CA_NAME_MAX`).
+    Name {
+        /// The range in words.
+        text: &'static str,
+    },
+}
+
+impl Range {
+    /// Whether `value` is permitted.
+    pub fn contains(&self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Any, _) | (_, Value::Null) => true,
+            (Self::Integers { min, max, .. }, value) => value.as_u64().is_some_and(|n| (*min..=*max).contains(&n)),
+            (Self::Fractions { min, max, .. }, value) => value.as_f64().is_some_and(|x| (*min..=*max).contains(&x)),
+            (Self::Length { max, .. }, Value::String(text)) => text.len() <= *max,
+            (Self::Length { max, .. }, Value::Array(list)) => list.len() <= *max,
+            (Self::Length { .. }, _) => false,
+            (Self::Name { .. }, value) => value.as_str().is_some_and(|name| {
+                (1..=15).contains(&name.len())
+                    && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+            }),
+        }
+    }
+
+    /// The range in words; empty for any value.
+    pub fn text(&self) -> &'static str {
+        match self {
+            Self::Any => "",
+            Self::Integers { text, .. }
+            | Self::Fractions { text, .. }
+            | Self::Length { text, .. }
+            | Self::Name { text } => text,
+        }
+    }
+}
+
+/// How the parameters that a server grants may differ from the requested ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Agreement {
+    /// Not at all.
+    Same,
+    /// The server may lower the value, or set one where none was requested.
+    AtMost,
+    /// The server may raise the value.
+    AtLeast,
+}
+
+/// Key of iperf3's request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Iperf3Key {
+    /// Name in the JSON of the request.
+    pub key: &'static str,
+    /// iperf3's option.
+    pub option: &'static str,
+    /// Greatest value that iperf3 permits; 0 for flags and text.
+    pub max: u64,
+}
+
+impl Setting {
+    /// Value in `parameters`, as in its JSON; `null` if the setting is off or its group of parameters is absent.
+    pub fn value(&self, parameters: &Value) -> Value {
+        parameters.pointer(&self.pointer()).cloned().unwrap_or(Value::Null)
+    }
+
+    /// Whether `parameters` have another value than the default.
+    pub fn is_set(&self, parameters: &Value) -> bool {
+        let value = self.value(parameters);
+        match self.form {
+            Form::Flag(when) => when.is(&value),
+            Form::Auto => value.as_bool() == Some(true),
+            _ => !value.is_null() && value != self.default(),
+        }
+    }
+
+    /// Value that the setting has if it is not given.
+    pub fn default(&self) -> Value {
+        self.value(super::table::defaults())
+    }
+
+    /// Whether it applies to `protocol`.
+    pub fn applies_to(&self, protocol: Protocol) -> bool {
+        self.protocols.contains(&protocol)
+    }
+
+    /// Long option of `run`.
+    pub fn option(&self) -> String {
+        format!("--{}", self.name)
+    }
+
+    pub(crate) fn pointer(&self) -> String {
+        format!("/{}", self.field.replace('.', "/"))
+    }
+}
