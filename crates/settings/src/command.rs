@@ -28,6 +28,7 @@ pub fn options(parameters: &Parameters, wanted: impl Fn(&Setting) -> bool) -> Ve
             _ if !setting.is_set(&json) => {}
             Form::Flag(_) => words.push(option),
             Form::Auto => words.extend([option, "auto".to_owned()]),
+            Form::OptionalValue => words.push(format!("{option}={}", text(setting, &setting.value(&json)))),
             Form::Value => words.extend([option, text(setting, &setting.value(&json))]),
         }
     }
@@ -40,7 +41,8 @@ fn text(setting: &Setting, value: &Value) -> String {
     match (setting.unit, value) {
         (Unit::Bytes, _) => scaled(number, 1024, &["", "K", "M", "G"]),
         (Unit::Nanoseconds, _) => scaled(number, 1000, &["ns", "us", "ms", "s"]),
-        (Unit::Metres, _) => format!("{value}m"),
+        (Unit::Metres, _) => format!("{}m", value.as_f64().unwrap_or_default()),
+        (Unit::PerSecond, _) => value.as_f64().unwrap_or_default().to_string(),
         (Unit::Cores, Value::Array(cores)) => joined(cores, Value::to_string),
         (Unit::Parts, Value::Array(sizes)) => {
             joined(sizes, |size| format!("{}/{}", size["request_bytes"], size["response_bytes"]))

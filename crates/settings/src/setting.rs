@@ -35,6 +35,8 @@ pub struct Setting {
 pub enum Form {
     /// An option with a value.
     Value,
+    /// An option whose value may be left out: `--name=VALUE`.
+    OptionalValue,
     /// A flag, given if the field has this value.
     Flag(FieldValue),
     /// The value `auto` of the option with the same name, given if the field is true.

@@ -281,6 +281,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "probe",
         field: "probe_rate_per_s",
+        form: Form::OptionalValue,
         unit: Unit::PerSecond,
         range: Range::Fractions { min: 0.1, max: 10_000.0, text: "0.1 to 10000 per second" },
         protocols: BULK,
