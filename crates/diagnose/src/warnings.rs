@@ -131,9 +131,14 @@ fn direction(flow: &Flow, found: &mut Vec<Warning>) {
         let message = format!("{beyond} packets arrived too late to distinguish first copies from duplicates.");
         push(found, "beyond-window", message);
     }
-    if flow.parameters.protocol == Protocol::Tcp && lowat(&flow.sender).is_some() {
+    if flow.parameters.protocol == Protocol::Tcp && lowat(flow).is_some() {
+        let set = if flow.parameters.notsent_lowat_bytes.is_some() {
+            "--notsent-lowat"
+        } else {
+            "net.ipv4.tcp_notsent_lowat"
+        };
         let message = format!(
-            "net.ipv4.tcp_notsent_lowat is set on the {}: the send queue stays short by design, so an idle application \
+            "{set} is set on the {}: the send queue stays short by design, so an idle application \
              and a full path look the same there.",
             flow.sender.name()
         );
@@ -186,9 +191,12 @@ fn zero_copy(flow: &Flow, found: &mut Vec<Warning>) {
     }
 }
 
-/// `net.ipv4.tcp_notsent_lowat`, if it is set to an effective value (the default is 2^32 − 1).
-pub(crate) fn lowat(host: &HostView) -> Option<u64> {
-    host.sysctl_max("net.ipv4.tcp_notsent_lowat").filter(|&bytes| bytes > 0 && bytes < 1 << 31)
+/// `TCP_NOTSENT_LOWAT` of the sender, or `net.ipv4.tcp_notsent_lowat` if it is set to an effective value (the default is
+/// 2^32 − 1).
+pub(crate) fn lowat(flow: &Flow) -> Option<u64> {
+    let sysctl =
+        || flow.sender.sysctl_max("net.ipv4.tcp_notsent_lowat").filter(|&bytes| bytes > 0 && bytes < 1 << 31);
+    flow.parameters.notsent_lowat_bytes.map(u64::from).or_else(sysctl)
 }
 
 /// Warns of busy core time that is not the test's. Softirqs count as the test's: they cannot be separated.

@@ -106,6 +106,9 @@ fn apply_common(fd: BorrowedFd<'_>, socket: &Socket, p: &Parameters, v6: bool) -
     if let Some(name) = &p.congestion {
         raw::set_congestion(fd, name).map_err(|source| FlowError::Congestion { name: name.clone(), source })?;
     }
+    if let Some(bytes) = p.notsent_lowat_bytes {
+        socket.set_tcp_notsent_lowat(bytes).map_err(setup_error(format!("set TCP_NOTSENT_LOWAT to {bytes}")))?;
+    }
     socket.set_tcp_nodelay(p.nodelay).map_err(setup_error("set TCP_NODELAY"))
 }
 

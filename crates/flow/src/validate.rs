@@ -59,8 +59,9 @@ pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), Invalid> {
             let Some(udp) = &p.udp else { return within(false, "a UDP test needs UDP parameters") };
             let least = dialect.format(0).bytes() as u32;
             if udp.payload_bytes < least {
-                let message =
-                    format!("--len: a UDP payload of {least} (the header that losses are counted by) to {MAX_UDP_PAYLOAD} bytes");
+                let message = format!(
+                    "--len: a UDP payload of {least} (the header that losses are counted by) to {MAX_UDP_PAYLOAD} bytes"
+                );
                 return Err(Invalid { setting: Some("len"), message });
             }
         }

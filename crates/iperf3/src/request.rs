@@ -1,7 +1,7 @@
 //! A client's request (test parameters) in iperf3's JSON.
 
 use landspeed_model::{Direction, PaceScope, Parameters, Protocol, ReceiveMode, SendMode, UdpParameters};
-use landspeed_settings::{SETTINGS, Setting, by_name, reset_inapplicable};
+use landspeed_settings::{Acts, SETTINGS, Setting, by_name, reset_inapplicable};
 use serde_json::{Map, Value, json};
 
 use crate::Extras;
@@ -16,26 +16,33 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// Checks that iperf3's protocol can express these parameters.
 ///
 /// # Errors
-/// A message that names the parameter for which iperf3 has no field.
+/// A message that names the setting for which iperf3 has no field.
 pub fn check(p: &Parameters) -> Result<(), String> {
     let needs = |what: &str| Err(format!("{what} needs a landspeed server: drop --iperf3"));
-    match p {
-        Parameters { protocol: Protocol::TcpRr | Protocol::UdpRr, .. } => needs("--rr"),
-        Parameters { probe_rate_per_s: Some(_), .. } => needs("--probe"),
-        Parameters { probe_mtu: true, .. } => needs("--probe-mtu"),
-        Parameters { server_numa: Some(_), .. } => needs("--peer-numa"),
-        Parameters { server_cpus_auto: true, .. } => needs("--peer-cpus auto"),
-        Parameters { server_cpus, .. } if server_cpus.len() > 1 => needs("--peer-cpus with several cores"),
-        Parameters { read_rate_bps: Some(_), direction: Direction::Upload | Direction::Both, .. } => {
-            needs("--read-rate of the server")
-        }
-        Parameters { send: SendMode::Splice | SendMode::Zerocopy, direction, .. }
-            if *direction != Direction::Upload =>
-        {
-            needs("--send splice or zerocopy of the server (iperf3 has sendfile)")
-        }
-        _ => Ok(()),
+    if matches!(p.protocol, Protocol::TcpRr | Protocol::UdpRr) {
+        return needs("--rr");
     }
+    let parameters = json!(p);
+    for setting in
+        SETTINGS.iter().filter(|setting| setting.is_set(&parameters) && setting.acts_on_server(p.direction))
+    {
+        let option = setting.option();
+        match setting.name {
+            "peer-cpus" if p.server_cpus_auto => return needs("--peer-cpus auto"),
+            "peer-cpus" if p.server_cpus.len() > 1 => return needs("--peer-cpus with several cores"),
+            "send" if matches!(p.send, SendMode::Splice | SendMode::Zerocopy) => {
+                return needs("--send splice or zerocopy of the server (iperf3 has sendfile)");
+            }
+            // The rate is divided here, and each host has a sampling interval of its own.
+            "pace-total" | "interval" | "host-interval" => {}
+            _ if setting.iperf3.is_some() => {}
+            _ if matches!(setting.acts, Acts::Sender | Acts::Receiver) => {
+                return needs(&format!("{option} of the server"));
+            }
+            _ => return needs(&option),
+        }
+    }
+    Ok(())
 }
 
 /// Encodes a request. The client handles the omitted part itself: the server is asked for the total time and
@@ -44,11 +51,6 @@ pub fn encode(p: &Parameters, extras: &Extras, authtoken: Option<&str>) -> Value
     let udp = p.protocol == Protocol::Udp;
     let mut request = Map::new();
     request.insert(if udp { "udp" } else { "tcp" }.to_owned(), json!(true));
-    match p.direction {
-        Direction::Upload => None,
-        Direction::Download => request.insert("reverse".to_owned(), json!(true)),
-        Direction::Both => request.insert("bidirectional".to_owned(), json!(true)),
-    };
     let parameters = json!(p);
     for setting in SETTINGS.iter().filter(|setting| setting.applies_to(p.protocol)) {
         if let Some(key) = setting.iperf3
@@ -72,6 +74,8 @@ pub fn encode(p: &Parameters, extras: &Extras, authtoken: Option<&str>) -> Value
 /// A setting in iperf3's JSON; `None` if the request does not contain its key. `value` is that of landspeed's parameters.
 fn value(setting: &Setting, p: &Parameters, extras: &Extras, value: &Value) -> Option<Value> {
     match setting.name {
+        "reverse" => (p.direction == Direction::Download).then_some(json!(true)),
+        "bidir" => (p.direction == Direction::Both).then_some(json!(true)),
         "omit" => Some(json!(0)),
         "time" => {
             let time_ns = p.time_ns.filter(|_| !extras.unlimited_time);
@@ -214,6 +218,33 @@ pub fn whole(value: &Value) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_that_an_iperf3_server_cannot_apply_are_refused() {
+        let upload = Parameters {
+            pace_bps: Some(1000),
+            pace_scope: PaceScope::Total,
+            interval_ns: 1_000_000,
+            ..Parameters::default()
+        };
+        assert_eq!(check(&upload), Ok(()));
+        let download = Parameters { direction: Direction::Download, ..upload.clone() };
+        assert_eq!(check(&download), Ok(()));
+        let lowat = |base: &Parameters| Parameters { notsent_lowat_bytes: Some(131_072), ..base.clone() };
+        assert_eq!(check(&lowat(&upload)), Ok(()));
+        let why = check(&lowat(&download)).expect_err("the server sends");
+        assert_eq!(why, "--notsent-lowat of the server needs a landspeed server: drop --iperf3");
+        let reads = Parameters { read_rate_bps: Some(1000), ..upload.clone() };
+        assert!(check(&reads).is_err() && check(&Parameters { direction: Direction::Download, ..reads }).is_ok());
+        for refused in [
+            Parameters { probe_mtu: true, ..upload.clone() },
+            Parameters { server_cpus: vec![0, 1], ..upload.clone() },
+            Parameters { server_cpus_auto: true, ..upload.clone() },
+            Parameters { send: SendMode::Splice, ..download },
+        ] {
+            assert!(check(&refused).is_err(), "{refused:?}");
+        }
+    }
 
     #[test]
     fn a_request_round_trips() {

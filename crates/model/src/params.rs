@@ -184,6 +184,10 @@ pub struct Parameters {
     pub mss_bytes: Option<u32>,
     /// Congestion control (`cubic`); `None` uses the default of the host.
     pub congestion: Option<String>,
+    /// Requested `TCP_NOTSENT_LOWAT`, bytes: the sender writes only while less than this is unsent; `None` leaves it to
+    /// `net.ipv4.tcp_notsent_lowat`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub notsent_lowat_bytes: Option<u32>,
     /// Whether `TCP_NODELAY` is set (Nagle's algorithm off).
     pub nodelay: bool,
     /// DSCP code point, 0..=63.
@@ -252,6 +256,7 @@ impl Default for Parameters {
             window_bytes: None,
             mss_bytes: None,
             congestion: None,
+            notsent_lowat_bytes: None,
             nodelay: false,
             dscp: None,
             mptcp: false,

@@ -14,5 +14,5 @@ mod table;
 pub use check::{Problem, Reason, differences, problems, protocol_name, reset_inapplicable};
 pub use command::options;
 pub use page::page;
-pub use setting::{Agreement, FieldValue, Form, Iperf3Key, Range, Setting, Unit};
+pub use setting::{Acts, Agreement, FieldValue, Form, Iperf3Key, Range, Setting, Unit};
 pub use table::{MAX_STREAMS, MAX_TIME_NS, MAX_UDP_PAYLOAD, SETTINGS, by_name};

@@ -1,6 +1,6 @@
 //! The parts of a setting's declaration.
 
-use landspeed_model::Protocol;
+use landspeed_model::{Direction, Protocol};
 use serde_json::Value;
 
 /// One setting of a test.
@@ -22,6 +22,8 @@ pub struct Setting {
     pub protocols: &'static [Protocol],
     /// What to use with the other protocols; empty if there is no substitute.
     pub instead: &'static str,
+    /// Where it acts.
+    pub acts: Acts,
     /// Setting without which it has no effect.
     pub needs: Option<&'static str>,
     /// How the server may change it.
@@ -43,6 +45,21 @@ pub enum Form {
     Auto,
     /// Not an option of its own.
     Hidden,
+}
+
+/// Host on which a setting acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Acts {
+    /// Both hosts.
+    Both,
+    /// Hosts that send.
+    Sender,
+    /// Hosts that receive.
+    Receiver,
+    /// The client.
+    Client,
+    /// The server.
+    Server,
 }
 
 /// A value of a field that a flag stands for.
@@ -196,6 +213,16 @@ impl Setting {
     /// Value that the setting has if it is not given.
     pub fn default(&self) -> Value {
         self.value(super::table::defaults())
+    }
+
+    /// Whether the server needs it for a test in this direction.
+    pub fn acts_on_server(&self, direction: Direction) -> bool {
+        match self.acts {
+            Acts::Both | Acts::Server => true,
+            Acts::Client => false,
+            Acts::Sender => direction != Direction::Upload,
+            Acts::Receiver => direction != Direction::Download,
+        }
     }
 
     /// Whether it applies to `protocol`.

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use landspeed_model::{Parameters, Protocol, UdpParameters};
 use serde_json::Value;
 
-use crate::setting::{Agreement, FieldValue, Form, Iperf3Key, Range, Setting, Unit};
+use crate::setting::{Acts, Agreement, FieldValue, Form, Iperf3Key, Range, Setting, Unit};
 
 const ALL: &[Protocol] = &[Protocol::Tcp, Protocol::Udp, Protocol::TcpRr, Protocol::UdpRr];
 const BULK: &[Protocol] = &[Protocol::Tcp, Protocol::Udp];
@@ -47,6 +47,7 @@ const PLAIN: Setting = Setting {
     range: Range::Any,
     protocols: ALL,
     instead: "",
+    acts: Acts::Both,
     needs: None,
     agreement: Agreement::Same,
     iperf3: None,
@@ -63,6 +64,7 @@ pub const SETTINGS: &[Setting] = &[
         unit: Unit::Flag,
         protocols: BULK,
         instead: "request/response always uses both directions",
+        iperf3: iperf3("reverse", "--reverse", 0),
         ..PLAIN
     },
     Setting {
@@ -72,6 +74,7 @@ pub const SETTINGS: &[Setting] = &[
         unit: Unit::Flag,
         protocols: BULK,
         instead: "request/response always uses both directions",
+        iperf3: iperf3("bidirectional", "--bidir", 0),
         ..PLAIN
     },
     Setting {
@@ -145,6 +148,7 @@ pub const SETTINGS: &[Setting] = &[
         protocols: BULK,
         agreement: Agreement::AtMost,
         iperf3: iperf3("bandwidth", "--bitrate", 1 << 52),
+        acts: Acts::Sender,
         ..PLAIN
     },
     Setting {
@@ -154,6 +158,7 @@ pub const SETTINGS: &[Setting] = &[
         unit: Unit::PerSecond,
         range: Range::Fractions { min: 1e-3, max: 1e7, text: "0.001 to 10000000 requests per second" },
         protocols: RR,
+        acts: Acts::Sender,
         ..PLAIN
     },
     Setting {
@@ -185,6 +190,16 @@ pub const SETTINGS: &[Setting] = &[
         protocols: OVER_TCP,
         instead: "use --rate",
         iperf3: iperf3("congestion", "--congestion", 0),
+        acts: Acts::Sender,
+        ..PLAIN
+    },
+    Setting {
+        name: "notsent-lowat",
+        field: "notsent_lowat_bytes",
+        unit: Unit::Bytes,
+        range: Range::Integers { min: 1, max: i32::MAX as u64, text: "1 byte to 2GiB" },
+        protocols: BULK_TCP,
+        acts: Acts::Sender,
         ..PLAIN
     },
     Setting {
@@ -195,6 +210,7 @@ pub const SETTINGS: &[Setting] = &[
         unit: Unit::Flag,
         protocols: OVER_TCP,
         iperf3: iperf3("nodelay", "--no-delay", 0),
+        acts: Acts::Sender,
         ..PLAIN
     },
     Setting {
@@ -216,6 +232,7 @@ pub const SETTINGS: &[Setting] = &[
         instead: "use --rate",
         agreement: Agreement::AtMost,
         iperf3: iperf3("fqrate", "--fq-rate", 1 << 52),
+        acts: Acts::Sender,
         ..PLAIN
     },
     Setting {
@@ -225,6 +242,7 @@ pub const SETTINGS: &[Setting] = &[
         unit: Unit::Flag,
         protocols: BULK_TCP,
         needs: Some("pace"),
+        acts: Acts::Sender,
         ..PLAIN
     },
     Setting {
@@ -232,6 +250,7 @@ pub const SETTINGS: &[Setting] = &[
         field: "send",
         protocols: BULK_TCP,
         iperf3: iperf3("zerocopy", "--zerocopy", 1),
+        acts: Acts::Sender,
         ..PLAIN
     },
     Setting {
@@ -239,6 +258,7 @@ pub const SETTINGS: &[Setting] = &[
         field: "receive",
         protocols: BULK_TCP,
         iperf3: iperf3("skip_rx_copy", "--skip-rx-copy", 1),
+        acts: Acts::Receiver,
         ..PLAIN
     },
     Setting {
@@ -248,6 +268,7 @@ pub const SETTINGS: &[Setting] = &[
         range: RATE,
         protocols: BULK_TCP,
         agreement: Agreement::AtMost,
+        acts: Acts::Receiver,
         ..PLAIN
     },
     Setting {
@@ -257,6 +278,7 @@ pub const SETTINGS: &[Setting] = &[
         range: Range::Integers { min: 1, max: 65_536, text: "1 to 65536 packets" },
         protocols: BULK_UDP,
         iperf3: iperf3("burst", "--bitrate", 1000),
+        acts: Acts::Sender,
         ..PLAIN
     },
     Setting {
@@ -265,10 +287,27 @@ pub const SETTINGS: &[Setting] = &[
         form: flag(false),
         unit: Unit::Flag,
         protocols: BULK_UDP,
+        acts: Acts::Sender,
         ..PLAIN
     },
-    Setting { name: "no-gso", field: "udp.gso", form: flag(false), unit: Unit::Flag, protocols: BULK_UDP, ..PLAIN },
-    Setting { name: "no-gro", field: "udp.gro", form: flag(false), unit: Unit::Flag, protocols: BULK_UDP, ..PLAIN },
+    Setting {
+        name: "no-gso",
+        field: "udp.gso",
+        form: flag(false),
+        unit: Unit::Flag,
+        protocols: BULK_UDP,
+        acts: Acts::Sender,
+        ..PLAIN
+    },
+    Setting {
+        name: "no-gro",
+        field: "udp.gro",
+        form: flag(false),
+        unit: Unit::Flag,
+        protocols: BULK_UDP,
+        acts: Acts::Receiver,
+        ..PLAIN
+    },
     Setting {
         name: "connect",
         field: "rr.mode",
@@ -287,26 +326,67 @@ pub const SETTINGS: &[Setting] = &[
         protocols: BULK,
         ..PLAIN
     },
-    Setting { name: "cpus", short: Some('A'), field: "client_cpus", unit: Unit::Cores, range: CORES, ..PLAIN },
-    Setting { name: "cpus", short: Some('A'), field: "client_cpus_auto", form: Form::Auto, unit: Unit::Flag, ..PLAIN },
+    Setting {
+        name: "cpus",
+        short: Some('A'),
+        field: "client_cpus",
+        unit: Unit::Cores,
+        range: CORES,
+        acts: Acts::Client,
+        ..PLAIN
+    },
+    Setting {
+        name: "cpus",
+        short: Some('A'),
+        field: "client_cpus_auto",
+        form: Form::Auto,
+        unit: Unit::Flag,
+        acts: Acts::Client,
+        ..PLAIN
+    },
     Setting {
         name: "peer-cpus",
         field: "server_cpus",
         unit: Unit::Cores,
         range: CORES,
         iperf3: iperf3("server_affinity", "--affinity", 1024),
+        acts: Acts::Server,
         ..PLAIN
     },
-    Setting { name: "peer-cpus", field: "server_cpus_auto", form: Form::Auto, unit: Unit::Flag, ..PLAIN },
-    Setting { name: "numa", field: "client_numa", unit: Unit::Parts, ..PLAIN },
-    Setting { name: "peer-numa", field: "server_numa", unit: Unit::Parts, ..PLAIN },
-    Setting { name: "v4", short: Some('4'), field: "family", form: word("v4"), unit: Unit::Flag, ..PLAIN },
-    Setting { name: "v6", short: Some('6'), field: "family", form: word("v6"), unit: Unit::Flag, ..PLAIN },
+    Setting {
+        name: "peer-cpus",
+        field: "server_cpus_auto",
+        form: Form::Auto,
+        unit: Unit::Flag,
+        acts: Acts::Server,
+        ..PLAIN
+    },
+    Setting { name: "numa", field: "client_numa", unit: Unit::Parts, acts: Acts::Client, ..PLAIN },
+    Setting { name: "peer-numa", field: "server_numa", unit: Unit::Parts, acts: Acts::Server, ..PLAIN },
+    Setting {
+        name: "v4",
+        short: Some('4'),
+        field: "family",
+        form: word("v4"),
+        unit: Unit::Flag,
+        acts: Acts::Client,
+        ..PLAIN
+    },
+    Setting {
+        name: "v6",
+        short: Some('6'),
+        field: "family",
+        form: word("v6"),
+        unit: Unit::Flag,
+        acts: Acts::Client,
+        ..PLAIN
+    },
     Setting {
         name: "bind",
         short: Some('B'),
         field: "bind",
         range: Range::Length { max: 256, text: "an address of this host" },
+        acts: Acts::Client,
         ..PLAIN
     },
     Setting {
@@ -342,6 +422,7 @@ pub const SETTINGS: &[Setting] = &[
         field: "title",
         range: Range::Length { max: 1024, text: "at most 1024 bytes" },
         iperf3: iperf3("title", "--title", 0),
+        acts: Acts::Client,
         ..PLAIN
     },
     Setting {
@@ -349,6 +430,7 @@ pub const SETTINGS: &[Setting] = &[
         field: "distance_m",
         unit: Unit::Metres,
         range: Range::Fractions { min: f64::MIN_POSITIVE, max: f64::MAX, text: "above 0" },
+        acts: Acts::Client,
         ..PLAIN
     },
 ];

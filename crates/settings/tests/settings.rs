@@ -30,6 +30,7 @@ fn names(parameters: &Parameters) -> Vec<&'static str> {
 fn fields() -> BTreeSet<String> {
     let everything = Parameters {
         udp: Some(UdpParameters::default()),
+        notsent_lowat_bytes: Some(1),
         client_cpus_auto: true,
         server_cpus_auto: true,
         distance_m: Some(1.0),
@@ -165,7 +166,8 @@ fn defaults_need_no_options() {
     assert_eq!(all(&Parameters::default()), "");
     assert_eq!(all(&udp()), "-u -b unlimited");
     assert_eq!(all(&rr(Protocol::UdpRr)), "-u --rr --sizes 64/64");
-    let sizes = [65536, 1 << 20, 1500, 3 << 19].map(|write_bytes| Parameters { write_bytes, ..Parameters::default() });
+    let sizes =
+        [65536, 1 << 20, 1500, 3 << 19].map(|write_bytes| Parameters { write_bytes, ..Parameters::default() });
     assert_eq!(sizes.each_ref().map(all), ["-l 64K", "", "-l 1500", "-l 1536K"]);
 }
 

@@ -79,6 +79,9 @@ pub struct Args {
     /// Congestion control of the senders
     #[arg(short = 'C', long, value_name = "NAME", help_heading = "TCP")]
     congestion: Option<String>,
+    /// Write only while less than this is unsent in the socket (TCP_NOTSENT_LOWAT): keeps the send queue short
+    #[arg(long, value_name = "SIZE", help_heading = "TCP", allow_hyphen_values = true)]
+    notsent_lowat: Option<Bytes>,
     /// Send small writes at once (TCP_NODELAY)
     #[arg(short = 'N', long, help_heading = "TCP")]
     nodelay: bool,
@@ -333,6 +336,7 @@ impl Args {
             window_bytes: self.window.map(Bytes::get),
             mss_bytes: self.mss,
             congestion: self.congestion.clone(),
+            notsent_lowat_bytes: self.notsent_lowat.map(|size| u32::try_from(size.get()).unwrap_or(u32::MAX)),
             nodelay: self.nodelay,
             dscp: self.dscp,
             mptcp: self.mptcp,

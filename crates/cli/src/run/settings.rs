@@ -13,9 +13,29 @@ use super::Args;
 
 /// Options of `run` that choose the hosts, the output or the credentials, and short forms of settings.
 const OTHERS: &[&str] = &[
-    "port", "from", "blocks", "udp", "rr", "zerocopy", "iperf3", "username", "rsa-public-key-path",
-    "use-pkcs1-padding", "server-output", "cport", "udp-counters-32bit", "key-file", "insecure-permissions", "json", "format", "jsonl", "report", "tap",
-    "verbose", "quiet", "help",
+    "port",
+    "from",
+    "blocks",
+    "udp",
+    "rr",
+    "zerocopy",
+    "iperf3",
+    "username",
+    "rsa-public-key-path",
+    "use-pkcs1-padding",
+    "server-output",
+    "cport",
+    "udp-counters-32bit",
+    "key-file",
+    "insecure-permissions",
+    "json",
+    "format",
+    "jsonl",
+    "report",
+    "tap",
+    "verbose",
+    "quiet",
+    "help",
 ];
 
 fn command() -> clap::Command {
@@ -82,6 +102,7 @@ fn options_of_every_protocol_give_the_same_parameters() {
         write_bytes: 128 << 10,
         mss_bytes: Some(1200),
         congestion: Some("bbr".to_owned()),
+        notsent_lowat_bytes: Some(131_072),
         nodelay: true,
         mptcp: true,
         pace_bps: Some(9_412_345_678),
@@ -136,7 +157,9 @@ fn options_of_every_protocol_give_the_same_parameters() {
 
 #[test]
 fn udp_options_without_udp_are_refused() {
-    for (word, name) in [("--burst=65", "burst"), ("--coarse", "coarse"), ("--no-gso", "no-gso"), ("--no-gro", "no-gro")] {
+    for (word, name) in
+        [("--burst=65", "burst"), ("--coarse", "coarse"), ("--no-gso", "no-gso"), ("--no-gro", "no-gro")]
+    {
         let matches = command().try_get_matches_from(["run", "dtn.example", word]).expect("an option of run");
         let (_, sound) = Args::from_arg_matches(&matches).expect("options of run").parameters();
         let why = sound.expect_err(word);

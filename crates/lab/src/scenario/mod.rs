@@ -2,8 +2,8 @@
 
 mod estimate;
 mod judge;
-mod paths;
 mod parameters;
+mod paths;
 mod read;
 mod schema;
 mod template;

@@ -19,12 +19,14 @@ impl Flow {
             let default = UdpParameters::default();
             let payload = bytes.filter(|_| protocol == Protocol::Udp);
             UdpParameters {
-                payload_bytes: payload.map_or(default.payload_bytes, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX)),
+                payload_bytes: payload
+                    .map_or(default.payload_bytes, |bytes| u32::try_from(bytes).unwrap_or(u32::MAX)),
                 burst_packets: self.burst.unwrap_or(default.burst_packets),
                 ..default
             }
         });
-        let request_response = self.connect || self.requests_per_s.is_some() || self.request.or(self.response).is_some();
+        let request_response =
+            self.connect || self.requests_per_s.is_some() || self.request.or(self.response).is_some();
         let rr = (matches!(protocol, Protocol::TcpRr | Protocol::UdpRr) || request_response).then(|| RrParameters {
             mode: match (self.connect, self.requests_per_s) {
                 (true, _) => RrMode::Connect,
@@ -32,7 +34,10 @@ impl Flow {
                 (false, None) => RrMode::ClosedLoop,
             },
             rate_per_s: self.requests_per_s,
-            sizes: vec![RrSize { request_bytes: self.request.unwrap_or(1), response_bytes: self.response.unwrap_or(1) }],
+            sizes: vec![RrSize {
+                request_bytes: self.request.unwrap_or(1),
+                response_bytes: self.response.unwrap_or(1),
+            }],
         });
         Parameters {
             protocol,
@@ -46,7 +51,10 @@ impl Flow {
             bytes: self.bytes.map(|bytes| bytes.0.get()),
             omit_ns: self.omit.map_or(0, |t| t.0.get()),
             interval_ns: self.interval.map_or(default.interval_ns, |t| t.0.get()),
-            host_interval_ns: self.interval.map_or(default.host_interval_ns, |t| t.0.get()).max(default.host_interval_ns),
+            host_interval_ns: self
+                .interval
+                .map_or(default.host_interval_ns, |t| t.0.get())
+                .max(default.host_interval_ns),
             write_bytes: bytes.filter(|_| protocol != Protocol::Udp).unwrap_or(default.write_bytes),
             window_bytes: self.window.map(|w| w.0.get()),
             mss_bytes: self.mss,
