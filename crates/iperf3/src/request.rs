@@ -33,8 +33,8 @@ pub fn check(p: &Parameters) -> Result<(), String> {
             "send" if matches!(p.send, SendMode::Splice | SendMode::Zerocopy) => {
                 return needs("--send splice or zerocopy of the server (iperf3 has sendfile)");
             }
-            // The rate is divided here, and each host has a sampling interval of its own.
-            "pace-total" | "interval" | "host-interval" => {}
+            // iperf3 has other fields for the protocol, the rate is divided here, and each host samples at its own interval.
+            "protocol" | "pace-total" | "interval" | "host-interval" => {}
             _ if setting.iperf3.is_some() => {}
             _ if matches!(setting.acts, Acts::Sender | Acts::Receiver) => {
                 return needs(&format!("{option} of the server"));
@@ -228,6 +228,9 @@ mod tests {
             ..Parameters::default()
         };
         assert_eq!(check(&upload), Ok(()));
+        let udp =
+            Parameters { protocol: Protocol::Udp, udp: Some(UdpParameters::default()), ..Parameters::default() };
+        assert_eq!(check(&udp), Ok(()));
         let download = Parameters { direction: Direction::Download, ..upload.clone() };
         assert_eq!(check(&download), Ok(()));
         let lowat = |base: &Parameters| Parameters { notsent_lowat_bytes: Some(131_072), ..base.clone() };

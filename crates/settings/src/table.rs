@@ -277,6 +277,7 @@ pub const SETTINGS: &[Setting] = &[
         unit: Unit::Count,
         range: Range::Integers { min: 1, max: 65_536, text: "1 to 65536 packets" },
         protocols: BULK_UDP,
+        instead: "add -u",
         iperf3: iperf3("burst", "--bitrate", 1000),
         acts: Acts::Sender,
         ..PLAIN
@@ -287,6 +288,7 @@ pub const SETTINGS: &[Setting] = &[
         form: flag(false),
         unit: Unit::Flag,
         protocols: BULK_UDP,
+        instead: "add -u",
         acts: Acts::Sender,
         ..PLAIN
     },
@@ -296,6 +298,7 @@ pub const SETTINGS: &[Setting] = &[
         form: flag(false),
         unit: Unit::Flag,
         protocols: BULK_UDP,
+        instead: "add -u",
         acts: Acts::Sender,
         ..PLAIN
     },
@@ -305,6 +308,7 @@ pub const SETTINGS: &[Setting] = &[
         form: flag(false),
         unit: Unit::Flag,
         protocols: BULK_UDP,
+        instead: "add -u",
         acts: Acts::Receiver,
         ..PLAIN
     },
