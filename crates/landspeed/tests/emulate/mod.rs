@@ -9,7 +9,7 @@ mod leftovers;
 mod peers;
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use landspeed_testkit::netns::Namespace;
 use landspeed_testkit::process::{Ended, Process, until};
@@ -20,8 +20,8 @@ use tempfile::TempDir;
 const TIMEOUT_S: u64 = 60;
 
 fn landspeed() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
-    command.stdin(Stdio::null()).env("NO_COLOR", "1").env("LANDSPEED_ARCHIVE", "off").env_remove("SSH_CONNECTION");
+    let mut command = crate::common::landspeed();
+    command.env("LANDSPEED_ARCHIVE", "off").env_remove("SSH_CONNECTION");
     command
 }
 
