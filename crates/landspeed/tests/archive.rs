@@ -8,7 +8,7 @@ use landspeed_sys::clock;
 use serde_json::Value;
 use tempfile::TempDir;
 
-const BINARY: &str = env!("CARGO_BIN_EXE_landspeed");
+use crate::common::PROGRAM;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -16,7 +16,7 @@ fn repository() -> PathBuf {
 
 /// The program with its archive in `directory`.
 fn landspeed(directory: &Path, words: &[&str]) -> Command {
-    let mut command = Command::new(BINARY);
+    let mut command = Command::new(PROGRAM);
     command.args(words).env("LANDSPEED_ARCHIVE", directory.join("archive")).current_dir(repository());
     command
 }
@@ -220,7 +220,7 @@ fn read_only_archive_can_be_queried() {
     let opened = Command::new("chmod").args(["-R", "a+rX"]).arg(directory.path()).status();
     assert!(opened.is_ok_and(|status| status.success()));
     let program = directory.path().join("landspeed");
-    std::fs::copy(BINARY, &program).expect("a copy that others may run");
+    std::fs::copy(PROGRAM, &program).expect("a copy that others may run");
     let as_nobody = |words: &[&str]| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program).args(words);

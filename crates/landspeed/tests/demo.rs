@@ -6,7 +6,8 @@ use std::process::Command;
 use landspeed_testkit::process::{Ended, Process, signal, until};
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+use crate::common::{PROGRAM, assert_valid};
+
 /// Timeout of the demo without the lab on a busy machine, seconds.
 const TIMEOUT_S: u64 = 120;
 
@@ -50,11 +51,7 @@ fn three_claims_hold_on_loopback_and_each_has_its_report() {
         let run: Value = serde_json::from_str(&run).expect("JSON");
         assert_eq!((&run["schema"], &run["status"]), (&"landspeed.run/1".into(), &"complete".into()), "{name}");
     }
-    let schema = Command::new(PROGRAM).args(["schema", "demo"]).output().expect("the program runs").stdout;
-    let schema: Value = serde_json::from_slice(&schema).expect("a schema");
-    let validator = jsonschema::validator_for(&schema).expect("a valid schema");
-    let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
-    assert!(errors.is_empty(), "{errors:?}");
+    assert_valid("demo", &document);
 }
 
 #[test]

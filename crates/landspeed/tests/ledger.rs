@@ -13,14 +13,10 @@ use landspeed_testkit::skip;
 use landspeed_testkit::wire::{RIGHT, Wire, WireDirection};
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+use crate::common::{PROGRAM, list};
 
 fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_else(|| panic!("{value} is not a number"))
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Asserts what holds under any fault: the sum of the intervals equals the totals, and no bytes are

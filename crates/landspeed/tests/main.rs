@@ -3,6 +3,7 @@
 mod advice;
 mod archive;
 mod check;
+mod common;
 mod demo;
 mod dropin;
 mod emulate;

@@ -5,7 +5,8 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+use crate::common::{PROGRAM, assert_valid};
+
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures");
 
 fn report(directory: &Path, arguments: &[&str]) -> Output {
@@ -95,11 +96,7 @@ fn several_runs_are_drawn_together_in_every_format() {
         assert!(text(&read("all.csv")).contains(id), "{id}");
     }
     assert!(text(&read("all.md")).contains("## Goodput over time"));
-    let schema = Command::new(PROGRAM).args(["schema", "figures"]).output().expect("the program runs").stdout;
-    let schema: Value = serde_json::from_slice(&schema).expect("a schema");
-    let validator = jsonschema::validator_for(&schema).expect("a valid schema");
-    let errors: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
-    assert!(errors.is_empty(), "{errors:?}");
+    assert_valid("figures", &document);
 }
 
 #[test]

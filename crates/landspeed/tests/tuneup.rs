@@ -9,7 +9,8 @@ use landspeed_testkit::pair::Pair;
 use landspeed_testkit::process::{Ended, Process, signal, until};
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+use crate::common::{PROGRAM, assert_valid, in_namespace};
+
 /// Timeout of the longest search, seconds.
 const TIMEOUT_S: u64 = 280;
 
@@ -20,11 +21,7 @@ const LONG_TESTS: [&str; 4] = ["-t", "0.5", "-O", "0.1"];
 
 fn start(pair: &Pair, namespace: Option<&Namespace>, arguments: &[&str]) -> Process {
     let mut command = match namespace {
-        Some(namespace) => {
-            let mut command = Command::new("ip");
-            command.args(["netns", "exec", namespace.name(), PROGRAM]);
-            command
-        }
+        Some(namespace) => in_namespace(namespace, &[]),
         None => Command::new(PROGRAM),
     };
     command.args(["tuneup", pair.target()]).args(arguments);
@@ -45,11 +42,7 @@ fn search(pair: &Pair, namespace: Option<&Namespace>, arguments: &[&str]) -> (Va
 
 /// Validates the document against the schema, and asserts what every search must satisfy.
 fn valid(document: &Value) {
-    let schema = Command::new(PROGRAM).args(["schema", "tuneup"]).output().expect("the program runs").stdout;
-    let schema: Value = serde_json::from_slice(&schema).expect("a schema");
-    let validator = jsonschema::validator_for(&schema).expect("a valid schema");
-    let errors: Vec<String> = validator.iter_errors(document).map(|error| error.to_string()).collect();
-    assert!(errors.is_empty(), "{errors:?}");
+    assert_valid("tuneup", document);
     for rung in rungs(document) {
         let figures = ["low", "ratio", "high"].map(|name| rung[name].as_f64());
         if let [Some(low), Some(ratio), Some(high)] = figures {

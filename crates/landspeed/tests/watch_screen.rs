@@ -10,7 +10,8 @@ use std::thread::JoinHandle;
 use landspeed_testkit::process::{signal, until};
 use landspeed_testkit::skip;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+use crate::common::PROGRAM;
+
 /// Timeout of a key's effect, seconds; allows for a busy machine.
 const TIMEOUT_S: u64 = 60;
 /// Size of the terminal: columns and rows.

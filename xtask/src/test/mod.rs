@@ -172,6 +172,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     if options.long {
         let core = ["check", "--package", "landspeed", "--no-default-features", "--quiet"];
         front.run("core without Cargo features", &mut cargo(&core), tally::one_check);
+        oldest_compiler(front);
         front.call("tests: more cases", |root| runner.more(root));
         let target = ["--target-dir", "target/bench"];
         let mut lints = bench(&["clippy", "--all-targets"]);
@@ -180,6 +181,20 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     front.call("times", |root| times::write(root, &steps.tests(), &runner.groups(root)?, all, &load));
     steps.finish()
+}
+
+/// Compiles with the oldest Rust that Cargo.toml names (`rust-version`).
+fn oldest_compiler(lane: Lane<'_>) {
+    const VERSION: &str = env!("CARGO_PKG_RUST_VERSION");
+    let name = format!("compiles with Rust {VERSION}");
+    match setup::toolchain(VERSION) {
+        Ok(toolchain) => {
+            let mut check = Command::new("rustup");
+            check.args(["run", &toolchain, "cargo", "check", "--workspace", "--all-targets", "--locked", "--quiet"]);
+            lane.run(&name, check.args(["--target-dir", "target/oldest"]), tally::one_check);
+        }
+        Err(why) => lane.skip(&name, &format!("{why:#}")),
+    }
 }
 
 /// The lab's kernel, of the newest source Debian packages, built once and kept under target/ unless said otherwise.

@@ -81,6 +81,20 @@ pub fn cargo_deny(root: &Path, no_install: bool) -> Result<PathBuf> {
     DENY.find(root, no_install)
 }
 
+/// The installed toolchain of a Rust version, such as `1.91`, by rustup's name.
+pub fn toolchain(version: &str) -> Result<String> {
+    let list = Command::new("rustup").args(["toolchain", "list"]).output().context("cannot run rustup")?;
+    release(&String::from_utf8_lossy(&list.stdout), version).map(str::to_owned).with_context(|| {
+        format!("Rust {version} is not installed; `rustup toolchain install {version} --profile minimal` adds it")
+    })
+}
+
+/// The toolchain of a version, or of a patch release of it, in the output of `rustup toolchain list`.
+fn release<'a>(list: &'a str, version: &str) -> Option<&'a str> {
+    let mut names = list.lines().filter_map(|line| line.split_whitespace().next());
+    names.find(|name| name.strip_prefix(version).is_some_and(|rest| rest.starts_with(['.', '-'])))
+}
+
 /// `npm ci`, unless the installed modules are as new as the lock file.
 pub fn web(web: &Path, no_install: bool) -> Result<()> {
     ensure!(machine::find("npm").is_some(), "npm is not installed");
@@ -120,4 +134,17 @@ pub fn quiet(command: &mut Command) -> Result<()> {
         bail!("{} failed: {}", command.get_program().display(), said.trim());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_patch_release_is_the_toolchain_of_its_version() {
+        let list =
+            "stable-x86_64-unknown-linux-gnu (active, default)\n1.9.0-x86_64\n1.91.1-x86_64-unknown-linux-gnu\n";
+        assert_eq!(release(list, "1.91"), Some("1.91.1-x86_64-unknown-linux-gnu"));
+        assert_eq!(release(list, "1.92"), None);
+    }
 }

@@ -21,8 +21,7 @@ use landspeed_testkit::{in_lab_kernel, lab_kernel};
 
 use exceptions::{PLACEHOLDERS, unsupported_in_lab};
 
-/// The program under test.
-const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+use crate::common::PROGRAM;
 
 /// Runs a command line in bash, for at most a minute.
 fn shell(line: &str) -> Output {

@@ -5,17 +5,12 @@ mod here;
 mod peer;
 mod recorded;
 
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
 
 use landspeed_testkit::process::Process;
 use serde_json::Value;
 
-/// The program under test.
-fn landspeed() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
-    command.stdin(Stdio::null()).env("NO_COLOR", "1");
-    command
-}
+use crate::common::landspeed;
 
 /// Runs `landspeed check ARGUMENTS`.
 fn check(arguments: &[&str]) -> Output {

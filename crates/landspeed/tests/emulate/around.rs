@@ -7,6 +7,7 @@ use landspeed_testkit::process::Process;
 use serde_json::Value;
 
 use super::{TIMEOUT_S, assert_no_network_verdict, certificate, landspeed, number, path_file, suspend};
+use crate::common::PROGRAM;
 
 const LINK: &str = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nqueue = { kind = \"bfifo\", limit = \"500KB\" }";
 /// User id of `nobody`.
@@ -29,7 +30,7 @@ pub(super) fn user_namespaces() -> Result<(), String> {
 /// Runs `landspeed run` over a path, and returns its document and the certificate.
 pub(super) fn run_over_path(command: &mut Command, directory: &std::path::Path) -> (Value, Value) {
     let (json, run) = (directory.join("certificate.json"), directory.join("run.json"));
-    command.args(["--json".as_ref(), json.as_os_str(), "--".as_ref(), env!("CARGO_BIN_EXE_landspeed").as_ref()]);
+    command.args(["--json".as_ref(), json.as_os_str(), "--".as_ref(), PROGRAM.as_ref()]);
     command.args(["run", "198.18.0.2", "-t", "2s", "--quiet", "--json"]).arg(&run);
     let ended = Process::start(command).end(TIMEOUT_S);
     assert!(ended.code < 2, "{}", ended.stderr);
@@ -126,7 +127,7 @@ fn invalid_emulated_seconds_withdraw_the_verdict() {
         path_file("[[link]]\nrate = \"50M\"\ndelay = \"5ms\"\nqueue = { kind = \"bfifo\", limit = \"200KB\" }");
     let run = directory.path().join("run.json");
     let mut command = landspeed();
-    command.arg("emulate").arg(&file).args(["--", env!("CARGO_BIN_EXE_landspeed")]);
+    command.arg("emulate").arg(&file).args(["--", PROGRAM]);
     command.args(["run", "198.18.0.2", "-t", "4s", "--json"]).arg(&run);
     let process = Process::start(command);
     suspend(&process, &process);

@@ -10,6 +10,7 @@ use landspeed_testkit::pair::Pair;
 use landspeed_testkit::process::Process;
 
 use super::{TIMEOUT_S, Wire, assert_no_network_verdict, certificate, landspeed, number, path_file, stop, suspend};
+use crate::common::PROGRAM;
 
 /// Sends `count` numbered datagrams through the path, one every `gap_ns`, and returns the numbers in order
 /// of arrival: waits for `expected` of them and then for half a second of silence.
@@ -122,7 +123,7 @@ fn run_between_interfaces_records_invalid_seconds() {
     let (directory, file) =
         path_file("[[link]]\nrate = \"50M\"\ndelay = \"5ms\"\nqueue = { kind = \"bfifo\", limit = \"200KB\" }");
     let emulation = wire.emulate(&file, &[]);
-    let pair = Pair::across(env!("CARGO_BIN_EXE_landspeed"), &wire.left, &wire.right, "10.93.0.2");
+    let pair = Pair::across(PROGRAM, &wire.left, &wire.right, "10.93.0.2");
     let json = directory.path().join("run.json");
     let mut command = landspeed();
     command.args(["run", pair.target(), "-t", "4s", "--json"]).arg(&json);

@@ -9,7 +9,7 @@ mod leftovers;
 mod peers;
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use landspeed_testkit::netns::Namespace;
 use landspeed_testkit::process::{Ended, Process, until};
@@ -19,10 +19,9 @@ use tempfile::TempDir;
 /// Timeout of every step here, seconds; allows for a busy machine.
 const TIMEOUT_S: u64 = 60;
 
-/// The program.
 fn landspeed() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
-    command.stdin(Stdio::null()).env("NO_COLOR", "1").env("LANDSPEED_ARCHIVE", "off").env_remove("SSH_CONNECTION");
+    let mut command = crate::common::landspeed();
+    command.env("LANDSPEED_ARCHIVE", "off").env_remove("SSH_CONNECTION");
     command
 }
 

@@ -12,8 +12,7 @@ use landspeed_testkit::hosts;
 use landspeed_testkit::process::Process;
 use tempfile::TempDir;
 
-/// The program under test.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+use crate::common::PROGRAM;
 
 /// Creates a directory with `host` (a recorded host) and `junk` (no known format).
 pub fn directory() -> TempDir {

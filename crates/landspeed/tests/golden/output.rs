@@ -4,7 +4,8 @@ use std::process::Command;
 
 use landspeed_testkit::{golden, hosts};
 
-use crate::golden::{PROGRAM, directory, serve, transcript};
+use crate::common::PROGRAM;
+use crate::golden::{directory, serve, transcript};
 
 fn same(name: &str, lines: &[&str]) {
     let directory = directory();

@@ -2,22 +2,18 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use landspeed_sys::clock;
 pub use landspeed_testkit::process::{Ended, Process, until};
 use serde_json::Value;
 
+pub use crate::common::landspeed;
+use crate::common::{assert_matches, schema};
+
 /// Timeout of every run of these tests, seconds; allows for a busy machine.
 pub const TIMEOUT_S: u64 = 60;
-
-/// The program under test.
-pub fn landspeed() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
-    command.stdin(Stdio::null()).env("NO_COLOR", "1");
-    command
-}
 
 /// A server on a port assigned by the kernel.
 pub struct Server {
@@ -154,16 +150,7 @@ pub fn finish(ended: Ended) -> Run {
 /// Checks what every document must satisfy: it matches its schema, and its intervals add up.
 pub fn validate_document(document: &Value) {
     static SCHEMA: OnceLock<jsonschema::Validator> = OnceLock::new();
-    let schema = SCHEMA.get_or_init(|| {
-        let mut command = landspeed();
-        command.args(["schema", "run"]);
-        let ended = Process::start(command).end(TIMEOUT_S);
-        let schema: Value = serde_json::from_str(&ended.stdout).expect("the schema is JSON");
-        jsonschema::validator_for(&schema).expect("the schema is a schema")
-    });
-    let faults: Vec<_> =
-        schema.iter_errors(document).take(5).map(|error| format!("{}: {error}", error.instance_path())).collect();
-    assert!(faults.is_empty(), "not of the schema: {faults:#?}");
+    assert_matches(SCHEMA.get_or_init(|| schema("run")), document);
     assert_eq!(document["conservation"]["intervals_minus_totals_bytes"], 0, "{}", document["conservation"]);
     for stream in document["streams"].as_array().expect("a list") {
         let Some(total) = stream["receiver"]["bytes"].as_u64() else { continue };

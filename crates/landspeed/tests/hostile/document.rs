@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::common::PROGRAM;
 use crate::hostile::common::{Process, Run, Server, TIMEOUT_S, files, landspeed, scratch, validate_document};
 use landspeed_testkit::process::run_concurrently;
 
@@ -157,9 +158,8 @@ fn every_command_help_has_examples() {
 #[test]
 fn closed_stdout_does_not_panic() {
     let server = Server::start(&[]);
-    let program = env!("CARGO_BIN_EXE_landspeed");
     let script =
-        format!("{program} run {} -t 0.5 --json - | head -c 10; {program} schema run | head -c 10", server.addr);
+        format!("{PROGRAM} run {} -t 0.5 --json - | head -c 10; {PROGRAM} schema run | head -c 10", server.addr);
     let mut command = std::process::Command::new("sh");
     command.args(["-c", &script]);
     let ended = Process::start(command).end(TIMEOUT_S);

@@ -1,12 +1,12 @@
 //! Address families and effective socket options.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
 use std::process::Command;
 
 use landspeed_testkit::netns::{Namespace, address, veth};
 use landspeed_testkit::skip;
 
+use crate::common::in_namespace;
 use crate::hostile::common::{Process, Server, finish, run};
 use landspeed_testkit::process::run_concurrently;
 
@@ -110,14 +110,6 @@ fn multipath_tcp_accounting_balances() {
     }
 }
 
-/// The program in a network namespace.
-fn command_in_namespace(namespace: &Namespace, args: &[&str]) -> Command {
-    let mut command = Command::new("ip");
-    let program = Path::new(env!("CARGO_BIN_EXE_landspeed"));
-    command.args(["netns", "exec", namespace.name()]).arg(program).args(args);
-    command
-}
-
 #[test]
 fn a_link_local_address_is_reached_through_its_zone() {
     let near = landspeed_testkit::or_skip!(Namespace::new("near"));
@@ -140,16 +132,15 @@ fn a_link_local_address_is_reached_through_its_zone() {
     };
     local(&near, &link.a);
     let there = local(&far, &link.b);
-    let server = Server::of(command_in_namespace(&far, &["serve", "--listen", "[::]:0"]));
+    let server = Server::of(in_namespace(&far, &["serve", "--listen", "[::]:0"]));
     let target = format!("[{there}%{}]:{}", link.a, server.addr.port());
     run_concurrently(KINDS, |kind| {
-        let run = finish(
-            Process::start(command_in_namespace(&near, &[&["run", &target, "--json", "-"], kind].concat())).end(60),
-        );
+        let run =
+            finish(Process::start(in_namespace(&near, &[&["run", &target, "--json", "-"], kind].concat())).end(60));
         run.assert_clean();
     });
     let unzoned = format!("[{there}]:{}", server.addr.port());
-    let run = finish(Process::start(command_in_namespace(&near, &["run", &unzoned, "--json", "-"])).end(60));
+    let run = finish(Process::start(in_namespace(&near, &["run", &unzoned, "--json", "-"])).end(60));
     assert_eq!((run.ended.code, run.status()), (2, "failed"));
     assert!(run.ended.stderr.contains('%'), "says how to write a zone: {:?}", run.ended);
 }
@@ -184,14 +175,14 @@ fn payload_has_the_requested_dscp() {
             }",
         );
     }
-    let server = Server::of(command_in_namespace(&far, &["serve", "--listen", "[::]:0"]));
+    let server = Server::of(in_namespace(&far, &["serve", "--listen", "[::]:0"]));
     run_concurrently([("10.9.0.2", "v4"), ("[fd00:9::2]", "v6")], |(host, family)| {
         for kind in KINDS {
             let target = format!("{host}:{}", server.addr.port());
             let sender = if kind.contains(&"-R") { &far } else { &near };
             let before = marked(sender, family);
             let args = [&["run", &target, "--json", "-", "--dscp", "ef"], kind].concat();
-            let run = finish(Process::start(command_in_namespace(&near, &args)).end(60));
+            let run = finish(Process::start(in_namespace(&near, &args)).end(60));
             run.assert_clean();
             let payload = run.document["summary"]["bytes_delivered"].as_u64().unwrap_or(1);
             let left = marked(sender, family) - before;

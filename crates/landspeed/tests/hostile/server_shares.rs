@@ -17,6 +17,8 @@ use crate::hostile::raw::{
     Client, IO_TIMEOUT, NOT_INTERRUPTED, ask, connect, connect_from, control, frame, receive_message, run_handshake,
 };
 
+use crate::common::PROGRAM;
+
 const SECOND_NS: u64 = 1_000_000_000;
 const OTHER_ADDRESS: [&str; 2] = ["--bind", "127.0.0.2"];
 
@@ -47,8 +49,7 @@ fn fill_share(server: SocketAddr, parameters: &Parameters) -> (Vec<Client>, Stri
 /// Starts a server with this limit of open files.
 fn with_open_files(limit: u32, args: &str) -> Server {
     let mut command = Command::new("sh");
-    let program = env!("CARGO_BIN_EXE_landspeed");
-    command.args(["-c", &format!("ulimit -n {limit}; exec {program} serve --listen 127.0.0.1:0 {args}")]);
+    command.args(["-c", &format!("ulimit -n {limit}; exec {PROGRAM} serve --listen 127.0.0.1:0 {args}")]);
     Server::of(command)
 }
 

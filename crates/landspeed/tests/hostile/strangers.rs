@@ -8,6 +8,7 @@ use landspeed_flow::control::preface::{self, Purpose};
 use landspeed_sys::{clock, process};
 use landspeed_testkit::drip::State;
 
+use crate::common::PROGRAM;
 use crate::hostile::common::{Run, Server, TIMEOUT_S, finish, until};
 use crate::hostile::raw;
 
@@ -95,8 +96,7 @@ pub fn idle_prefaces() -> State {
 #[test]
 fn descriptors_running_out_is_survived() {
     let mut command = std::process::Command::new("sh");
-    let program = env!("CARGO_BIN_EXE_landspeed");
-    command.args(["-c", &format!("ulimit -n 64; exec {program} serve --listen 127.0.0.1:0")]);
+    command.args(["-c", &format!("ulimit -n 64; exec {PROGRAM} serve --listen 127.0.0.1:0")]);
     let server = Server::of(command);
     let strangers: Vec<_> = (0..300).filter_map(|_| TcpStream::connect(server.addr).ok()).collect();
     until(TIMEOUT_S, "a test to get through", || server.run(&["-t", "0.1"]).ended.code == 0);

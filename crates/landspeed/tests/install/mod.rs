@@ -10,6 +10,8 @@ mod shells;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::common::PROGRAM;
+
 /// The program under test, installed with `make install DESTDIR=…`; removed on drop.
 pub struct Installed(tempfile::TempDir);
 
@@ -31,7 +33,7 @@ impl Installed {
         let mut make = Command::new("make");
         make.arg("-C").arg(root).args([target, "PREFIX=/usr"]);
         make.arg(format!("DESTDIR={}", self.0.path().display()));
-        make.arg(format!("BINARY={}", env!("CARGO_BIN_EXE_landspeed")));
+        make.arg(format!("BINARY={PROGRAM}"));
         // Settings of an outer make do not apply.
         make.env_remove("MAKEFLAGS").env_remove("MAKELEVEL").env("SOURCE_DATE_EPOCH", "1700000000");
         let out = make.output().expect("make runs");

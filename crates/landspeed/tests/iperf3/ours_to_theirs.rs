@@ -7,7 +7,8 @@ use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::iperf3::parties::{Case, cover, iperf3_server, landspeed_client, list, matrix, number, wait_for_listener};
+use crate::common::list;
+use crate::iperf3::parties::{Case, cover, iperf3_server, landspeed_client, matrix, number, wait_for_listener};
 use landspeed_testkit::process::run_concurrently;
 
 const CASES: &[Case] = &[

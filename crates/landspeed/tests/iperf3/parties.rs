@@ -12,8 +12,8 @@ pub const TIMEOUT_S: u64 = 60;
 
 /// The program under test.
 pub fn landspeed(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
-    command.args(arguments).stdin(Stdio::null()).env("NO_COLOR", "1");
+    let mut command = crate::common::landspeed();
+    command.args(arguments);
     command
 }
 
@@ -134,9 +134,4 @@ pub fn matrix(cases: &[Case], programs: &[Iperf3]) -> Vec<(Iperf3, Vec<&'static 
 #[track_caller]
 pub fn number(value: &Value) -> i64 {
     value.as_i64().or_else(|| value.as_f64().map(|n| n as i64)).unwrap_or_else(|| panic!("{value} is not a number"))
-}
-
-/// Returns an array of a document, empty if missing.
-pub fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
 }

@@ -4,7 +4,8 @@ use landspeed_testkit::iperf3::programs;
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::iperf3::parties::{landspeed_client, landspeed_server, list, number, start_iperf3_client};
+use crate::common::list;
+use crate::iperf3::parties::{landspeed_client, landspeed_server, number, start_iperf3_client};
 use landspeed_testkit::process::run_concurrently;
 
 #[test]

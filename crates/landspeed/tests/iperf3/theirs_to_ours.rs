@@ -8,7 +8,8 @@ use landspeed_testkit::process::until;
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::iperf3::parties::{Case, cover, iperf3_client, landspeed_server, list, matrix, number};
+use crate::common::list;
+use crate::iperf3::parties::{Case, cover, iperf3_client, landspeed_server, matrix, number};
 use landspeed_testkit::process::run_concurrently;
 
 const CASES: &[Case] = &[

@@ -57,7 +57,7 @@ fn digest_is_the_same_for_another_user() {
         std::fs::set_permissions(&to, world_accessible()).expect("its permissions");
         to
     };
-    let program = copy(&crate::lab::scenario::program(), "landspeed");
+    let program = copy(&crate::common::chosen_program(), "landspeed");
     let scenario = copy(&crate::lab::scenario::file(SCENARIO), "scenario.toml");
     let kernels = crate::lab::scenario::cache();
     let there = directory.path().join("kernels");

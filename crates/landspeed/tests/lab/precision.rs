@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use crate::lab::scenario::{LabRun, assert_close, command, count, exact_kernel, long, note, number, run};
+use crate::common::count;
+use crate::lab::scenario::{LabRun, assert_close, command, exact_kernel, long, note, number, run};
 
 /// Framing of a frame on a link, bytes: preamble 8, FCS 4, inter-frame gap 12 (IEEE 802.3).
 const FRAMING_BYTES: f64 = 24.0;

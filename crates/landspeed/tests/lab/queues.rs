@@ -1,6 +1,7 @@
 //! Capacity and drops of buffers of known size.
 
-use crate::lab::scenario::{LabRun, assert_close, count, note, run};
+use crate::common::count;
+use crate::lab::scenario::{LabRun, assert_close, note, run};
 
 /// Frame size of a 1472-byte datagram, and its size on the link with framing, bytes.
 const FRAME_BYTES: u64 = 1514;

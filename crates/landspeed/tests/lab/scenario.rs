@@ -8,14 +8,11 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::common::chosen_program;
+
 /// Whether the long cases run too.
 pub fn long() -> bool {
     std::env::var_os("LANDSPEED_LAB_LONG").is_some()
-}
-
-/// The program under test.
-pub fn program() -> PathBuf {
-    std::env::var_os("LANDSPEED_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_landspeed").into(), PathBuf::from)
 }
 
 /// Path of a scenario's file.
@@ -25,7 +22,7 @@ pub fn file(name: &str) -> PathBuf {
 
 /// The command that runs a scenario with some keys overridden.
 pub fn command(name: &str, sets: &[&str]) -> Command {
-    let mut command = Command::new(program());
+    let mut command = Command::new(chosen_program());
     command.args(["lab", "run", "--quiet", "--yes", "--json", "-"]).arg(file(name));
     for set in sets {
         command.args(["--set", set]);
@@ -130,18 +127,12 @@ pub struct Frame {
     pub at_ns: u64,
     /// Length on the link, bytes.
     pub length: u32,
-    /// Captured bytes.
     pub bytes: Vec<u8>,
 }
 
 /// Returns a number of the document.
 pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
-}
-
-/// Returns a count of the document.
-pub fn count(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("{value} is not a count"))
 }
 
 /// Compares a measured value with the expected one and records both in the table.
@@ -185,8 +176,10 @@ pub fn unprivileged_user() -> Option<(u32, u32)> {
 
 /// Cache directory of the newest kernel.
 pub fn cache() -> PathBuf {
-    let list =
-        Command::new(program()).args(["lab", "kernel", "list", "--json", "-"]).output().expect("the program runs");
+    let list = Command::new(chosen_program())
+        .args(["lab", "kernel", "list", "--json", "-"])
+        .output()
+        .expect("the program runs");
     let kernels: Value = serde_json::from_slice(&list.stdout).expect("a list");
     let executable = kernels[0]["executable"].as_str().expect("a kernel");
     Path::new(executable).ancestors().nth(2).expect("CACHE/ID/vmlinux").to_owned()
@@ -217,7 +210,8 @@ fn every_validation_scenario_is_accepted() {
     let mut seen = 0;
     for entry in std::fs::read_dir(directory).expect("scenarios") {
         let path = entry.expect("an entry").path();
-        let output = Command::new(program()).args(["lab", "run", "--dry-run"]).arg(&path).output().expect("it runs");
+        let output =
+            Command::new(chosen_program()).args(["lab", "run", "--dry-run"]).arg(&path).output().expect("it runs");
         assert!(output.status.success(), "{}: {}", path.display(), String::from_utf8_lossy(&output.stderr));
         seen += 1;
     }

@@ -10,7 +10,8 @@
 //! frames are dropped: then the drops are the trains' own (Floyd and Jacobson, On Traffic Phase Effects in
 //! Packet-Switched Gateways, 1992).
 
-use crate::lab::scenario::{LabRun, assert_close, command, count, finish, long, note, number};
+use crate::common::count;
+use crate::lab::scenario::{LabRun, assert_close, command, finish, long, note, number};
 
 /// Size of a TCP frame at MTU 9000 as queues count it, bytes.
 const TRAIN_FRAME_BYTES: u64 = 9014;

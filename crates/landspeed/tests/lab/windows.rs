@@ -1,7 +1,8 @@
 //! Growth of congestion windows, and their response to losses.
 
+use crate::common::count;
 use crate::lab::linux::{CongestionControl, steady_window_range};
-use crate::lab::scenario::{LabRun, assert_close, captured, count, long, note, number, run};
+use crate::lab::scenario::{LabRun, assert_close, captured, long, note, number, run};
 
 /// Payload of a segment at an MTU of 1500 with timestamps, bytes.
 const MSS: f64 = 1448.0;

@@ -8,12 +8,14 @@ mod kubernetes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use landspeed_testkit::process::{Ended, Process, until};
 use landspeed_testkit::slurm::Slurm;
 use landspeed_testkit::{needs_lab_kernel, or_skip};
 use serde_json::Value;
+
+use crate::common::landspeed;
 
 /// Timeout of every sweep here, seconds; allows for a busy machine.
 const TIMEOUT_S: u64 = 300;
@@ -48,9 +50,9 @@ impl Sweep {
 
     /// The sweep command with further arguments.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
+        let mut command = landspeed();
         command.args(["sweep", "plan.toml", "--yes"]).args(args).current_dir(&self.directory);
-        command.env("NO_COLOR", "1").env("LANDSPEED_ARCHIVE", "off").stdin(Stdio::null());
+        command.env("LANDSPEED_ARCHIVE", "off");
         command
     }
 

@@ -4,7 +4,8 @@ use std::process::Command;
 
 use landspeed_testkit::process::{Process, free_port, until};
 
-use crate::sweep::{PROGRAM, Sweep, runs};
+use crate::common::PROGRAM;
+use crate::sweep::{Sweep, runs};
 
 fn plan(target: &str, blocks: u32, time: &str) -> String {
     format!(

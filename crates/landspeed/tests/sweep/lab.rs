@@ -129,7 +129,7 @@ fn worker_repeats_a_run_with_the_same_digest() {
     for path in sweep.runs().iter().filter(|path| path.to_string_lossy().contains(id)) {
         std::fs::remove_file(path).expect("removed");
     }
-    let output = std::process::Command::new(crate::sweep::PROGRAM)
+    let output = std::process::Command::new(crate::common::PROGRAM)
         .args(["sweep", "worker"])
         .arg(&bundle)
         .arg("0")

@@ -12,8 +12,8 @@ use landspeed_testkit::process::{Ended, Process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The program under test.
-pub const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+use crate::common::{PROGRAM, assert_valid};
+
 /// Timeout of every sweep here, seconds.
 const TIMEOUT_S: u64 = 240;
 
@@ -120,11 +120,7 @@ pub fn runs(document: &Value) -> Vec<&Value> {
 
 /// Validates the document against the schema, and asserts that a cell runs once per block.
 fn valid(document: &Value) {
-    let schema = Command::new(PROGRAM).args(["schema", "sweep"]).output().expect("the program runs").stdout;
-    let schema: Value = serde_json::from_slice(&schema).expect("a schema");
-    let validator = jsonschema::validator_for(&schema).expect("a valid schema");
-    let errors: Vec<String> = validator.iter_errors(document).map(|error| error.to_string()).collect();
-    assert!(errors.is_empty(), "{errors:?}");
+    assert_valid("sweep", document);
     for cell in document["cells"].as_array().expect("cells") {
         let own = cell["runs"].as_array().expect("runs").iter().filter(|run| run["control"] != true);
         let mut blocks: Vec<u64> = own.filter_map(|run| run["block"].as_u64()).collect();

@@ -59,7 +59,7 @@ fn dry_run_opens_no_connection_and_writes_nothing() {
 fn a_new_plan_can_be_run() {
     let sweep = Sweep::new("");
     let new = |name: &str| {
-        let mut command = std::process::Command::new(crate::sweep::PROGRAM);
+        let mut command = std::process::Command::new(crate::common::PROGRAM);
         command.args(["sweep", "--new", name]).current_dir(sweep.path()).output().expect("the program runs")
     };
     assert!(new("mine.toml").status.success());

@@ -9,12 +9,14 @@ mod tests_of_runs;
 
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use landspeed_testkit::netns::{Namespace, Veth, veth};
 use landspeed_testkit::process::{Ended, Process, until};
 use landspeed_wire::capture::{CaptureItem, Reader};
 use serde_json::Value;
+
+use crate::common::landspeed;
 
 /// Timeout of every step here, seconds; allows for a busy machine.
 const TIMEOUT_S: u64 = 60;
@@ -55,13 +57,6 @@ impl NamespacePair {
             }
         });
     }
-}
-
-/// The program under test.
-fn landspeed() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
-    command.stdin(Stdio::null()).env("NO_COLOR", "1");
-    command
 }
 
 /// Starts `tap` in a namespace and waits until it captures.

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
+use crate::common::PROGRAM;
+
 /// Variable with the directory of the captures.
 const VARIABLE: &str = "LANDSPEED_CAPTURES";
 /// Address space limit for reading one capture, KiB; all of them are small.
@@ -49,7 +51,7 @@ macro_rules! captures {
 fn trace_with_limits(files: &[&Path]) -> Output {
     let limits = format!("ulimit -v {MAX_ADDRESS_SPACE_KIB}; ulimit -t {MAX_CPU_S}; exec \"$@\"");
     let mut command = Command::new("sh");
-    command.args(["-c", &limits, "sh", env!("CARGO_BIN_EXE_landspeed"), "trace", "--json", "-"]).args(files);
+    command.args(["-c", &limits, "sh", PROGRAM, "trace", "--json", "-"]).args(files);
     let output = command.output().expect("the shell runs");
     let said = String::from_utf8_lossy(&output.stderr);
     match output.status.code() {

@@ -7,7 +7,8 @@ use std::process::Stdio;
 use landspeed_wire::LinkType;
 use landspeed_wire::capture::write;
 
-use crate::trace::{document, program, trace};
+use crate::common::{assert_valid, landspeed};
+use crate::trace::{document, trace};
 
 /// A capture of the same UDP datagram `frames` times, one microsecond apart.
 fn capture(frames: u32) -> Vec<u8> {
@@ -39,12 +40,8 @@ fn failure(arguments: &[&str]) -> String {
 fn a_document_matches_its_schema() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = write(directory.path(), "a.pcap", &capture(1000));
-    let schema = program().args(["schema", "trace"]).output().expect("the program runs").stdout;
-    let schema = serde_json::from_slice(&schema).expect("a schema");
     let document = document(&[&file]);
-    let validator = jsonschema::validator_for(&schema).expect("a schema that can be used");
-    let wrong: Vec<String> = validator.iter_errors(&document).map(|error| error.to_string()).collect();
-    assert!(wrong.is_empty(), "{wrong:?}");
+    assert_valid("trace", &document);
     assert_eq!(document["schema"], "landspeed.trace/2");
     assert_eq!(document["capture"]["frames"], 1000);
     assert_eq!(document["flows"][0]["forward"]["payload_bytes"], 100_000);
@@ -69,7 +66,7 @@ fn compression_and_pipes_give_the_same_document() {
             println!("SKIPPED {tool}: not installed");
         }
     }
-    let mut child = program();
+    let mut child = landspeed();
     let mut child = child
         .args(["trace", "-", "--json", "-"])
         .stdin(Stdio::piped())

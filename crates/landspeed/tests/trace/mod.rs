@@ -12,18 +12,15 @@ mod truth;
 mod udp;
 mod xplot;
 
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
-/// The program under test.
-fn program() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_landspeed"))
-}
+use crate::common::landspeed;
 
 /// Runs `trace` with arguments to its end.
 fn trace(arguments: &[&str]) -> Output {
-    program().arg("trace").args(arguments).output().expect("the program runs")
+    landspeed().arg("trace").args(arguments).output().expect("the program runs")
 }
 
 /// Returns the trace document.

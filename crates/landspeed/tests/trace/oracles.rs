@@ -6,8 +6,9 @@ use std::process::Command;
 use landspeed_testkit::skip;
 use serde_json::Value;
 
+use crate::common::count;
 use crate::trace::document;
-use crate::trace::truth::{LabRun, count, run, scenario};
+use crate::trace::truth::{LabRun, run, scenario};
 
 macro_rules! prepared {
     ($tools:expr, $forward:expr) => {{

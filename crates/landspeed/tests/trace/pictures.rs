@@ -10,7 +10,8 @@ use landspeed_wire::LinkType;
 use landspeed_wire::capture::write;
 use serde_json::Value;
 
-use crate::trace::{document, program, trace};
+use crate::common::assert_valid;
+use crate::trace::{document, trace};
 
 const MSS: u32 = 1000;
 
@@ -107,9 +108,7 @@ fn series_are_in_the_document_only_on_request() {
     let found = document(&[&file, "--series"]);
     assert_eq!(found["graphs"]["series"][0]["direction"], "forward");
     assert_eq!(found["flows"][0]["retransmits"], 4);
-    let schema = program().args(["schema", "trace"]).output().expect("the program runs").stdout;
-    let schema = serde_json::from_slice(&schema).expect("a schema");
-    assert!(jsonschema::validator_for(&schema).expect("usable").is_valid(&found));
+    assert_valid("trace", &found);
 }
 
 #[test]
@@ -119,9 +118,7 @@ fn two_captures_are_compared_side_by_side() {
     let b = Capture::transfer(400, 50).write(directory.path(), "b.pcap");
     let page = directory.path().join("both.html");
     let both = document(&[&a, "--against", &b, "--report", page.to_str().expect("plain")]);
-    let schema = program().args(["schema", "tracecomparison"]).output().expect("the program runs").stdout;
-    let schema = serde_json::from_slice(&schema).expect("a schema");
-    assert!(jsonschema::validator_for(&schema).expect("usable").is_valid(&both));
+    assert_valid("tracecomparison", &both);
     let figures = both["figures"].as_array().expect("a list");
     let retransmits = figures.iter().find(|figure| figure["name"] == "retransmits").expect("this figure");
     assert_eq!((retransmits["a"].as_f64(), retransmits["b"].as_f64()), (Some(4.0), Some(8.0)));

@@ -6,6 +6,7 @@ use std::process::Command;
 use landspeed_testkit::pair::Pair;
 use landspeed_testkit::skip;
 
+use crate::common::PROGRAM;
 use crate::trace::document;
 use crate::trace::road::{RECEIVER, RoutedPath, Tcpdump, drop_one_in};
 
@@ -25,7 +26,7 @@ fn network_and_receiver_losses_match_nftables_per_packet() {
                 namespace.nft(&drop_one_in(interface, "tcp", every));
             }
         }
-        let pair = Pair::across(env!("CARGO_BIN_EXE_landspeed"), &road.sender, &road.receiver, RECEIVER);
+        let pair = Pair::across(PROGRAM, &road.sender, &road.receiver, RECEIVER);
         let sender_side =
             Tcpdump::start(&road.sender, &road.sender_side.a, &directory.path().join("sender_side.pcap"));
         let receiver_side =
@@ -76,7 +77,7 @@ fn delay_is_attributed_to_the_hop_with_the_full_queue() {
     ];
     road.router.exec(queue);
     let directory = tempfile::tempdir().expect("a directory");
-    let pair = Pair::across(env!("CARGO_BIN_EXE_landspeed"), &road.sender, &road.receiver, RECEIVER);
+    let pair = Pair::across(PROGRAM, &road.sender, &road.receiver, RECEIVER);
     let taps = [
         (&road.sender, &road.sender_side.a, "1.pcap"),
         (&road.router, &road.sender_side.b, "2.pcap"),

@@ -6,7 +6,8 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::trace::{document, program};
+use crate::common::{count, landspeed};
+use crate::trace::document;
 
 /// A lab run with captures at both hosts.
 pub struct LabRun {
@@ -50,7 +51,7 @@ pub fn run(scenario: &str, seed: u32) -> LabRun {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("truth.toml");
     std::fs::write(&file, scenario).expect("room");
-    let mut command = program();
+    let mut command = landspeed();
     command.args(["lab", "run", "--quiet", "--yes", "--json", "-", "--seed", &seed.to_string(), "--pcap-dir"]);
     command.arg(directory.path()).args(["--pcap", "sender:middle", "--pcap", "receiver:middle"]).arg(&file);
     let output = command.output().expect("the program runs");
@@ -91,10 +92,6 @@ macro_rules! lab_run {
         landspeed_testkit::needs_lab_kernel!();
         run(&$scenario, $seed)
     }};
-}
-
-pub fn count(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_else(|| panic!("a count, not {value}"))
 }
 
 #[test]

@@ -7,6 +7,7 @@ use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
+use crate::common::PROGRAM;
 use crate::trace::document;
 use crate::trace::road::{RECEIVER, RoutedPath, Tcpdump, drop_one_in};
 
@@ -32,7 +33,7 @@ fn landspeed_datagrams_match_the_receivers_count() {
     }
     road.router.nft(&drop_one_in(&road.sender_side.b, "udp", 97));
     let directory = tempfile::tempdir().expect("a directory");
-    let pair = Pair::across(env!("CARGO_BIN_EXE_landspeed"), &road.sender, &road.receiver, RECEIVER);
+    let pair = Pair::across(PROGRAM, &road.sender, &road.receiver, RECEIVER);
     let receiver_side =
         Tcpdump::start(&road.receiver, &road.receiver_side.b, &directory.path().join("receiver_side.pcap"));
     let run = pair.run("-u -b 20M -l 1200 -n 2400K --no-gso --no-gro");

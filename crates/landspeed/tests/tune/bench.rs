@@ -9,6 +9,8 @@ use landspeed_testkit::process::{Ended, Process, until};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::common::{chosen_program, in_namespace};
+
 /// Timeout of every wait, seconds.
 pub const WAIT_S: u64 = 60;
 
@@ -65,19 +67,14 @@ impl Bench {
     pub fn tune_with(&self, by: &[&str], arguments: &[&str], state: &Path) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", self.namespace.name()]).args(by);
-        command.arg(program()).arg("tune").args(arguments).arg("--state").arg(state);
+        command.arg(chosen_program()).arg("tune").args(arguments).arg("--state").arg(state);
         command.stdin(Stdio::null()).env("NO_COLOR", "1").env_remove("SSH_CONNECTION");
         command
     }
 
     /// Returns the document of `tune plan`.
     pub fn plan(&self, arguments: &[&str]) -> Value {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", self.namespace.name()]).arg(program()).args(["tune", "plan", "--json", "-"]);
-        let output = run({
-            command.args(arguments);
-            command
-        });
+        let output = run(in_namespace(&self.namespace, &[&["tune", "plan", "--json", "-"], arguments].concat()));
         assert!(matches!(output.code, 0 | 1), "{}", output_text(&output));
         serde_json::from_str(&output.stdout).expect("a document")
     }
@@ -193,11 +190,6 @@ pub fn remove_state(state: &Path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => panic!("cannot remove the state: {error}"),
         _ => {}
     }
-}
-
-/// The program under test.
-pub fn program() -> PathBuf {
-    std::env::var_os("LANDSPEED_BINARY").map_or_else(|| env!("CARGO_BIN_EXE_landspeed").into(), PathBuf::from)
 }
 
 /// Runs a command to its end, with a timeout.

@@ -169,7 +169,7 @@ fn status_names_the_network_namespace() {
     let text = expect(bench.tune(&["status"]), 1);
     assert!(text.contains(bench.namespace.name()) && text.contains("(this one)"), "{text}");
     assert_eq!(bench.status()["transactions"][0]["network_namespace"]["current"], true);
-    let mut outside = Command::new(crate::tune::bench::program());
+    let mut outside = Command::new(crate::common::chosen_program());
     outside.args(["tune", "status", "--state"]).arg(bench.state());
     let text = output_text(&run(outside));
     assert!(text.contains(bench.namespace.name()) && text.contains("(another one)"), "{text}");

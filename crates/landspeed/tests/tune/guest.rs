@@ -7,7 +7,7 @@ use std::path::Path;
 use landspeed_testkit::lab_kernel::{Guest, machine};
 use tempfile::TempDir;
 
-use crate::tune::bench::program;
+use crate::common::chosen_program;
 
 const SETTINGS: &[&str] = &[
     "net.core.rmem_max=536870912",
@@ -42,7 +42,7 @@ same() {
 
 /// Boots a guest with two interfaces and the functions of [`SETUP_SCRIPT`].
 fn boot(kernel: &Path, directory: &TempDir, script: &str) -> Guest {
-    let program = program();
+    let program = chosen_program();
     Guest::boot(
         kernel,
         directory.path(),

@@ -8,7 +8,8 @@ use landspeed_testkit::netns::{Namespace, veth};
 use landspeed_testkit::or_skip;
 use landspeed_testkit::process::Process;
 
-use crate::tune::bench::{Bench, alive, output_text, program, signal, wait_until};
+use crate::common::{chosen_program, in_namespace};
+use crate::tune::bench::{Bench, alive, output_text, signal, wait_until};
 
 /// Changes of the server's host.
 const CHANGES: &[&str] = &["--set", "net.ipv4.tcp_rmem=4096 65536 33554432", "--set", "v0:qdisc=pfifo limit 77"];
@@ -99,10 +100,9 @@ impl Drop for TestHosts {
     }
 }
 
-/// The program in a network namespace.
+/// The program in a network namespace, as if it were not started over SSH.
 fn command_in_namespace(namespace: &Namespace, arguments: &[&str]) -> Command {
-    let mut command = Command::new("ip");
-    command.args(["netns", "exec", namespace.name()]).arg(program()).args(arguments);
+    let mut command = in_namespace(namespace, arguments);
     command.env("NO_COLOR", "1").env_remove("SSH_CONNECTION");
     command
 }
@@ -293,7 +293,7 @@ fn allow_host_changes_needs_cap_net_admin() {
     let serve = ["serve", "--allow-host-changes", "--listen", "10.99.0.2:5210"];
     let mut command = Command::new("ip");
     command.args(["netns", "exec", two.server.namespace.name(), "setpriv", "--bounding-set=-net_admin"]);
-    command.arg(program()).args(serve);
+    command.arg(chosen_program()).args(serve);
     let ended = Process::start(command).end(30);
     assert!(ended.code == 2 && ended.stderr.contains("CAP_NET_ADMIN"), "{ended:?}");
 }

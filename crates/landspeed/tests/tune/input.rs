@@ -4,7 +4,8 @@ use std::os::unix::process::CommandExt as _;
 
 use landspeed_testkit::skip;
 
-use crate::tune::bench::{bench, expect, output_text, program, run};
+use crate::common::chosen_program;
+use crate::tune::bench::{bench, expect, output_text, run};
 use crate::tune::crash::apply;
 
 #[test]
@@ -48,7 +49,7 @@ fn without_privilege_only_the_plan_works() {
     }
     let state = tempfile::tempdir().expect("a directory");
     let nobody = |arguments: &[&str]| {
-        let mut command = std::process::Command::new(program());
+        let mut command = std::process::Command::new(chosen_program());
         command.args(arguments).uid(65534).gid(65534).current_dir("/");
         run(command)
     };

@@ -8,7 +8,8 @@ use landspeed_testkit::process::Process;
 use landspeed_testkit::{hosts, skip};
 use serde_json::Value;
 
-use crate::tune::bench::{Bench, alive, bench, expect, output_text, program, run};
+use crate::common::chosen_program;
+use crate::tune::bench::{Bench, alive, bench, expect, output_text, run};
 use crate::tune::crash::{PLAN, apply};
 use crate::tune::qdisc::qdisc_lines;
 
@@ -214,7 +215,7 @@ fn audits() -> Vec<(String, Value)> {
     for host in hosts::names() {
         let recorded = hosts::unpack(&host);
         for goal in GOALS {
-            let mut command = Command::new(program());
+            let mut command = Command::new(chosen_program());
             command
                 .arg("check")
                 .args(*goal)

@@ -1,7 +1,6 @@
 //! Verdicts on a bottleneck of 100 Mb/s and 20 ms between two 1 Gb/s hosts, with one provoked limit each.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
@@ -177,9 +176,7 @@ omit = \"1s\"
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("scenario.toml");
         std::fs::write(&path, self.scenario(control)).expect("written");
-        let program = std::env::var_os("LANDSPEED_BINARY")
-            .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_landspeed")), PathBuf::from);
-        let ended = Command::new(program)
+        let ended = Command::new(crate::common::chosen_program())
             .args(["lab", "run", "--quiet", "--yes", "--json", "-"])
             .arg(&path)
             .output()

@@ -6,7 +6,8 @@ use landspeed_testkit::pair::{CpuLoad, Pair};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+use crate::common::PROGRAM;
+
 /// Slightly more than a verdict needs: 20 samples over 2 s.
 const TIME_OPTION: &str = "-t 2.4";
 /// Possible limits of a bulk transfer on loopback.

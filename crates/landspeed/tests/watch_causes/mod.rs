@@ -17,7 +17,8 @@ use landspeed_testkit::wire::{Wire, WireDirection};
 use landspeed_testkit::{or_skip, skip};
 use serde_json::Value;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_landspeed");
+use crate::common::{PROGRAM, only_flow};
+
 const LEFT: &str = "10.93.0.1";
 const RIGHT: &str = "10.93.0.2";
 const PORT: u16 = 5998;
@@ -116,17 +117,6 @@ fn watch_storage(namespace: &Namespace, arguments: &[&str]) -> Value {
 /// Watches on both hosts in parallel.
 fn watch_both(ends: [&Namespace; 2]) -> [Value; 2] {
     ends.map(|namespace| begin(namespace, command(&[]))).map(document_of)
-}
-
-fn only_flow(document: &Value) -> &Value {
-    let flows = document["flows"].as_array().expect("a list");
-    assert_eq!(flows.len(), 1, "{document:#}");
-    let flow = &flows[0];
-    let shares: u64 =
-        flow["shares"].as_array().expect("a list").iter().filter_map(|s| s["share_permille"].as_u64()).sum();
-    assert_eq!(shares, 1000, "{flow:#}");
-    assert_ne!(flow["confidence"], "high", "{flow:#}");
-    flow
 }
 
 /// A cgroup directory, removed on drop.
