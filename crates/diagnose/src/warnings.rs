@@ -131,7 +131,7 @@ fn direction(flow: &Flow, found: &mut Vec<Warning>) {
         let message = format!("{beyond} packets arrived too late to distinguish first copies from duplicates.");
         push(found, "beyond-window", message);
     }
-    if flow.parameters.protocol == Protocol::Tcp && lowat(&flow.sender).is_some() {
+    if flow.parameters.protocol == Protocol::Tcp && flow.sender.notsent_lowat().is_some() {
         let message = format!(
             "net.ipv4.tcp_notsent_lowat is set on the {}: the send queue stays short by design, so an idle application \
              and a full path look the same there.",
@@ -184,11 +184,6 @@ fn zero_copy(flow: &Flow, found: &mut Vec<Warning>) {
         );
         push(found, "zerocopy-refused", message);
     }
-}
-
-/// `net.ipv4.tcp_notsent_lowat`, if it is set to an effective value (the default is 2^32 − 1).
-pub(crate) fn lowat(host: &HostView) -> Option<u64> {
-    host.sysctl_max("net.ipv4.tcp_notsent_lowat").filter(|&bytes| bytes > 0 && bytes < 1 << 31)
 }
 
 /// Warns of busy core time that is not the test's. Softirqs count as the test's: they cannot be separated.
