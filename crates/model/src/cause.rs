@@ -1,5 +1,5 @@
-//! The causes that a verdict can name. Everything that other crates, pages and tests say about a cause as such is
-//! in the table at the end of this file; how each is recognised is in `crates/diagnose` and `docs/causes`.
+//! The causes that a verdict can name, described in one table: names, place, viewpoints and what may help.
+//! `crates/diagnose` and `docs/causes` say how each is recognised.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
