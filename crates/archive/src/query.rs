@@ -175,7 +175,7 @@ impl Query {
                 Condition::Setting(name.trim().to_owned(), value.trim().to_owned())
             }
             "verdict" | "cause" => {
-                if serde_json::from_value::<Cause>(value.into()).is_err() {
+                if Cause::from_name(value).is_none() {
                     return Err(bad("no verdict has this name; docs/verdicts.md lists them".to_owned()));
                 }
                 Condition::Verdict(text())

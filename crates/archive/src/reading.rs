@@ -105,8 +105,7 @@ impl Reading {
             && let Some(result) = &tuneup.result
         {
             record.figures.set(Metric::Goodput, Some(result.goodput_bps));
-            record.cause =
-                result.cause.and_then(|cause| serde_json::to_value(cause).ok()?.as_str().map(str::to_owned));
+            record.cause = result.cause.map(|cause| cause.name().to_owned());
         }
         let first = &records[0];
         Self {

@@ -1,6 +1,6 @@
 //! Turns the findings into one verdict: order, contradictions, confidence.
 
-use landspeed_model::{Cause, Confidence, Direction, Evidence, Status, Verdict};
+use landspeed_model::{Cause, Confidence, Evidence, Status, Verdict};
 
 use crate::causes::{evaluate_all, explains};
 use crate::epochs::epochs;
@@ -66,7 +66,7 @@ fn verdict(
     confidence: Confidence,
 ) -> Verdict {
     let yet = rivals.first().map(|rival| format!(" (yet {})", rival.why)).unwrap_or_default();
-    let summary = format!("{}: {}{yet}.", headline(flow), named.why);
+    let summary = format!("{}: {}{yet}.", flow.headline(), named.why);
     let mut evidence: Vec<Evidence> = named.readings.iter().filter(|reading| reading.met).cloned().collect();
     evidence.extend(rivals.iter().flat_map(|rival| rival.readings.iter().filter(|reading| reading.met).cloned()));
     let mut missing = missing_readings(flow);
@@ -115,7 +115,7 @@ fn undetermined(flow: &Flow, findings: &[Finding], rivals: &[&Finding]) -> Verdi
     Verdict {
         cause: Cause::Undetermined,
         confidence: Confidence::Low,
-        summary: format!("{}: the cause is undetermined: {because}.", headline(flow)),
+        summary: format!("{}: the cause is undetermined: {because}.", flow.headline()),
         place: None,
         evidence: contenders.iter().flat_map(|f| f.readings.iter().filter(|reading| reading.met).cloned()).collect(),
         ruled_out: ruled_out(findings, None, &contenders),
@@ -159,7 +159,7 @@ fn no_data_verdict(flow: &Flow) -> Option<Verdict> {
         let what = if flow.observed { "flow" } else { "test" };
         let summary = format!(
             "{}: the {what} was over in {}, too soon to name a cause.",
-            headline(flow),
+            flow.headline(),
             text::nanos(flow.seconds() * 1e9)
         );
         let next = "Run for at least 10 s (--time), or send a hundred times as much (--bytes).";
@@ -227,25 +227,6 @@ fn path_mtu(flow: &Flow) -> Option<Verdict> {
         next_step: finding.next_step,
         epochs: epochs(flow),
     })
-}
-
-/// `9.41 Gb/s from client to server`.
-pub(crate) fn headline(flow: &Flow) -> String {
-    if flow.is_rr() {
-        let rate: f64 =
-            flow.document.latency.iter().map(|result| result.achieved_per_s).filter(|r| r.is_finite()).sum();
-        let sizes = flow.document.latency.len().max(1) as f64;
-        return format!("{} transactions a second", text::number((rate / sizes).round()));
-    }
-    if flow.observed {
-        let remote = flow.document.path.as_ref().map_or("", |path| path.server_addr.as_str());
-        let moved = if flow.direction == Direction::Upload { "sent to" } else { "received from" };
-        return format!("{} {moved} {remote}", text::rate(flow.goodput_bps));
-    }
-    let (from, to) = (flow.sender.name(), flow.receiver.name());
-    let streams = flow.streams.len();
-    let over = if streams > 1 { format!(" over {streams} streams") } else { String::new() };
-    format!("{} from {from} to {to}{over}", text::rate(flow.goodput_bps))
 }
 
 /// Lists what was not visible in this run.

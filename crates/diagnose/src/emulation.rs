@@ -3,7 +3,6 @@
 
 use landspeed_model::{Cause, Confidence, InvalidSpan, RunDocument, Verdict, Warning};
 
-use crate::decide;
 use crate::flow::Flow;
 use crate::text;
 
@@ -24,7 +23,7 @@ pub(crate) fn withdraw_invalid(verdict: Verdict, flow: &Flow) -> Verdict {
         confidence: Confidence::Low,
         summary: format!(
             "{}: the cause is undetermined: for {of} the emulated path was not what its file says ({}).",
-            decide::headline(flow),
+            flow.headline(),
             within[0].message
         ),
         place: None,

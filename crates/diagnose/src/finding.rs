@@ -96,6 +96,25 @@ impl Finding {
     }
 }
 
+/// The named network cause.
+pub(crate) struct NamedCause {
+    pub cause: Cause,
+    pub strength: Strength,
+    pub why: String,
+    pub next: String,
+    pub place: Option<String>,
+}
+
+impl NamedCause {
+    pub(crate) fn new(cause: Cause, strength: Strength, why: String, next: String) -> Self {
+        Self { cause, strength, why, next, place: None }
+    }
+
+    pub(crate) fn at(self, place: String) -> Self {
+        Self { place: Some(place), ..self }
+    }
+}
+
 /// Condition a reading is compared with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Bound {

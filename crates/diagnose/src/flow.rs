@@ -429,6 +429,30 @@ impl<'a> Flow<'a> {
         (payload > 0.0).then(|| self.goodput_bps * (payload + ip + transport + link) / payload)
     }
 
+    /// `TCP_NOTSENT_LOWAT` of the senders, from the test or the sender's sysctl, bytes; `None` without a limit.
+    pub(crate) fn notsent_lowat(&self) -> Option<u64> {
+        self.parameters.notsent_lowat_bytes.map(u64::from).or_else(|| self.sender.notsent_lowat())
+    }
+
+    /// `9.41 Gb/s from client to server`.
+    pub(crate) fn headline(&self) -> String {
+        if self.is_rr() {
+            let rate: f64 =
+                self.document.latency.iter().map(|result| result.achieved_per_s).filter(|r| r.is_finite()).sum();
+            let sizes = self.document.latency.len().max(1) as f64;
+            return format!("{} transactions a second", text::number((rate / sizes).round()));
+        }
+        if self.observed {
+            let remote = self.document.path.as_ref().map_or("", |path| path.server_addr.as_str());
+            let moved = if self.direction == Direction::Upload { "sent to" } else { "received from" };
+            return format!("{} {moved} {remote}", text::rate(self.goodput_bps));
+        }
+        let (from, to) = (self.sender.name(), self.receiver.name());
+        let streams = self.streams.len();
+        let over = if streams > 1 { format!(" over {streams} streams") } else { String::new() };
+        format!("{} from {from} to {to}{over}", text::rate(self.goodput_bps))
+    }
+
     /// `the server`, with its name when it has one: `the server (dtn2)`.
     pub(crate) fn label(&self, host: &HostView) -> String {
         if let Some(route) = &self.route {

@@ -125,6 +125,11 @@ impl<'a> HostView<'a> {
         self.sysctl(key)?.split_ascii_whitespace().last()?.parse().ok()
     }
 
+    /// `net.ipv4.tcp_notsent_lowat`, if it is set to an effective value (the default is 2^32 − 1).
+    pub(crate) fn notsent_lowat(&self) -> Option<u64> {
+        self.sysctl_max("net.ipv4.tcp_notsent_lowat").filter(|&bytes| bytes > 0 && bytes < 1 << 31)
+    }
+
     /// Sum of the increases of NIC counters whose name `matches`; 0 if none increased, `None` if the host was
     /// not sampled.
     pub(crate) fn nic_sum(&self, matches: impl Fn(&str) -> bool) -> Option<u64> {

@@ -56,7 +56,7 @@ pub fn diagnose_watched(document: &RunDocument, direction: Direction, host_readi
 
 /// Returns the rate with which a verdict's summary begins, up to the colon.
 pub fn headline(document: &RunDocument, direction: Direction) -> String {
-    decide::headline(&flow::Flow::new(document, direction))
+    flow::Flow::new(document, direction).headline()
 }
 
 /// As [`diagnose`], for a flow of a lab run, with the links and queues of its path. `None` if the flow has

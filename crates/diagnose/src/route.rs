@@ -137,6 +137,12 @@ impl<'a> Route<'a> {
         (most.1 > 0.0).then_some((most.0, most.1, all))
     }
 
+    /// The queue that overflowed before or early in the steady phase.
+    pub(crate) fn slow_start_hop(&self) -> Option<&Hop<'a>> {
+        let hop = self.forward.iter().max_by(|a, b| a.drops_early.total_cmp(&b.drops_early));
+        hop.filter(|hop| hop.drops_early > 0.0)
+    }
+
     /// Packets dropped on the forward path in the steady phase.
     pub(crate) fn dropped(&self) -> f64 {
         self.forward.iter().map(|hop| hop.drops + hop.lost).sum::<f64>() + self.host_drops

@@ -131,7 +131,7 @@ fn direction(flow: &Flow, found: &mut Vec<Warning>) {
         let message = format!("{beyond} packets arrived too late to distinguish first copies from duplicates.");
         push(found, "beyond-window", message);
     }
-    if flow.parameters.protocol == Protocol::Tcp && lowat(flow).is_some() {
+    if flow.parameters.protocol == Protocol::Tcp && flow.notsent_lowat().is_some() {
         let set = if flow.parameters.notsent_lowat_bytes.is_some() {
             "--notsent-lowat"
         } else {
@@ -189,14 +189,6 @@ fn zero_copy(flow: &Flow, found: &mut Vec<Warning>) {
         );
         push(found, "zerocopy-refused", message);
     }
-}
-
-/// `TCP_NOTSENT_LOWAT` of the sender, or `net.ipv4.tcp_notsent_lowat` if it is set to an effective value (the default is
-/// 2^32 − 1).
-pub(crate) fn lowat(flow: &Flow) -> Option<u64> {
-    let sysctl =
-        || flow.sender.sysctl_max("net.ipv4.tcp_notsent_lowat").filter(|&bytes| bytes > 0 && bytes < 1 << 31);
-    flow.parameters.notsent_lowat_bytes.map(u64::from).or_else(sysctl)
 }
 
 /// Warns of busy core time that is not the test's. Softirqs count as the test's: they cannot be separated.

@@ -7,6 +7,7 @@
 
 mod archive;
 mod audit;
+mod cause;
 mod comparison;
 mod demo;
 mod emulate;
@@ -39,6 +40,7 @@ pub use archive::{
     TrendSegment,
 };
 pub use audit::{Answer, Applicability, AuditDocument, Difference, Finding, Goal, Role, Severity};
+pub use cause::{Cause, CausePlace, Viewpoint};
 pub use comparison::{
     ComparedDifference, ComparedGroup, ComparedInterval, ComparedMetric, ComparisonCondition, ComparisonDesign,
     ComparisonDocument, ComparisonVerdict,
@@ -99,10 +101,10 @@ pub use trace_graph::{
 };
 pub use tune::{Change, Side, Target};
 pub use tuneup::{
-    TuneupAgain, TuneupBaseline, TuneupBound, TuneupDocument, TuneupEnd, TuneupMap, TuneupMapCell, TuneupMapColumns,
-    TuneupPlacement, TuneupPlan, TuneupResult, TuneupRules, TuneupRung, TuneupSanity,
+    TuneupAgain, TuneupBaseline, TuneupBound, TuneupDocument, TuneupEnd, TuneupKind, TuneupMap, TuneupMapCell,
+    TuneupMapColumns, TuneupPlacement, TuneupPlan, TuneupResult, TuneupRules, TuneupRung, TuneupSanity,
 };
-pub use verdict::{Cause, Confidence, Epoch, EpochState, Evidence, Verdict};
+pub use verdict::{Confidence, Epoch, EpochState, Evidence, Verdict};
 pub use watch::{
     BlockedThread, QuotaUse, ThreadUse, WatchDocument, WatchEvents, WatchFlow, WatchHost, WatchOverhead, WatchRole,
     WatchSockets,

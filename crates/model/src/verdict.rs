@@ -3,63 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Cause that limits a flow. Each verdict has exactly one, which may be `undetermined`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cause {
-    /// The receive window: the receiver's buffer is too small for the path.
-    ReceiverWindow,
-    /// The receiving application does not read fast enough.
-    SlowReader,
-    /// UDP: the receiving socket's buffer is too small for the bursts that arrive.
-    ReceiveBuffer,
-    /// The send buffer is too small for the path.
-    SendBuffer,
-    /// The sending application does not offer enough data.
-    Application,
-    /// The requested pacing rate is reached.
-    Pacing,
-    /// The sender's CPU is fully used.
-    SenderCpu,
-    /// The receiver's CPU is fully used.
-    ReceiverCpu,
-    /// The interface is used at its full rate.
-    LinkRate,
-    /// The network loses packets because a queue overflows.
-    NetworkCongestion,
-    /// The network loses packets independently of queues: a bad link, random loss.
-    NetworkLoss,
-    /// The congestion window fills the path without loss: the path is full, or the window is still growing.
-    NetworkPath,
-    /// Slow start overflowed a queue; the congestion window was still growing when the run ended.
-    SlowStartOvershoot,
-    /// A queue far smaller than the bandwidth-delay product overflows although the link has spare capacity.
-    ShallowBuffer,
-    /// A policer drops traffic above its rate instead of queueing it.
-    Policer,
-    /// Reordering in the network makes TCP retransmit packets that were not lost.
-    Reordering,
-    /// The receiving host drops packets before they reach TCP (backlog, ring, filter).
-    ReceiverHostDrops,
-    /// The reverse path is congested or loses ACKs.
-    AckPath,
-    /// The sender's own queueing discipline limits the rate or drops packets.
-    LocalQdisc,
-    /// Packets of the path MTU in use are lost without an ICMP message (PMTU black hole).
-    PathMtu,
-    /// Request/response: the round-trip time limits the rate.
-    RoundTrip,
-    /// A process waits for storage: it is blocked in file I/O.
-    Storage,
-    /// The connection is idle between requests.
-    RequestGaps,
-    /// The CPU quota of the process's control group is used up.
-    CpuQuota,
-    /// This host's packet filter (nft, conntrack) drops packets.
-    Firewall,
-    /// The evidence does not support a single cause.
-    Undetermined,
-}
+use crate::Cause;
 
 /// Confidence in a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

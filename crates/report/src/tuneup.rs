@@ -3,10 +3,10 @@
 
 use std::fmt::Write as _;
 
-use landspeed_model::{Drawing, Figure, Status, TUNEUP_SCHEMA, TuneupDocument, TuneupEnd};
-use landspeed_units::BitRate;
+use landspeed_model::{Drawing, Figure, TUNEUP_SCHEMA, TuneupDocument};
 
 use crate::demo::story;
+use crate::figures::tuneup_rate as rate;
 use crate::{ReportError, escape, figures, known};
 
 /// Renders the tried and kept changes of a search. The page contains the document.
@@ -15,7 +15,7 @@ use crate::{ReportError, escape, figures, known};
 /// The document's schema is not supported by this version.
 pub fn render_tuneup(document: &TuneupDocument) -> Result<String, ReportError> {
     known(&document.schema, TUNEUP_SCHEMA)?;
-    let headline = escape(&headline(document));
+    let headline = escape(&figures::tuneup_headline(document));
     let json = serde_json::to_string(document)?.replace('<', "\\u003c");
     let mut body = String::new();
     if let Some(result) = &document.result {
@@ -39,35 +39,6 @@ pub fn render_tuneup(document: &TuneupDocument) -> Result<String, ReportError> {
         because = escape(&sentence(&document.ended_because)),
     );
     Ok(story(&format!("{headline} · landspeed tuneup"), &page))
-}
-
-pub(crate) fn headline(document: &TuneupDocument) -> String {
-    let kept = document.rungs.iter().filter(|rung| rung.kept).count();
-    match (&document.baseline, &document.result) {
-        _ if document.ended == TuneupEnd::DryRun => format!("{} changes would be tried", document.rungs.len()),
-        (Some(baseline), Some(result)) if document.map.is_some() && result.low.is_some() => {
-            if result.low.is_some_and(|low| low > 1.0) {
-                let gain = result.ratio.unwrap_or(1.0);
-                let (first, now) = (rate(baseline.goodput_bps), rate(result.goodput_bps));
-                format!("{first} → {now} with the fastest placement, {gain:.2} times as much")
-            } else {
-                format!("{}: no placement is better than the first settings", rate(baseline.goodput_bps))
-            }
-        }
-        (Some(baseline), Some(result)) if kept > 0 => {
-            let gain = result.ratio.map(|ratio| format!(", {ratio:.2} times as much")).unwrap_or_default();
-            format!("{} → {}{gain}", rate(baseline.goodput_bps), rate(result.goodput_bps))
-        }
-        (Some(baseline), _) if document.status != Status::Complete => {
-            format!("{} with the first settings; cut short", rate(baseline.goodput_bps))
-        }
-        (Some(baseline), _) => format!("Unchanged at {}", rate(baseline.goodput_bps)),
-        _ => "Nothing was measured".to_owned(),
-    }
-}
-
-fn rate(bps: f64) -> String {
-    BitRate::from_bps(bps.max(0.0).round() as u64).to_string()
 }
 
 fn sentence(text: &str) -> String {
@@ -203,8 +174,8 @@ fn evidence_section(document: &TuneupDocument) -> String {
 #[cfg(test)]
 mod tests {
     use landspeed_model::{
-        BuildInfo, Cause, Confidence, Direction, Parameters, Status, TuneupBaseline, TuneupPlan, TuneupResult,
-        TuneupRules, TuneupRung,
+        BuildInfo, Cause, Confidence, Direction, Parameters, Status, TuneupBaseline, TuneupEnd, TuneupPlan,
+        TuneupResult, TuneupRules, TuneupRung,
     };
 
     use super::*;

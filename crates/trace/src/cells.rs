@@ -3,7 +3,7 @@
 use landspeed_model::{TraceDocument, TraceEndpoint, TraceTransport};
 
 use crate::key::document_endpoint;
-use crate::{Class, Observer, Row};
+use crate::row::{Class, Observer, Row};
 
 /// Sums over one cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

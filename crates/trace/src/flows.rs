@@ -3,12 +3,12 @@
 use landspeed_model::{TraceBins, UnlistedFlows};
 use landspeed_wire::FastHeader;
 
-use crate::analysis::Limits;
 use crate::connection::PacketTime;
 use crate::direction::FlowDirection;
 use crate::intake::{Body, FrameMeta, ParsedFrame};
 use crate::key::Key;
 use crate::lifetime::{LIFECYCLE_FLAGS, Lifetime};
+use crate::limits::Limits;
 use crate::row::{NoObserver, Observer, Row, RowFlow};
 use crate::table::{Flow, State, Table};
 

@@ -6,9 +6,9 @@ use landspeed_wire::{
     DissectError, Encapsulations, Flags, LinkType, Network, Packet, TcpHeader, Transport, dissect, plain,
 };
 
-use crate::analysis::Limits;
 use crate::copies::{Candidate, Copies};
 use crate::key::Key;
+use crate::limits::Limits;
 use crate::print::{self, fingerprint};
 use crate::station::Station;
 

@@ -11,14 +11,13 @@ use foldhash::fast::FixedState;
 use landspeed_wire::capture::{Frame, MAX_TIMESTAMP_NS};
 use landspeed_wire::{Network, Packet, TcpHeader, Transport, dissect, plain};
 
-use crate::arrivals::{Arrival, Arrivals};
 use crate::clocks::Clocks;
 use crate::copies::{Candidate, Copies};
 use crate::key::Key;
 use crate::lifetime::{LIFECYCLE_FLAGS, Lifetime};
-use crate::placed::{PairedFlow, ReceiverLosses, TapComparison, Taps};
+use crate::placed::{MatchedDirection, PairedFlow, ReceiverLosses, TapComparison, Taps};
 use crate::print::{Body, DATAGRAM_HEAD, fingerprint};
-use crate::waiting::UnmatchedPackets;
+use crate::waiting::{TapPacket, UnmatchedPackets};
 
 /// A packet counts as lost when one sent this much later has passed the other tap, nanoseconds.
 const MATCH_TIMEOUT_NS: i64 = 1_000_000_000;
@@ -52,22 +51,6 @@ const MAX_LISTED: usize = 1_000;
 /// Maximum number of matches of a flow kept until its forward direction is known.
 const MAX_UNDECIDED: usize = 256;
 
-/// A packet at one tap, not yet matched.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct TapPacket {
-    pub time_ns: i64,
-    rank: u64,
-    flow: u32,
-    upward: bool,
-    data: bool,
-    /// TCP sequence number; 0 for UDP.
-    pub sequence: u32,
-    pub payload: u32,
-    pub identification: u16,
-    /// Number of its frame, from 1.
-    pub frame: u32,
-}
-
 /// State of one tap.
 #[derive(Debug, Default)]
 struct TapState {
@@ -81,32 +64,6 @@ struct TapState {
     frames: u32,
     copies: Copies,
     ended: bool,
-}
-
-/// One direction of a flow, between the taps.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct MatchedDirection {
-    pub matched: u64,
-    /// Packets seen at one tap only, by tap: without payload, with payload.
-    pub only: [[u64; 2]; 2],
-    /// The first of them with payload.
-    pub listed: [Vec<TapPacket>; 2],
-    /// Packets seen at one tap only while the other was not capturing, by tap.
-    pub undetermined: [u64; 2],
-    /// Packets by tap, and (`data_bytes`) their payload at both.
-    pub passed: [u64; 2],
-    pub data_bytes: u64,
-    /// Second tap's clock minus the first's: range until a clock was set, range since then, and latest value.
-    began: Option<(i64, i64)>,
-    span: Option<(i64, i64)>,
-    latest_ns: Option<i64>,
-    pub reordered: u64,
-    /// Ranks at both taps of the first match, and (`last_ranks`) of the match that passed the first tap last.
-    first_ranks: Option<(u64, u64)>,
-    last_ranks: (u64, u64),
-    /// Data after each tap, if that tap is the last before the receiver.
-    arrivals: [Option<Box<Arrivals>>; 2],
-    lost_after: [Vec<Arrival>; 2],
 }
 
 /// A flow, its directions (upward first), and whether upward is from the first tap to the second, once known.

@@ -4,13 +4,39 @@ use landspeed_model::{
     LossPlace, PathDirection, TraceDocument, TraceEndpoint, TraceFlow, TraceLoss, TracePath, TraceTransport, Warning,
 };
 
-use crate::arrivals::Arrival;
+use crate::arrivals::{Arrival, Arrivals};
 use crate::clocks::{Clocks, Delays};
 use crate::key::{Key, document_endpoint};
-use crate::pairing::MatchedDirection;
+use crate::waiting::TapPacket;
 
 /// Maximum number of losses in the document, per place.
 const MAX_LOSSES: usize = 1_000;
+
+/// One direction of a flow, between the taps.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct MatchedDirection {
+    pub matched: u64,
+    /// Packets seen at one tap only, by tap: without payload, with payload.
+    pub only: [[u64; 2]; 2],
+    /// The first of them with payload.
+    pub listed: [Vec<TapPacket>; 2],
+    /// Packets seen at one tap only while the other was not capturing, by tap.
+    pub undetermined: [u64; 2],
+    /// Packets by tap, and (`data_bytes`) their payload at both.
+    pub passed: [u64; 2],
+    pub data_bytes: u64,
+    /// Second tap's clock minus the first's: range until a clock was set, range since then, and latest value.
+    pub began: Option<(i64, i64)>,
+    pub span: Option<(i64, i64)>,
+    pub latest_ns: Option<i64>,
+    pub reordered: u64,
+    /// Ranks at both taps of the first match, and (`last_ranks`) of the match that passed the first tap last.
+    pub first_ranks: Option<(u64, u64)>,
+    pub last_ranks: (u64, u64),
+    /// Data after each tap, if that tap is the last before the receiver.
+    pub arrivals: [Option<Box<Arrivals>>; 2],
+    pub lost_after: [Vec<Arrival>; 2],
+}
 
 /// A flow at the end of both captures.
 #[derive(Debug)]

@@ -5,10 +5,24 @@ use std::collections::VecDeque;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-use crate::pairing::TapPacket;
-
 /// Maximum number of twins (identical packets) compared; they usually arrive in the order sent.
 const MAX_TWINS_COMPARED: usize = 64;
+
+/// A packet at one tap, not yet matched.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct TapPacket {
+    pub time_ns: i64,
+    pub rank: u64,
+    pub flow: u32,
+    pub upward: bool,
+    pub data: bool,
+    /// TCP sequence number; 0 for UDP.
+    pub sequence: u32,
+    pub payload: u32,
+    pub identification: u16,
+    /// Number of its frame, from 1.
+    pub frame: u32,
+}
 
 /// A packet, linked to its twins.
 #[derive(Debug, Clone, Copy)]

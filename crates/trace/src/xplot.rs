@@ -11,7 +11,7 @@ use landspeed_model::{TraceDocument, TraceEndpoint, TraceTransport};
 use landspeed_wire::Flags;
 
 use crate::key::{Endpoint, document_endpoint};
-use crate::{Class, Observer, Row, RowFlow, RowTcp};
+use crate::row::{Class, Observer, Row, RowFlow, RowTcp};
 
 /// Number of segments in an average of the throughput, as with tcptrace's `-A10`.
 const THROUGHPUT_SEGMENTS: u32 = 10;

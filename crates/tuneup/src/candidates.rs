@@ -4,7 +4,7 @@ mod together;
 
 use std::collections::BTreeSet;
 
-use landspeed_model::{Cause, Change, PaceScope, Parameters, SendMode, Target, Verdict};
+use landspeed_model::{Cause, Change, PaceScope, Parameters, SendMode, Target, TuneupKind as Kind, Verdict};
 use landspeed_units::{BitRate, Bytes};
 
 use crate::command::send_mode_name;
@@ -55,23 +55,6 @@ impl Candidate {
     }
 }
 
-/// Category of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Window,
-    Buffers,
-    Writes,
-    Placement,
-    ZeroCopy,
-    Streams,
-    Congestion,
-    Pacing,
-    Mss,
-    Qdisc,
-    Offloads,
-    Together,
-}
-
 /// Categories tried with any cause, in this order.
 const STANDARD: &[Kind] = &[
     Kind::Window,
@@ -87,38 +70,6 @@ const STANDARD: &[Kind] = &[
     Kind::Together,
 ];
 
-/// Categories that a cause suggests, the most direct first.
-fn kinds(cause: Cause) -> &'static [Kind] {
-    use Kind::{Buffers, Congestion, Mss, Offloads, Pacing, Placement, Qdisc, Streams, Window, Writes, ZeroCopy};
-    match cause {
-        Cause::ReceiverWindow => &[Window, Buffers, Streams],
-        Cause::SendBuffer => &[Window, Buffers, Writes],
-        Cause::Application => &[Writes, Placement, ZeroCopy, Streams],
-        Cause::Pacing => &[Pacing],
-        Cause::SenderCpu => &[Writes, Placement, ZeroCopy, Offloads, Streams],
-        Cause::ReceiverCpu => &[Placement, Writes, Offloads, Streams],
-        Cause::SlowReader => &[Placement, Writes, Streams],
-        Cause::ReceiverHostDrops => &[Pacing, Placement, Qdisc],
-        Cause::LocalQdisc => &[Qdisc, Pacing, Streams],
-        Cause::ShallowBuffer | Cause::Policer => &[Pacing, Qdisc, Congestion, Streams],
-        Cause::NetworkCongestion
-        | Cause::NetworkLoss
-        | Cause::NetworkPath
-        | Cause::SlowStartOvershoot
-        | Cause::Reordering
-        | Cause::AckPath => &[Congestion, Qdisc, Pacing, Streams],
-        Cause::PathMtu => &[Mss],
-        Cause::ReceiveBuffer
-        | Cause::LinkRate
-        | Cause::RoundTrip
-        | Cause::Storage
-        | Cause::RequestGaps
-        | Cause::CpuQuota
-        | Cause::Firewall
-        | Cause::Undetermined => &[],
-    }
-}
-
 /// Returns all candidates from `best`: first those that the cause suggests, then those that lift a restriction,
 /// then the rest, then combinations. A change that several causes suggest is listed once. Host settings are
 /// changed only with `host_changes`. `refused` has the keys of changes that a host could not make; for these
@@ -130,7 +81,7 @@ pub fn candidates(
     host_changes: bool,
     refused: &BTreeSet<String>,
 ) -> Vec<Candidate> {
-    let pointed = kinds(verdict.cause).iter().map(|kind| (*kind, Some(verdict.cause)));
+    let pointed = verdict.cause.changes().iter().map(|kind| (*kind, Some(verdict.cause)));
     let all = pointed.chain(STANDARD.iter().map(|kind| (*kind, None)));
     let mut found: Vec<Candidate> = Vec::new();
     for (kind, cause) in all {
@@ -156,7 +107,7 @@ pub fn candidates(
             }
         }
     }
-    let first = kinds(verdict.cause).first();
+    let first = verdict.cause.changes().first();
     let rank = |candidate: &Candidate| match candidate.kind {
         kind if candidate.cause.is_some() && Some(&kind) == first => 0,
         Kind::Together => 3,

@@ -1,7 +1,7 @@
 //! Verdicts on a document: landspeed's, and a baseline from the `ss -ti` chronographs alone.
 
 use clap::ValueEnum;
-use landspeed_model::{Cause, Confidence, Direction, LabDocument, RunDocument, TcpInfo, Verdict};
+use landspeed_model::{Confidence, Direction, LabDocument, RunDocument, TcpInfo, Verdict};
 
 use super::truth::View;
 use super::view::{seen, watched};
@@ -26,16 +26,8 @@ pub struct Prediction {
 
 impl From<&Verdict> for Prediction {
     fn from(verdict: &Verdict) -> Self {
-        Self { cause: name(verdict.cause), confidence: verdict.confidence }
+        Self { cause: verdict.cause.name().to_owned(), confidence: verdict.confidence }
     }
-}
-
-/// Returns the JSON name of a cause.
-fn name(cause: Cause) -> String {
-    serde_json::to_value(cause)
-        .ok()
-        .and_then(|value| value.as_str().map(str::to_owned))
-        .unwrap_or_else(|| "undetermined".to_owned())
 }
 
 impl Judge {

@@ -100,9 +100,9 @@ pub fn fault(document: &RunDocument, blind: &Verdict) -> ClaimResult {
     let mut checked = ClaimResult {
         measured: format!(
             "verdict {}, confidence {}; {} when diagnosis does not see --read-rate; {}",
-            word(verdict.cause),
+            verdict.cause.name(),
             word(verdict.confidence),
-            word(blind.cause),
+            blind.cause.name(),
             goodput(document.summary.goodput_bps)
         ),
         chart: DemoChart {
@@ -120,13 +120,13 @@ pub fn fault(document: &RunDocument, blind: &Verdict) -> ClaimResult {
     };
     checked.require_complete(document);
     checked.require(verdict.cause == Cause::SlowReader, || {
-        format!("the verdict is {}, the fault is a slow reader", word(verdict.cause))
+        format!("the verdict is {}, the fault is a slow reader", verdict.cause.name())
     });
     checked.require(verdict.confidence == Confidence::High, || {
         format!("the confidence is {}", word(verdict.confidence))
     });
     checked.require(blind.cause == Cause::SlowReader, || {
-        format!("when diagnosis does not see --read-rate the verdict is {}", word(blind.cause))
+        format!("when diagnosis does not see --read-rate the verdict is {}", blind.cause.name())
     });
     checked
 }

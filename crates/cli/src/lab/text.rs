@@ -11,7 +11,7 @@ use landspeed_model::{
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
 use super::figures;
-use crate::text::{Page, cause_name, confidence, epochs};
+use crate::text::{Page, confidence, epochs};
 
 /// Maximum number of table rows printed; the document has all.
 const MAX_ROWS: usize = 60;
@@ -113,7 +113,7 @@ fn percent(share: f64) -> String {
 }
 
 fn verdict(verdict: &Verdict, page: &mut Page) {
-    let cause = cause_name(verdict.cause).to_uppercase();
+    let cause = verdict.cause.phrase().to_uppercase();
     page.line("verdict", &format!("{cause}, {}. {}", confidence(verdict.confidence), verdict.summary));
     if let Some(shares) = epochs(verdict) {
         page.line("time", &shares);

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use landspeed_model::{Cause, Direction, EndCost, PhaseName, Protocol, RunDocument, Status, Verdict};
 use landspeed_units::BitRate;
 
-use super::{Page, bytes, cause_page, cores, direction_name, epochs, latency, loss, of, percent, plural};
+use super::{Page, bytes, cores, direction_name, epochs, latency, loss, of, percent, plural};
 
 /// Formats the details that are not in the summary.
 pub fn details(document: &RunDocument) -> String {
@@ -198,7 +198,7 @@ fn evidence(d: &RunDocument, direction: Direction, v: &Verdict, page: &mut Page)
     if !v.next_step.is_empty() {
         page.line("next", &format!("{label}{}", v.next_step));
     }
-    page.line("page", &format!("{label}{}", cause_page(v.cause)));
+    page.line("page", &format!("{label}{}", v.cause.page()));
 }
 
 /// Formats a value of a verdict with its unit.

@@ -9,8 +9,7 @@ mod page;
 use std::fmt::Write as _;
 
 use landspeed_model::{
-    Cause, Confidence, Direction, EpochState, ErrorEntry, Protocol, RrMode, RunDocument, Sample, Status, Verdict,
-    Warning,
+    Confidence, Direction, EpochState, ErrorEntry, Protocol, RrMode, RunDocument, Sample, Status, Verdict, Warning,
 };
 use landspeed_units::{BitRate, Bytes, Nanos};
 
@@ -138,14 +137,14 @@ fn limits(document: &RunDocument, page: &Page) -> String {
     if let Some(reverse) = &document.reverse_verdict {
         let (up, down) = (&document.verdict, reverse);
         if (up.cause, up.confidence) == (down.cause, down.confidence) {
-            return format!("{} in both directions, {}", cause_name(up.cause), sure(up));
+            return format!("{} in both directions, {}", up.cause.phrase(), sure(up));
         }
-        let named = |verdict: &Verdict| format!("{} ({})", cause_name(verdict.cause), sure(verdict));
+        let named = |verdict: &Verdict| format!("{} ({})", verdict.cause.phrase(), sure(verdict));
         return format!("upload: {}, download: {}", named(up), named(down));
     }
     let verdict = &document.verdict;
     let place = verdict.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
-    let named = format!("{}{place}, {}", cause_name(verdict.cause), sure(verdict));
+    let named = format!("{}{place}, {}", verdict.cause.phrase(), sure(verdict));
     let why = reason(document, document.requested.direction, verdict);
     let begin = first_clause(why).unwrap_or(why);
     [why, begin]
@@ -358,44 +357,6 @@ pub(crate) fn state_name(state: EpochState) -> &'static str {
         EpochState::PacingLimited => "pacing-limited",
         EpochState::CpuLimited => "CPU-limited",
         EpochState::Unknown => "unknown",
-    }
-}
-
-/// Returns the path of the documentation page of a cause.
-pub(crate) fn cause_page(cause: Cause) -> String {
-    let name = serde_json::to_value(cause).ok().and_then(|name| name.as_str().map(str::to_owned));
-    format!("docs/causes/{}.md", name.unwrap_or_default())
-}
-
-/// Returns the name of a cause.
-pub(crate) fn cause_name(cause: Cause) -> &'static str {
-    match cause {
-        Cause::ReceiverWindow => "receiver window",
-        Cause::SlowReader => "slow reader",
-        Cause::ReceiveBuffer => "receive buffer",
-        Cause::SendBuffer => "send buffer",
-        Cause::Application => "application",
-        Cause::Pacing => "pacing",
-        Cause::SenderCpu => "sender CPU",
-        Cause::ReceiverCpu => "receiver CPU",
-        Cause::LinkRate => "link rate",
-        Cause::NetworkCongestion => "network congestion",
-        Cause::NetworkLoss => "network loss",
-        Cause::NetworkPath => "network path",
-        Cause::SlowStartOvershoot => "slow-start overshoot",
-        Cause::ShallowBuffer => "shallow buffer",
-        Cause::Policer => "policer",
-        Cause::Reordering => "reordering",
-        Cause::ReceiverHostDrops => "receiver host drops",
-        Cause::AckPath => "ACK path",
-        Cause::LocalQdisc => "local qdisc",
-        Cause::PathMtu => "path MTU",
-        Cause::RoundTrip => "round trip",
-        Cause::Storage => "storage",
-        Cause::RequestGaps => "request gaps",
-        Cause::CpuQuota => "CPU quota",
-        Cause::Firewall => "firewall",
-        Cause::Undetermined => "undetermined",
     }
 }
 

@@ -7,7 +7,7 @@ use landspeed_model::{Status, TuneupDocument, TuneupEnd, TuneupResult, TuneupRun
 use landspeed_tuneup::Ladder;
 use landspeed_units::{BitRate, Nanos};
 
-use crate::text::{Page, cause_name, confidence, percent};
+use crate::text::{Page, confidence, percent};
 
 /// Width of the waterfall's bars, columns.
 const BAR_WIDTH: usize = 36;
@@ -66,7 +66,7 @@ impl Progress {
             self.diagnosed = true;
             let verdict = &diagnosis.verdict;
             let sure = confidence(verdict.confidence);
-            self.line("limit", &format!("{}, {sure}: {}", cause_name(verdict.cause), verdict.summary));
+            self.line("limit", &format!("{}, {sure}: {}", verdict.cause.phrase(), verdict.summary));
         }
         if !self.baseline
             && let Some(baseline) = ladder.baseline().filter(|baseline| baseline.goodputs_bps.len() >= 8)
@@ -156,7 +156,7 @@ pub fn summary(document: &TuneupDocument) -> String {
     page.line("ended", &document.ended_because);
     if let Some(result) = &document.result {
         if let (Some(cause), Some(summary)) = (result.cause, &result.summary) {
-            page.line("limit", &format!("{} now; in the last test for a verdict {summary}", cause_name(cause)));
+            page.line("limit", &format!("{} now; in the last test for a verdict {summary}", cause.phrase()));
         }
         page.raw("command", &result.command);
         for (end, changes) in [("client", &result.plan.client), ("server", &result.plan.server)] {
@@ -209,7 +209,7 @@ fn waterfall(document: &TuneupDocument, page: &mut Page) {
     let kept: Vec<&TuneupRung> = document.rungs.iter().filter(|rung| rung.kept).collect();
     let highest = kept.iter().filter_map(|rung| rung.goodput_bps).fold(baseline.goodput_bps, f64::max);
     let noise = format!("A/A {}", times(baseline.ratio, baseline.low, baseline.high));
-    let first = format!("first settings ({})", cause_name(baseline.cause));
+    let first = format!("first settings ({})", baseline.cause.phrase());
     row(page, ("start", &first, &noise), (0.0, baseline.goodput_bps), highest);
     for rung in kept {
         let (Some(before), Some(after)) = (rung.best_bps, rung.goodput_bps) else { continue };
@@ -238,7 +238,7 @@ fn cause_text(rung: &TuneupRung) -> String {
             } else {
                 format!("{} {}", three(reading.value), reading.unit)
             };
-            format!("{}: {} {value} (threshold {})", cause_name(cause), reading.metric, reading.threshold)
+            format!("{}: {} {value} (threshold {})", cause.phrase(), reading.metric, reading.threshold)
         }
         _ => rung.reason.clone(),
     }
@@ -258,7 +258,7 @@ fn dry_run(document: &TuneupDocument, page: &mut Page) {
         page.line("would try", "nothing: no change fits this pair");
     }
     for (number, rung) in document.rungs.iter().enumerate() {
-        let cause = rung.cause.map(|cause| format!(" ({})", cause_name(cause))).unwrap_or_default();
+        let cause = rung.cause.map(|cause| format!(" ({})", cause.phrase())).unwrap_or_default();
         page.line(&format!("{}", number + 1), &format!("{}{cause}: {}", rung.change, rung.reason));
     }
 }

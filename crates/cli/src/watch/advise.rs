@@ -6,54 +6,23 @@ use std::net::SocketAddr;
 
 use landspeed_host::{LiveHost, collect};
 use landspeed_model::{
-    Applicability, AuditDocument, Cause, Facts, Finding, Goal, WatchDocument, WatchFlow, WatchRole,
+    Applicability, AuditDocument, Cause, CausePlace, Facts, Finding, Goal, WatchDocument, WatchFlow, WatchRole,
 };
 use landspeed_units::Nanos;
 
 use super::text::{confidence_level, process};
 use crate::check;
-use crate::text::{Page, cause_name};
+use crate::text::Page;
 
 /// Settings are computed for this multiple of the measured rate if the link rate is unknown or was reached.
 const HEADROOM: f64 = 2.0;
 /// Maximum number of flows listed per cause.
 const MAX_NAMED_FLOWS: usize = 3;
 
-/// Settings that affect a cause, as codes of their checks.
-struct Remedy {
-    /// Whether the settings are on the sender or the receiver.
-    end: WatchRole,
-    codes: &'static [&'static str],
-}
-
-/// Returns the settings that affect a cause; `None` if no host setting helps.
-fn remedy(cause: Cause) -> Option<Remedy> {
-    let (end, codes): (WatchRole, &'static [&'static str]) = match cause {
-        Cause::ReceiverWindow => {
-            (WatchRole::Receiver, &["BUF-001", "BUF-003", "BUF-004", "BUF-006", "BUF-009", "TCP-003"])
-        }
-        Cause::SendBuffer => (WatchRole::Sender, &["BUF-002", "BUF-004", "BUF-006"]),
-        Cause::SenderCpu => (WatchRole::Sender, &["CPU-001", "CPU-003", "CPU-004", "NIC-007", "NIC-016"]),
-        Cause::ReceiverCpu => (
-            WatchRole::Receiver,
-            &["CPU-001", "CPU-003", "CPU-004", "NIC-008", "NIC-010", "IRQ-001", "IRQ-002", "IRQ-007", "IRQ-008"],
-        ),
-        Cause::NetworkLoss => {
-            (WatchRole::Sender, &["TCP-001", "TCP-002", "TCP-005", "TCP-006", "TCP-007", "TCP-008", "QDISC-001"])
-        }
-        Cause::NetworkCongestion | Cause::ShallowBuffer | Cause::Policer | Cause::SlowStartOvershoot => {
-            (WatchRole::Sender, &["TCP-007", "TCP-008", "QDISC-001", "QDISC-004", "QDISC-005"])
-        }
-        Cause::Reordering => (WatchRole::Sender, &["TCP-001", "TCP-002", "TCP-005", "OLD-018"]),
-        Cause::LocalQdisc => (WatchRole::Sender, &["QDISC-001", "QDISC-003", "QDISC-005", "QDISC-006", "QDISC-008"]),
-        Cause::PathMtu => (WatchRole::Sender, &["TCP-010", "TCP-016", "NIC-005"]),
-        Cause::ReceiverHostDrops => (
-            WatchRole::Receiver,
-            &["NIC-006", "NIC-014", "IRQ-002", "IRQ-004", "IRQ-013", "IRQ-014", "TCP-019", "TCP-020"],
-        ),
-        _ => return None,
-    };
-    Some(Remedy { end, codes })
+/// Returns the end of a flow whose host settings affect `cause`; `None` if no host setting helps.
+fn end_to_change(cause: Cause) -> Option<WatchRole> {
+    let end = if cause.place() == CausePlace::Receiver { WatchRole::Receiver } else { WatchRole::Sender };
+    (!cause.settings().is_empty()).then_some(end)
 }
 
 /// Flows with the same cause and the same host to change.
@@ -93,7 +62,7 @@ impl Group<'_> {
 fn groups(document: &WatchDocument) -> Vec<Group<'_>> {
     let mut groups: Vec<Group<'_>> = Vec::new();
     for flow in document.flows.iter().filter(|flow| flow.cause != Cause::Undetermined) {
-        let here = remedy(flow.cause).is_none_or(|remedy| remedy.end == flow.role);
+        let here = end_to_change(flow.cause).is_none_or(|end| end == flow.role);
         let host =
             flow.remote.parse().map_or_else(|_| flow.remote.clone(), |remote: SocketAddr| remote.ip().to_string());
         let remote_address = (!here).then_some(host);
@@ -115,7 +84,7 @@ fn plan(rtt: Option<Nanos>, goal_bps: Option<f64>, codes: &[&str]) -> String {
 /// Audits this host if necessary, and formats the recommendations.
 pub fn advice(document: &WatchDocument) -> anyhow::Result<String> {
     let groups = groups(document);
-    let here = groups.iter().any(|group| group.remote_address.is_none() && remedy(group.cause).is_some());
+    let here = groups.iter().any(|group| group.remote_address.is_none() && end_to_change(group.cause).is_some());
     let facts = here.then(|| collect(&LiveHost::new()));
     text(&groups, &|codes, rtt, goal_bps| match &facts {
         Some(facts) => audit(facts, codes, rtt, goal_bps).map(Some),
@@ -142,29 +111,29 @@ fn text(groups: &[Group<'_>], audit: &Auditor<'_>) -> anyhow::Result<String> {
     }
     for group in groups {
         page.text.push('\n');
-        page.line("advice", &format!("{}: {}", cause_name(group.cause), group.flow_names()));
-        match (remedy(group.cause), &group.remote_address) {
+        page.line("advice", &format!("{}: {}", group.cause.phrase(), group.flow_names()));
+        match (end_to_change(group.cause), &group.remote_address) {
             (None, _) => no_setting_helps(group, "no host setting helps", &mut page),
-            (Some(remedy), Some(host)) => {
+            (Some(_), Some(host)) => {
                 let (rtt, bps) = group.path();
                 page.line("where", &format!("{host}, the other end of these connections: run this there"));
                 page.line("why", &reasons(group));
                 let goal_bps = (bps > 0.0).then_some(bps * HEADROOM);
-                page.raw("plan", &plan(rtt, goal_bps, remedy.codes));
+                page.raw("plan", &plan(rtt, goal_bps, group.cause.settings()));
             }
-            (Some(remedy), None) => local(group, &remedy, audit, &mut page)?,
+            (Some(_), None) => local(group, audit, &mut page)?,
         }
     }
     Ok(page.text)
 }
 
 /// Prints the findings for settings of this host.
-fn local(group: &Group<'_>, remedy: &Remedy, audit: &Auditor<'_>, page: &mut Page) -> anyhow::Result<()> {
+fn local(group: &Group<'_>, audit: &Auditor<'_>, page: &mut Page) -> anyhow::Result<()> {
     let (rtt, bps) = group.path();
     let more = (bps > 0.0).then_some(bps * HEADROOM);
     // First for the link rate; if that yields no findings, for more than the measured rate.
     for goal_bps in [None, more] {
-        let Some(audit) = audit(remedy.codes, rtt, goal_bps)? else { continue };
+        let Some(audit) = audit(group.cause.settings(), rtt, goal_bps)? else { continue };
         let (by_tune, by_hand): (Vec<&Finding>, Vec<&Finding>) = audit
             .findings
             .iter()
@@ -192,7 +161,7 @@ fn local(group: &Group<'_>, remedy: &Remedy, audit: &Auditor<'_>, page: &mut Pag
     }
     no_setting_helps(
         group,
-        &format!("the settings that bear on it are as they should be ({})", remedy.codes.join(", ")),
+        &format!("the settings that bear on it are as they should be ({})", group.cause.settings().join(", ")),
         page,
     );
     Ok(())
@@ -265,19 +234,7 @@ mod tests {
     #[test]
     fn advised_codes_are_existing_checks() {
         let known: Vec<&str> = landspeed_checks::all().map(|check| check.code).collect();
-        let causes = [
-            Cause::ReceiverWindow,
-            Cause::SendBuffer,
-            Cause::SenderCpu,
-            Cause::ReceiverCpu,
-            Cause::NetworkLoss,
-            Cause::NetworkCongestion,
-            Cause::Reordering,
-            Cause::LocalQdisc,
-            Cause::PathMtu,
-            Cause::ReceiverHostDrops,
-        ];
-        for code in causes.into_iter().flat_map(|cause| remedy(cause).expect("a remedy").codes) {
+        for code in Cause::ALL.iter().flat_map(|cause| cause.settings()) {
             assert!(known.contains(code), "{code}");
         }
     }

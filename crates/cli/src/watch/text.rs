@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use landspeed_model::{Cause, Confidence, Epoch, WatchChange, WatchDocument, WatchFlow, WatchRole};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-use crate::text::{Page, cause_name, cause_page, confidence, number, percent, plural, state_name};
+use crate::text::{Page, confidence, number, percent, plural, state_name};
 
 /// Flows described in the summary; the document has all.
 const MAX_DESCRIBED: usize = 10;
@@ -66,7 +66,7 @@ impl Table {
             rate(bps).to_string(),
             micros(flow.rtt_us),
             micros(flow.min_rtt_us),
-            cause_name(flow.cause),
+            flow.cause.phrase(),
             confidence_level(flow.confidence),
         );
         (bps, format!("{figures}\n{:>10} {} {arrow} {} {}\n", "", flow.local, flow.remote, process(flow)))
@@ -150,7 +150,7 @@ fn describe(flow: &WatchFlow, page: &mut Page) {
     }
     unseen(flow, MAX_UNAVAILABLE, page);
     page.line("next", &flow.next_step);
-    page.line("page", &cause_page(flow.cause));
+    page.line("page", flow.cause.page());
 }
 
 /// Prints the flow, its unit and container, and its totals.
@@ -186,10 +186,7 @@ pub fn head(flow: &WatchFlow, page: &mut Page) {
 /// Prints cause, place, confidence and reason.
 pub fn limit(flow: &WatchFlow, page: &mut Page) {
     let place = flow.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
-    page.line(
-        "limit",
-        &format!("{}{place}, {}: {}", cause_name(flow.cause), confidence(flow.confidence), reason(flow)),
-    );
+    page.line("limit", &format!("{}{place}, {}: {}", flow.cause.phrase(), confidence(flow.confidence), reason(flow)));
 }
 
 /// Prints the last changes of the verdict, at most `most`.
@@ -202,7 +199,7 @@ pub fn timeline(flow: &WatchFlow, most: usize, page: &mut Page) {
         format!(
             "{} {} ({})",
             round_to_tenths(change.t_ns),
-            cause_name(change.cause),
+            change.cause.phrase(),
             confidence_level(change.confidence)
         )
     };

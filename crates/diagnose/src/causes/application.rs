@@ -69,7 +69,7 @@ fn stream(flow: &Flow, mut builder: FindingBuilder) -> Finding {
     }
     let idle = empty == Some(true) && sent == Some(true) && open != Some(false);
     // tcp_notsent_lowat keeps the send queue short, however much the application offers.
-    let lowat = crate::warnings::lowat(flow).is_some();
+    let lowat = flow.notsent_lowat().is_some();
     let mostly = waited.is_some_and(|figure| figure.value >= MOSTLY_WAITS);
     // Threads that report their wait time: a sender that never waited for a schedule offered all it could, so
     // an empty queue means that it lacked CPU time or is the slower side.

@@ -95,3 +95,21 @@ pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
         | (Cause::Pacing, Cause::NetworkPath | Cause::LinkRate)
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::{Direction, RunDocument};
+
+    use super::*;
+
+    #[test]
+    fn every_cause_is_evaluated_once() {
+        let run = include_str!("../../fixtures/real/send-buffer-bbr.json");
+        let run: RunDocument = serde_json::from_str(run).expect("a document");
+        let findings = evaluate_all(&Flow::new(&run, Direction::Upload));
+        for cause in Cause::ALL {
+            let count = findings.iter().filter(|finding| finding.cause == *cause).count();
+            assert_eq!(count, usize::from(*cause != Cause::Undetermined), "{cause:?}");
+        }
+    }
+}

@@ -3,8 +3,7 @@
 use landspeed_model::Cause;
 
 use crate::causes::firewall::signs_of_loss;
-use crate::causes::network::NamedCause;
-use crate::finding::{Bound, FindingBuilder, Strength};
+use crate::finding::{Bound, FindingBuilder, NamedCause, Strength};
 use crate::flow::Flow;
 use crate::load::{Kind, Role, load};
 use crate::text;

@@ -34,23 +34,23 @@ fn behind() -> RunDocument {
     at_receiver(&Scenario { recv_fill: 0.6, receiver_thread: 0.0, ..Scenario::default() })
 }
 
-fn quota(throttled_periods: u64) -> WatchHost {
+pub fn quota(throttled_periods: u64) -> WatchHost {
     let quota = QuotaUse { group: "/a.slice".into(), cores: 0.3, periods: 100, throttled_periods };
     WatchHost { quota: Some(quota), ..WatchHost::default() }
 }
 
-fn blocked(share: f64, bps: Option<f64>) -> WatchHost {
+pub fn blocked(share: f64, bps: Option<f64>) -> WatchHost {
     let thread = BlockedThread { tid: 12, name: "rsync".into(), share, readings: 50 };
     WatchHost { blocked: Some(thread), storage_read_bps: bps, storage_write_bps: bps, ..WatchHost::default() }
 }
 
-fn busy(cpu_share: f64, wait_share: f64, threads: u32) -> WatchHost {
+pub fn busy(cpu_share: f64, wait_share: f64, threads: u32) -> WatchHost {
     let thread = ThreadUse { tid: 34, name: "ssh".into(), cpu_share, wait_share, cpu: Some(1) };
     WatchHost { busiest: Some(thread), threads: Some(threads), ..WatchHost::default() }
 }
 
 /// Changes each sample of the side that reported.
-fn each_reading(mut document: RunDocument, change: impl Fn(u32, &mut TcpInfo)) -> RunDocument {
+pub fn each_reading(mut document: RunDocument, change: impl Fn(u32, &mut TcpInfo)) -> RunDocument {
     let ends = document.streams.iter_mut().flat_map(|s| s.sender.iter_mut().chain(&mut s.receiver));
     for (k, sample) in (0..).zip(ends.flat_map(|end| &mut end.samples)) {
         change(k, sample.tcp.as_mut().expect("a reading"));

@@ -3,98 +3,43 @@
 use landspeed_model::Cause;
 
 const DOC: &str = include_str!("../../../../docs/verdicts.md");
+const WEB: &str = include_str!("../../../../web/src/evidence.ts");
 const THRESHOLDS: &str = include_str!("../../src/thresholds.rs");
-
-/// Every cause. The match below does not compile if one is added and not listed here.
-const CAUSES: [Cause; 26] = [
-    Cause::ReceiverWindow,
-    Cause::SlowReader,
-    Cause::ReceiveBuffer,
-    Cause::SendBuffer,
-    Cause::Application,
-    Cause::Pacing,
-    Cause::SenderCpu,
-    Cause::ReceiverCpu,
-    Cause::LinkRate,
-    Cause::NetworkCongestion,
-    Cause::NetworkLoss,
-    Cause::NetworkPath,
-    Cause::SlowStartOvershoot,
-    Cause::ShallowBuffer,
-    Cause::Policer,
-    Cause::Reordering,
-    Cause::ReceiverHostDrops,
-    Cause::AckPath,
-    Cause::LocalQdisc,
-    Cause::PathMtu,
-    Cause::RoundTrip,
-    Cause::Storage,
-    Cause::RequestGaps,
-    Cause::CpuQuota,
-    Cause::Firewall,
-    Cause::Undetermined,
-];
-
-fn position(cause: Cause) -> usize {
-    match cause {
-        Cause::ReceiverWindow => 0,
-        Cause::SlowReader => 1,
-        Cause::ReceiveBuffer => 2,
-        Cause::SendBuffer => 3,
-        Cause::Application => 4,
-        Cause::Pacing => 5,
-        Cause::SenderCpu => 6,
-        Cause::ReceiverCpu => 7,
-        Cause::LinkRate => 8,
-        Cause::NetworkCongestion => 9,
-        Cause::NetworkLoss => 10,
-        Cause::NetworkPath => 11,
-        Cause::SlowStartOvershoot => 12,
-        Cause::ShallowBuffer => 13,
-        Cause::Policer => 14,
-        Cause::Reordering => 15,
-        Cause::ReceiverHostDrops => 16,
-        Cause::AckPath => 17,
-        Cause::LocalQdisc => 18,
-        Cause::PathMtu => 19,
-        Cause::RoundTrip => 20,
-        Cause::Storage => 21,
-        Cause::RequestGaps => 22,
-        Cause::CpuQuota => 23,
-        Cause::Firewall => 24,
-        Cause::Undetermined => 25,
-    }
-}
 
 /// Maximum length of a page, lines.
 const LONGEST: usize = 40;
 
-fn name(cause: Cause) -> String {
-    let name = serde_json::to_value(cause).expect("a cause serialises");
-    name.as_str().expect("a cause is a word").to_owned()
-}
-
 #[test]
 fn every_cause_has_a_page_and_every_page_a_cause() {
-    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/causes");
-    let mut pages: Vec<String> = std::fs::read_dir(&directory)
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages: Vec<String> = std::fs::read_dir(root.join("docs/causes"))
         .expect("the directory of the pages")
-        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .map(|entry| format!("docs/causes/{}", entry.expect("an entry").file_name().display()))
         .collect();
-    for (index, cause) in CAUSES.into_iter().enumerate() {
-        assert_eq!(position(cause), index);
-        let name = name(cause);
-        let file = format!("{name}.md");
-        pages.retain(|page| *page != file);
-        let page = std::fs::read_to_string(directory.join(&file)).unwrap_or_else(|why| panic!("{file}: {why}"));
-        assert!(page.starts_with(&format!("# {name}: ")), "{file} begins with its cause");
+    for cause in Cause::ALL {
+        let (name, file) = (cause.name(), cause.page());
+        pages.retain(|page| page != file);
+        let page = std::fs::read_to_string(root.join(file)).unwrap_or_else(|why| panic!("{file}: {why}"));
+        let title = page.lines().next().and_then(|line| line.strip_prefix(&format!("# {name}: ")));
+        let title = title.unwrap_or_else(|| panic!("{file} does not begin with its cause"));
         for part in ["\n## How it is recognised\n", "\n## Confirm it\n", "\n```\n", "\n## What to do\n"] {
             assert!(page.contains(part), "{file} lacks {part:?}");
         }
         assert!(page.lines().count() <= LONGEST, "{file} is longer than {LONGEST} lines");
-        assert!(DOC.contains(&format!("| [{name}](causes/{file}) | ")), "docs/verdicts.md does not link {file}");
+        let row = format!("| [{name}](causes/{name}.md) | {title} |\n");
+        assert!(DOC.contains(&row), "docs/verdicts.md lacks the row {row:?}");
+        let named = [format!("    \"{name}\": \""), format!("    {name}: \"")].iter().any(|key| WEB.contains(key));
+        assert!(named, "web/src/evidence.ts has no phrase for {name}");
     }
     assert!(pages.is_empty(), "pages without a cause: {pages:?}");
+}
+
+#[test]
+fn names_of_causes_are_those_of_documents() {
+    for &cause in Cause::ALL {
+        assert_eq!(serde_json::to_value(cause).expect("a cause serialises"), cause.name());
+        assert_eq!(Cause::from_name(cause.name()), Some(cause));
+    }
 }
 
 /// Name and value of every threshold in the code.

@@ -170,7 +170,7 @@ fn buffer_advice_is_two_bdp() {
     assert!(advice.contains("fixed at 64.0 KiB by --window"), "{advice}");
 }
 
-fn rr(mode: RrMode, offered: Option<f64>, achieved: f64, mean_ns: f64) -> RunDocument {
+pub fn rr(mode: RrMode, offered: Option<f64>, achieved: f64, mean_ns: f64) -> RunDocument {
     let mut scenario = Scenario::default();
     scenario.parameters.protocol = Protocol::TcpRr;
     let size = RrSize { request_bytes: 1, response_bytes: 1 };

@@ -5,6 +5,7 @@ mod common;
 mod consistent;
 mod docs;
 mod doubt;
+mod examples;
 mod gaps;
 mod hostile;
 mod lab;

@@ -107,7 +107,7 @@ fn an_application_rate_that_was_reached_is_named() {
 }
 
 /// 0.1 % loss over 20 ms: CUBIC in its Reno-friendly region reaches 21.6 Mb/s (RFC 9438 §4.3, MSS 1448).
-fn lossy() -> Scenario {
+pub fn lossy() -> Scenario {
     Scenario {
         goodput_bps: 20e6,
         fill: 0.88,
@@ -127,7 +127,7 @@ fn random_loss_is_named() {
 }
 
 /// [`lossy`] with a loss in every fourth sample, at the congestion windows in `windows` in turn.
-fn losses_at(windows: &[u32]) -> RunDocument {
+pub fn losses_at(windows: &[u32]) -> RunDocument {
     let mut document = lossy().document();
     let mut delivered = 0;
     for (k, sample) in document.streams[0].sender.as_mut().unwrap().samples.iter_mut().enumerate() {

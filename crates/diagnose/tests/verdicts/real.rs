@@ -10,7 +10,7 @@ use landspeed_diagnose::{contradictions, diagnose};
 use landspeed_model::{Cause, Confidence, Direction, RunDocument};
 
 /// Each fixture with its verdict and the expected beginning of its place.
-const EXPECTED: &[(&str, Direction, Cause, Confidence, &str)] = &[
+pub const EXPECTED: &[(&str, Direction, Cause, Confidence, &str)] = &[
     ("receive-buffer-cubic", Direction::Upload, Cause::ReceiverWindow, Confidence::High, "server, receive buffer"),
     // The reader waited 12 % of the time for a core, without effect: its queue was empty.
     (
@@ -45,12 +45,17 @@ const EXPECTED: &[(&str, Direction, Cause, Confidence, &str)] = &[
     ("udp-refused-by-qdisc", Direction::Upload, Cause::LocalQdisc, Confidence::High, "client, qdisc"),
 ];
 
+/// Loads a recorded run.
+pub fn fixture(name: &str) -> RunDocument {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("fixtures/real/{name}.json"));
+    serde_json::from_str(&std::fs::read_to_string(path).expect(name)).expect(name)
+}
+
 #[test]
 fn documents_of_real_runs_keep_their_verdicts() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/real");
     for &(name, direction, cause, confidence, place) in EXPECTED {
-        let text = std::fs::read_to_string(directory.join(format!("{name}.json"))).expect(name);
-        let document: RunDocument = serde_json::from_str(&text).expect(name);
+        let document = fixture(name);
         let verdict = diagnose(&document, direction);
         assert_eq!((verdict.cause, verdict.confidence), (cause, confidence), "{name}: {verdict:#?}");
         assert!(verdict.place.as_deref().unwrap_or_default().starts_with(place), "{name}: {:?}", verdict.place);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
+use landspeed_model::{Cause, Viewpoint};
 use landspeed_testkit::netns::{Namespace, Veth, veth};
 use landspeed_testkit::process::{Ended, Process, until};
 use landspeed_testkit::wire::{Wire, WireDirection};
@@ -23,8 +24,6 @@ const LEFT: &str = "10.93.0.1";
 const RIGHT: &str = "10.93.0.2";
 const PORT: u16 = 5998;
 const TIMEOUT_S: u64 = 60;
-/// Causes that only `watch` names.
-const WATCH_ONLY_CAUSES: [&str; 4] = ["storage", "cpu-quota", "request-gaps", "firewall"];
 
 /// Python program that sends what `chunk()` returns, forever.
 const SENDER: &str = "
@@ -356,10 +355,10 @@ fn transfer_without_fault_names_no_host_cause() {
     let (left, right, _wire, _programs) = or_skip!(unlimited_transfer());
     for document in watch_both([&left, &right]) {
         let flow = only_flow(&document);
-        let cause = flow["cause"].as_str().expect("a word");
+        let cause = flow["cause"].as_str().and_then(Cause::from_name).expect("a cause");
         // A busy machine may delay a thread: then a CPU cause is correct.
-        let local = ["receiver-host-drops", "local-qdisc"];
-        assert!(!WATCH_ONLY_CAUSES.contains(&cause) && !local.contains(&cause), "{flow:#}");
+        let of_this_host = [Cause::ReceiverHostDrops, Cause::LocalQdisc].contains(&cause);
+        assert!(cause.visible().contains(&Viewpoint::BothEnds) && !of_this_host, "{flow:#}");
         assert_eq!(flow["host"]["nft_drops"], 0, "{flow:#}");
         assert!(flow["host"]["quota"].is_null(), "{flow:#}");
     }

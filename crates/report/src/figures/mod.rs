@@ -16,7 +16,9 @@ use landspeed_results::Document;
 use landspeed_units::BitRate;
 
 pub use tuneup::map_axes;
-pub(crate) use tuneup::{drawn as tuneup, ratio as tuneup_ratio};
+pub(crate) use tuneup::{
+    drawn as tuneup, headline as tuneup_headline, ratio as tuneup_ratio, whole_rate as tuneup_rate,
+};
 
 /// Maximum number of runs that are overlaid.
 pub const MAX_OVERLAYS: usize = 20;

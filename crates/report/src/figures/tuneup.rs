@@ -2,18 +2,18 @@
 
 use landspeed_model::{
     Better, Direction, Drawing, Figure, FigureAxis, FigureGap, FigureGrid, FigureRow, FigureRows, FigureScale,
-    FiguresDocument, TuneupDocument, TuneupMap, TuneupMapCell, TuneupMapColumns, TuneupRung,
+    FiguresDocument, Status, TuneupDocument, TuneupEnd, TuneupMap, TuneupMapCell, TuneupMapColumns, TuneupRung,
 };
+use landspeed_units::BitRate;
 
 use super::quantity;
-use crate::tuneup;
 
 /// Returns the page of a search.
 pub(crate) fn figures(document: &TuneupDocument) -> FiguresDocument {
     FiguresDocument {
         about: "tuneup".to_owned(),
         title: document.target.clone(),
-        answer: format!("{}.", tuneup::headline(document)),
+        answer: format!("{}.", headline(document)),
         started: document.started.clone(),
         facts: vec![
             ["tests".to_owned(), document.tests.to_string()],
@@ -22,6 +22,37 @@ pub(crate) fn figures(document: &TuneupDocument) -> FiguresDocument {
         figures: drawn(document),
         ..FiguresDocument::default()
     }
+}
+
+/// Returns the result in one sentence.
+pub(crate) fn headline(document: &TuneupDocument) -> String {
+    let kept = document.rungs.iter().filter(|rung| rung.kept).count();
+    match (&document.baseline, &document.result) {
+        _ if document.ended == TuneupEnd::DryRun => format!("{} changes would be tried", document.rungs.len()),
+        (Some(baseline), Some(result)) if document.map.is_some() && result.low.is_some() => {
+            if result.low.is_some_and(|low| low > 1.0) {
+                let gain = result.ratio.unwrap_or(1.0);
+                let (first, now) = (whole_rate(baseline.goodput_bps), whole_rate(result.goodput_bps));
+                format!("{first} → {now} with the fastest placement, {gain:.2} times as much")
+            } else {
+                format!("{}: no placement is better than the first settings", whole_rate(baseline.goodput_bps))
+            }
+        }
+        (Some(baseline), Some(result)) if kept > 0 => {
+            let gain = result.ratio.map(|ratio| format!(", {ratio:.2} times as much")).unwrap_or_default();
+            format!("{} → {}{gain}", whole_rate(baseline.goodput_bps), whole_rate(result.goodput_bps))
+        }
+        (Some(baseline), _) if document.status != Status::Complete => {
+            format!("{} with the first settings; cut short", whole_rate(baseline.goodput_bps))
+        }
+        (Some(baseline), _) => format!("Unchanged at {}", whole_rate(baseline.goodput_bps)),
+        _ => "Nothing was measured".to_owned(),
+    }
+}
+
+/// Formats a rate without fractions of a bit.
+pub(crate) fn whole_rate(bps: f64) -> String {
+    BitRate::from_bps(bps.max(0.0).round() as u64).to_string()
 }
 
 /// Returns the map if there is one, else the waterfall.

@@ -3,6 +3,7 @@
 use landspeed_model::TraceBuckets;
 
 use super::event::{Event, PacketKind};
+use crate::row::Class;
 
 /// Initial bucket width, nanoseconds.
 const MIN_BUCKET_NS: u64 = 1_024;
@@ -95,7 +96,7 @@ impl Buckets {
             PacketKind::Data { class, start, end, .. } => {
                 let extent = if class.is_retransmission() {
                     &mut bucket.retransmits
-                } else if matches!(class, crate::Class::OutOfOrder | crate::Class::Copy) {
+                } else if matches!(class, Class::OutOfOrder | Class::Copy) {
                     &mut bucket.late
                 } else {
                     &mut bucket.data

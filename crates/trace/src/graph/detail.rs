@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use landspeed_model::TraceDetail;
 
 use super::event::{Event, PacketKind};
-use crate::Class;
+use crate::row::Class;
 
 /// Records per chunk.
 const RECORDS_PER_CHUNK: u32 = 512;

@@ -1,6 +1,6 @@
 //! Events of one direction's graph.
 
-use crate::Class;
+use crate::row::Class;
 
 /// A packet as an event of one direction.
 #[derive(Debug, Clone, Copy)]

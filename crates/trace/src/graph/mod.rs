@@ -23,7 +23,7 @@ use self::detail::Detail;
 use self::event::{Event, PacketKind};
 use self::rate::Rate;
 use crate::key::{Endpoint, document_endpoint};
-use crate::{Observer, Row, RowFlow, RowTcp};
+use crate::row::{Observer, Row, RowFlow, RowTcp};
 
 /// Number of flows followed per flow in the result.
 const TRACKED_FLOWS: usize = 16;

@@ -1,9 +1,9 @@
 //! Combinations of changes. A change can be slower alone and faster with another: `splice` needs a core for
 //! each host's thread, a large window more than one core.
 
-use landspeed_model::{Parameters, SendMode};
+use landspeed_model::{Parameters, SendMode, TuneupKind};
 
-use super::{Candidate, Kind, WRITES, bytes, congestion_control, congestion_controls, max_streams};
+use super::{Candidate, WRITES, bytes, congestion_control, congestion_controls, max_streams};
 use crate::Settings;
 use crate::command::{run_options, send_mode_name};
 use crate::facts::Facts;
@@ -60,7 +60,7 @@ pub(super) fn together(best: &Settings, facts: &Facts) -> Vec<Candidate> {
             reason: "changes that do not help alone may help together".to_owned(),
             cause: None,
             settings: Settings { parameters, plan: best.plan.clone() },
-            kind: Kind::Together,
+            kind: TuneupKind::Together,
         });
     }
     candidates.truncate(MAX_COMBINATIONS);

@@ -6,7 +6,6 @@ use landspeed_model::WatchRole;
 use landspeed_units::{BitRate, Bytes, Nanos};
 use landspeed_watch::FlowStatus;
 
-use crate::text::cause_name;
 use crate::watch::text::{confidence_level, micros};
 
 /// Text of unknown values.
@@ -109,7 +108,7 @@ impl Column {
             Self::Queue => known(recent.map(|recent| Bytes::new(recent.queue_bytes).to_string())),
             Self::Cpu => known(recent.and_then(|recent| recent.process_cpu).map(percent)),
             Self::Cause => match &flow.verdict {
-                Some(verdict) => format!("{} ({})", cause_name(verdict.cause), confidence_level(verdict.confidence)),
+                Some(verdict) => format!("{} ({})", verdict.cause.phrase(), confidence_level(verdict.confidence)),
                 None => "not judged yet".to_owned(),
             },
             Self::Process => process(flow),

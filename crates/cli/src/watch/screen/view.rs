@@ -4,7 +4,6 @@ use landspeed_model::WatchFlow;
 use landspeed_watch::{FlowStatus, LiveStatus, Point};
 
 use super::columns::{Column, process};
-use crate::text::cause_name;
 
 /// A user action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +154,7 @@ impl View {
             return true;
         }
         let wanted = self.filter.to_lowercase();
-        let cause = flow.verdict.map_or("", |verdict| cause_name(verdict.cause));
+        let cause = flow.verdict.map_or("", |verdict| verdict.cause.phrase());
         let has = |text: &str| text.to_lowercase().contains(&wanted);
         has(&flow.local) || has(&flow.remote) || has(&process(flow)) || has(cause)
     }

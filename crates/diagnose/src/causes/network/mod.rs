@@ -16,7 +16,7 @@ use self::words::{
 };
 
 use crate::causes::{datagrams, receiver_drops};
-use crate::finding::{Finding, FindingBuilder, Strength};
+use crate::finding::{Finding, FindingBuilder, NamedCause, Strength};
 use crate::flow::{Figure, Flow};
 use crate::network::{Queue, Symptoms, symptoms};
 use crate::reader::{Limited, window_limited};
@@ -46,25 +46,6 @@ const CAUSES: [Cause; 11] = [
     Cause::NetworkLoss,
     Cause::NetworkPath,
 ];
-
-/// The named network cause.
-pub(super) struct NamedCause {
-    pub cause: Cause,
-    pub strength: Strength,
-    pub why: String,
-    pub next: String,
-    pub place: Option<String>,
-}
-
-impl NamedCause {
-    pub(super) fn new(cause: Cause, strength: Strength, why: String, next: String) -> Self {
-        Self { cause, strength, why, next, place: None }
-    }
-
-    pub(super) fn at(self, place: String) -> Self {
-        Self { place: Some(place), ..self }
-    }
-}
 
 /// Returns a finding for each network cause; at most one is named.
 pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
@@ -217,7 +198,7 @@ fn by_route(flow: &Flow, seen: &Symptoms, route: &Route) -> NamedCause {
         };
     }
     if slow_start_overshot(flow, seen) {
-        return overshoot(flow, seen, Strength::Strong, slow_start_hop(route));
+        return overshoot(flow, seen, Strength::Strong, route.slow_start_hop());
     }
     if seen.marked > 0.0 {
         return congestion(flow, seen, Strength::Strong, None);
@@ -241,12 +222,6 @@ fn slow_start_overshot(flow: &Flow, seen: &Symptoms) -> bool {
         && seen.queue != Queue::Standing
         && seen.marked == 0.0
         && !flow.is_model_based()
-}
-
-/// The queue that overflowed before or early in the steady phase.
-fn slow_start_hop<'r, 'a>(route: &'r Route<'a>) -> Option<&'r Hop<'a>> {
-    let hop = route.forward.iter().max_by(|a, b| a.drops_early.total_cmp(&b.drops_early));
-    hop.filter(|hop| hop.drops_early > 0.0)
 }
 
 /// A queue overflowed while the link was not full on average.

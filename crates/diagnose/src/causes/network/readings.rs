@@ -2,7 +2,6 @@
 
 use landspeed_model::Cause;
 
-use super::slow_start_hop;
 use crate::causes::receiver_drops;
 use crate::finding::{Bound, FindingBuilder};
 use crate::flow::Flow;
@@ -197,7 +196,7 @@ fn read_hop(
         Some((DropPlace::Queue(hop), ..)) => route.forward.get(hop),
         _ => None,
     };
-    let Some(hop) = dropping.or_else(|| slow_start_hop(route)).or_else(|| route.busiest()) else { return };
+    let Some(hop) = dropping.or_else(|| route.slow_start_hop()).or_else(|| route.busiest()) else { return };
     let source = match hop.queue {
         Some((index, _)) => format!("queues[{index}]"),
         None => format!("links[{}]", hop.link_index),

@@ -2,15 +2,15 @@
 
 use landspeed_model::Cause;
 
-use super::NamedCause;
 use crate::advice;
 use crate::causes::receiver_drops;
-use crate::finding::Strength;
+use crate::finding::{NamedCause, Strength};
 use crate::flow::Flow;
 use crate::network::Symptoms;
 use crate::route::Hop;
 use crate::text;
 use crate::thresholds::{ACKS_LOST, FULL_LINK, REVERSE_QUEUE};
+
 pub(super) fn congestion(flow: &Flow, seen: &Symptoms, strength: Strength, hop: Option<&Hop>) -> NamedCause {
     let marks = if seen.marked > 0.0 { format!(", {} marked", text::number(seen.marked)) } else { String::new() };
     let queue = hop.map_or("a queue on the path".to_owned(), queue_text);
