@@ -1,8 +1,8 @@
 //! Conversion of a path's plan to queueing disciplines.
 
 use landspeed_emulation::{
-    DirectionPlan, Distribution, Emulator, GilbertElliott, HopPlan, Link, LinkDirection, LoadedPath, Loss,
-    LossPattern, QueuePlan, Unsupported,
+    DirectionPlan, Distribution, Emulator, HopPlan, Link, LinkDirection, LoadedPath, Loss, LossPattern, QueuePlan,
+    Unsupported,
 };
 use landspeed_netlink::configure::{
     Codel, Discipline, FqCodel, Loss as NetemLoss, Netem, NetemRate, Pie, Probability, Red, Tbf,
@@ -186,13 +186,9 @@ fn loss(loss: Option<&Loss>) -> NetemLoss {
         Some(Loss::Pattern(LossPattern::Every(_) | LossPattern::Packets(_) | LossPattern::LongerThan(_))) => {
             unreachable!("check_features refuses it")
         }
-        Some(Loss::Pattern(LossPattern::GilbertElliott(GilbertElliott { p, r, bad, good }))) => {
-            NetemLoss::GilbertElliott {
-                failure: Probability::new(p.0.get()),
-                recovery: Probability::new(r.0.get()),
-                loss_in_bad: Probability::new(bad.map_or(1.0, |share| share.0.get())),
-                loss_in_good: Probability::new(good.map_or(0.0, |share| share.0.get())),
-            }
+        Some(Loss::Pattern(LossPattern::GilbertElliott(model))) => {
+            let [failure, recovery, loss_in_bad, loss_in_good] = model.probabilities().map(Probability::new);
+            NetemLoss::GilbertElliott { failure, recovery, loss_in_bad, loss_in_good }
         }
     }
 }

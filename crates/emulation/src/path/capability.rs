@@ -289,6 +289,14 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_datapath_has_nothing_more_than_the_userspace_datapath() {
+        // A path file is read before its datapath is known.
+        let has = |feature: Feature, emulator| feature.unsupported_by(emulator).is_none();
+        let more = |feature: &Feature| has(*feature, Emulator::Kernel) && !has(*feature, Emulator::Userspace);
+        assert_eq!(features().into_iter().filter(more).collect::<Vec<_>>(), []);
+    }
+
+    #[test]
     fn refused_queue_kinds_come_with_the_list_of_the_others() {
         for (emulator, why) in [(Emulator::Userspace, QUEUES), (Emulator::Kernel, KERNEL_QUEUES)] {
             let kinds =

@@ -48,6 +48,14 @@ pub struct GilbertElliott {
     pub good: Option<Share>,
 }
 
+impl GilbertElliott {
+    /// Returns p, r, and the loss probabilities in the bad and in the good state, with their defaults.
+    pub fn probabilities(&self) -> [f64; 4] {
+        let share = |share: Option<Share>, default| share.map_or(default, |share| share.0.get());
+        [self.p.0.get(), self.r.0.get(), share(self.bad, 1.0), share(self.good, 0.0)]
+    }
+}
+
 impl Loss {
     /// Returns the problems of the loss settings; `key` is their dotted path.
     pub fn problems(&self, key: &str) -> Vec<Problem> {
@@ -88,17 +96,17 @@ impl Loss {
                     );
                 }
             }
-            Self::Pattern(LossPattern::GilbertElliott(GilbertElliott { p, r, bad, good })) => {
+            Self::Pattern(LossPattern::GilbertElliott(model)) => {
                 let key = format!("{key}.gilbert-elliott");
-                let (bad, good) = (bad.map_or(1.0, |s| s.0.get()), good.map_or(0.0, |s| s.0.get()));
-                if p.0.get() == 0.0 && good == 0.0 {
+                let [p, r, bad, good] = model.probabilities();
+                if p == 0.0 && good == 0.0 {
                     refuse(
                         format!("{key}.p"),
                         "the link never enters the bad state, and loses nothing".to_owned(),
                         "raise p, or remove `loss`",
                     );
                 }
-                if r.0.get() == 0.0 && bad >= 1.0 {
+                if r == 0.0 && bad >= 1.0 {
                     refuse(
                         format!("{key}.r"),
                         "the link never leaves the bad state, and then loses everything".to_owned(),

@@ -471,12 +471,10 @@ fn loss(loss: &Loss) -> PlannedLoss {
         Loss::Pattern(LossPattern::Every(n)) => PlannedLoss::Every(*n),
         Loss::Pattern(LossPattern::Packets(packets)) => PlannedLoss::Packets(packets.clone()),
         Loss::Pattern(LossPattern::LongerThan(bytes)) => PlannedLoss::LongerThan(*bytes),
-        Loss::Pattern(LossPattern::GilbertElliott(model)) => PlannedLoss::GilbertElliott(
-            model.p.0.get(),
-            model.r.0.get(),
-            model.bad.map_or(1.0, |s| s.0.get()),
-            model.good.map_or(0.0, |s| s.0.get()),
-        ),
+        Loss::Pattern(LossPattern::GilbertElliott(model)) => {
+            let [p, r, bad, good] = model.probabilities();
+            PlannedLoss::GilbertElliott(p, r, bad, good)
+        }
     }
 }
 
