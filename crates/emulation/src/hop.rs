@@ -3,7 +3,7 @@
 use landspeed_stats::SplitMix64;
 
 use crate::event::{DropCause, Event, Frame};
-use crate::path::{Framing, HopPlan, QueueKind, QueuePlan};
+use crate::path::{Framing, HopPlan, QueuePlan};
 use crate::policer::TokenBucket;
 use crate::queue::{AnyQueue, Codel, Drops, Fifo, FqCodel, Pie, Red};
 use crate::serialiser::Serialiser;
@@ -195,19 +195,5 @@ impl<T: Copy> Hop<T> {
     pub(crate) fn in_flight(&self) -> u64 {
         let sending = usize::from(matches!(self.sending, Sending::Transmitting(..)));
         (self.queue.packets() + sending + self.wire.in_flight()) as u64
-    }
-}
-
-impl QueueKind {
-    /// Name of the queueing discipline in `tc`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bfifo => "bfifo",
-            Self::Pfifo => "pfifo",
-            Self::Red => "red",
-            Self::Codel => "codel",
-            Self::FqCodel => "fq_codel",
-            Self::Pie => "pie",
-        }
     }
 }

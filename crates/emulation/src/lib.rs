@@ -24,9 +24,9 @@ pub use event::{DropCause, Event, Frame};
 pub use hop::HopCounters;
 pub use line::{DirectionCounters, DirectionModel};
 pub use path::{
-    DirectionPlan, Distribution, Framing, GilbertElliott, HopPlan, Jitter, Link, LinkDirection, LoadedPath, Loss,
-    LossPattern, MAX_TEXT, Outage, Path, Policer, Queue, QueueKind, QueuePlan, QueueSettings, RateSource, TEMPLATE,
-    load, schema,
+    DEFAULT_MTU, DEFAULT_QUEUE_BYTES, DirectionPlan, Distribution, Emulator, Feature, Framing, GilbertElliott,
+    HopPlan, Jitter, Link, LinkDirection, LoadedPath, Loss, LossPattern, MAX_TEXT, Outage, Path, Policer, Queue,
+    QueueKind, QueuePlan, QueueSettings, RateChange, RateSource, TEMPLATE, Unsupported, load, schema,
 };
 pub use queue::{CodelSettings, RedSettings};
 pub use serialiser::{RateStep, Schedule};

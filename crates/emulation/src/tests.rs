@@ -195,6 +195,8 @@ fn path_errors_match_the_golden_file() {
         ("everything lost", plus("loss = \"100%\"")),
         ("two kinds of loss", plus("loss = { every = 3, random = \"1%\" }")),
         ("a queue of the lab only", plus("queue = \"cake\"")),
+        ("a setting of the lab only", plus("slot = \"1ms\"\n[link.reverse]\nframe-clock = \"125us\"")),
+        ("netem as a queue", plus("queue = { kind = \"netem\", delay = \"25ms\" }")),
         ("a queue below a frame", plus("queue = { kind = \"bfifo\", limit = \"1KB\" }")),
         ("a setting of another kind", plus("queue = { kind = \"pie\", limit = \"1MB\" }")),
         ("thresholds upside down", plus("queue = { kind = \"red\", min = \"500KB\", max = \"100KB\" }")),

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use landspeed_stats::SplitMix64;
 
 use crate::event::Frame;
-use crate::path::{Distribution, GilbertElliott, Loss, LossPattern};
+use crate::path::{Distribution, Loss, LossPattern};
 
 /// Behaviour of a link after the queue.
 #[derive(Debug, Clone, PartialEq)]
@@ -188,14 +188,9 @@ impl LossProcess {
                 Kind::Packets(numbers, 0)
             }
             Some(Loss::Pattern(LossPattern::LongerThan(bytes))) => Kind::LongerThan(*bytes),
-            Some(Loss::Pattern(LossPattern::GilbertElliott(GilbertElliott { p, r, bad, good }))) => {
-                Kind::GilbertElliott {
-                    p: p.0.get(),
-                    r: r.0.get(),
-                    bad: bad.map_or(1.0, |share| share.0.get()),
-                    good: good.map_or(0.0, |share| share.0.get()),
-                    is_bad: false,
-                }
+            Some(Loss::Pattern(LossPattern::GilbertElliott(model))) => {
+                let [p, r, bad, good] = model.probabilities();
+                Kind::GilbertElliott { p, r, bad, good, is_bad: false }
             }
         };
         Self { kind, random, frames: 0 }
@@ -229,6 +224,7 @@ mod tests {
     use landspeed_units::Ratio;
 
     use super::*;
+    use crate::path::GilbertElliott;
 
     fn share(value: f64) -> Share {
         landspeed_problems::Written(Ratio::new(value).expect("a share"))

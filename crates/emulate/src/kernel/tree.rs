@@ -1,7 +1,8 @@
 //! Conversion of a path's plan to queueing disciplines.
 
 use landspeed_emulation::{
-    DirectionPlan, Distribution, GilbertElliott, HopPlan, LoadedPath, Loss, LossPattern, QueuePlan, Schedule,
+    DirectionPlan, Distribution, Emulator, HopPlan, Link, LinkDirection, LoadedPath, Loss, LossPattern, QueuePlan,
+    Unsupported,
 };
 use landspeed_netlink::configure::{
     Codel, Discipline, FqCodel, Loss as NetemLoss, Netem, NetemRate, Pie, Probability, Red, Tbf,
@@ -60,6 +61,7 @@ impl HopTree {
 /// # Errors
 /// For the first key of the path that they cannot express.
 pub(crate) fn trees(path: &LoadedPath) -> Result<[Vec<HopTree>; 2], EmulateError> {
+    check_features(path)?;
     let mut seeds = SplitMix64::new(path.path.seed);
     let mut direction = |plan: &DirectionPlan, name: &'static str| {
         let hop = |(number, hop): (usize, &HopPlan)| {
@@ -92,21 +94,32 @@ pub(crate) fn may_reorder(plan: &DirectionPlan) -> bool {
     plan.hops().iter().any(|hop| hop.wire.reorder > 0.0 || matches!(hop.queue, QueuePlan::FqCodel { .. }))
 }
 
+/// Refuses the first property of a link that this datapath does not have.
+fn check_features(path: &LoadedPath) -> Result<(), EmulateError> {
+    let of_path = |own: fn(&Link) -> &LinkDirection, direction: &'static str| {
+        let links = path.path.link.iter().enumerate();
+        links.flat_map(move |(number, link)| {
+            let features = link.effective(own(link)).features();
+            features.into_iter().map(move |feature| (number, direction, feature))
+        })
+    };
+    let all = of_path(|link| &link.forward, "forward").chain(of_path(|link| &link.reverse, "reverse"));
+    for (number, direction, feature) in all {
+        if let Some(Unsupported { why, advice }) = feature.unsupported_by(Emulator::Kernel) {
+            let key = format!("link.{number}.{}", feature.key());
+            let advice = advice[..1].to_uppercase() + &advice[1..];
+            return Err(EmulateError::NotExpressible { key, direction, why: why.to_owned(), advice });
+        }
+    }
+    Ok(())
+}
+
 /// A key that cannot be expressed, the reason, and advice.
 type Refusal = (&'static str, &'static str, &'static str);
 
 fn tree(hop: &HopPlan, frame_bytes: u32, seed: u64) -> Result<HopTree, Refusal> {
-    let Schedule::Fixed(bps) = hop.schedule else {
-        return Err(("rate", "tbf has one rate, which does not change over time", "Write a fixed rate"));
-    };
-    if hop.policer.is_some() {
-        return Err(("policer", "tbf shapes and does not police", "Remove the policer"));
-    }
-    let rate_bytes_per_s = (bps / 8).max(1);
-    let loss = loss(hop.wire.loss.as_ref())?;
-    if !hop.wire.down.is_empty() {
-        return Err(("down", "netem has no outages", "Remove the outages"));
-    }
+    let rate_bytes_per_s = (hop.schedule.mean_bps() / 8).max(1);
+    let loss = loss(hop.wire.loss.as_ref());
     let (jitter_ns, normal_jitter) =
         hop.wire.jitter.map_or((0, false), |(spread_ns, shape)| (spread_ns, shape == Distribution::Normal));
     if jitter_ns > i32::MAX as u64 {
@@ -164,28 +177,20 @@ fn flight_packets(hop: &HopPlan, rate_bytes_per_s: u64, burst_bytes: u32) -> u32
     i32::try_from(frames).unwrap_or(i32::MAX) as u32
 }
 
-fn loss(loss: Option<&Loss>) -> Result<NetemLoss, Refusal> {
-    const RANDOM_LOSS_ONLY: &str = "netem loses frames at random only";
-    const ADVICE: &str = "Write a share, such as loss = \"0.01%\"";
-    Ok(match loss {
+fn loss(loss: Option<&Loss>) -> NetemLoss {
+    match loss {
         Some(Loss::Random(share) | Loss::Pattern(LossPattern::Random(share))) if share.0.get() > 0.0 => {
             NetemLoss::Random(Probability::new(share.0.get()))
         }
         None | Some(Loss::Random(_) | Loss::Pattern(LossPattern::Random(_))) => NetemLoss::None,
-        Some(Loss::Pattern(LossPattern::Every(_))) => return Err(("loss.every", RANDOM_LOSS_ONLY, ADVICE)),
-        Some(Loss::Pattern(LossPattern::Packets(_))) => return Err(("loss.packets", RANDOM_LOSS_ONLY, ADVICE)),
-        Some(Loss::Pattern(LossPattern::LongerThan(_))) => {
-            return Err(("loss.longer-than", RANDOM_LOSS_ONLY, ADVICE));
+        Some(Loss::Pattern(LossPattern::Every(_) | LossPattern::Packets(_) | LossPattern::LongerThan(_))) => {
+            unreachable!("check_features refuses it")
         }
-        Some(Loss::Pattern(LossPattern::GilbertElliott(GilbertElliott { p, r, bad, good }))) => {
-            NetemLoss::GilbertElliott {
-                failure: Probability::new(p.0.get()),
-                recovery: Probability::new(r.0.get()),
-                loss_in_bad: Probability::new(bad.map_or(1.0, |share| share.0.get())),
-                loss_in_good: Probability::new(good.map_or(0.0, |share| share.0.get())),
-            }
+        Some(Loss::Pattern(LossPattern::GilbertElliott(model))) => {
+            let [failure, recovery, loss_in_bad, loss_in_good] = model.probabilities().map(Probability::new);
+            NetemLoss::GilbertElliott { failure, recovery, loss_in_bad, loss_in_good }
         }
-    })
+    }
 }
 
 fn queue(

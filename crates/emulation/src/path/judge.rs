@@ -3,8 +3,10 @@
 use landspeed_problems::{Problem, Share, Time, Written};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-use super::plan::{DEFAULT_LIMIT, DEFAULT_MTU};
-use super::{Distribution, Link, LinkDirection, Path, Policer, QueueKind, QueueSettings, RateSource};
+use super::plan::{DEFAULT_MTU, DEFAULT_QUEUE_BYTES};
+use super::{
+    Distribution, Emulator, Feature, Link, LinkDirection, Path, Policer, QueueKind, QueueSettings, RateSource,
+};
 use crate::frame::ETHERNET_HEADER;
 
 /// Range of link rates, bits/s.
@@ -50,10 +52,11 @@ pub(super) fn judge(path: &Path) -> Judgement {
 
 impl Judgement {
     fn refuse(&mut self, key: impl Into<String>, message: impl Into<String>, hint: impl Into<String>) {
-        let problem = Problem::new(key, message).hint(hint);
-        if !self.problems.contains(&problem) {
-            self.problems.push(problem);
-        }
+        self.add(Some(Problem::new(key, message).hint(hint)));
+    }
+
+    fn add(&mut self, problem: Option<Problem>) {
+        self.problems.extend(problem.filter(|problem| !self.problems.contains(problem)));
     }
 
     fn warn(&mut self, warning: String) {
@@ -81,11 +84,17 @@ fn direction(i: usize, link: &Link, name: &str, own: &LinkDirection, frame: u64,
     let key = |what: &str, is_own: bool| {
         if is_own { format!("link.{i}.{name}.{what}") } else { format!("link.{i}.{what}") }
     };
+    let settings = link.effective(own);
+    let own_features = own.features();
+    for feature in settings.features() {
+        let key = key(feature.key(), own_features.contains(&feature));
+        judgement.add(feature.problem(key, Emulator::Userspace));
+    }
     rate(&key("rate", own.rate.is_some()), own.rate.as_ref().unwrap_or(&link.rate), judgement);
-    let delay = own.delay.or(link.delay);
+    let delay = settings.delay;
     judgement.time(key("delay", own.delay.is_some()), delay, 0..=MAX_DELAY, "use at most 60s one way");
     let delay_ns = delay.map_or(0, |time| time.0.get());
-    if let Some(jitter) = own.jitter.as_ref().or(link.jitter.as_ref()) {
+    if let Some(jitter) = &settings.jitter {
         let key = key("jitter", own.jitter.is_some());
         if jitter.spread.0.get() > delay_ns {
             let delay = Written(Nanos::new(delay_ns));
@@ -100,24 +109,26 @@ fn direction(i: usize, link: &Link, name: &str, own: &LinkDirection, frame: u64,
             ));
         }
     }
-    if let Some(loss) = own.loss.as_ref().or(link.loss.as_ref()) {
+    if let Some(loss) = &settings.loss {
         judgement.problems.extend(loss.problems(&key("loss", own.loss.is_some())));
     }
-    let reorder = own.reorder.or(link.reorder);
+    let reorder = settings.reorder;
     let reorder_key = key("reorder", own.reorder.is_some());
     if reorder.is_some_and(|share| share.0.get() > 0.0) && delay_ns == 0 {
         judgement.refuse(&reorder_key, "reordering needs a delay", "set a `delay`: reordered frames skip it");
     }
     judgement.share(reorder_key, reorder, "if every frame skips the delay, none is reordered");
-    if let Some(settings) = own.queue.as_ref().or(link.queue.as_ref()) {
-        queue(&key("queue", own.queue.is_some()), &settings.settings(), frame, judgement);
+    if let Some(written) = &settings.queue
+        && Feature::Queue(written.kind()).unsupported_by(Emulator::Userspace).is_none()
+    {
+        queue(&key("queue", own.queue.is_some()), &written.settings(), frame, judgement);
     }
-    if let Some(policer) = own.policer.as_ref().or(link.policer.as_ref()) {
+    if let Some(policer) = &settings.policer {
         self::policer(&key("policer", own.policer.is_some()), policer, frame, judgement);
     }
     let down_key = key("down", own.down.is_some());
     let mut last_end = 0;
-    for (n, outage) in own.down.as_ref().or(link.down.as_ref()).into_iter().flatten().enumerate() {
+    for (n, outage) in settings.down.iter().flatten().enumerate() {
         let (at, duration) = (outage.at.0.get(), outage.duration.0.get());
         judgement.time(format!("{down_key}.{n}.at"), Some(outage.at), 0..=MAX_TIME, "use at most 30 days");
         judgement.time(format!("{down_key}.{n}.for"), Some(outage.duration), 1..=MAX_TIME, "use 1ns to 30 days");
@@ -166,34 +177,11 @@ fn policer(key: &str, policer: &Policer, frame: u64, judgement: &mut Judgement) 
     }
 }
 
-/// Names of the settings that a queue kind has.
-fn settings_of(kind: QueueKind) -> &'static [&'static str] {
-    match kind {
-        QueueKind::Bfifo => &["limit"],
-        QueueKind::Pfifo => &["packets"],
-        QueueKind::Red => &["limit", "min", "max", "probability", "ecn"],
-        QueueKind::Codel | QueueKind::FqCodel => &["packets", "target", "interval", "ecn"],
-        QueueKind::Pie => &["packets", "target", "ecn"],
-    }
-}
-
 fn queue(key: &str, settings: &QueueSettings, frame: u64, judgement: &mut Judgement) {
-    let known = settings_of(settings.kind);
     let name = settings.kind.name();
-    for (setting, given) in [
-        ("limit", settings.limit.is_some()),
-        ("packets", settings.packets.is_some()),
-        ("min", settings.min.is_some()),
-        ("max", settings.max.is_some()),
-        ("probability", settings.probability.is_some()),
-        ("target", settings.target.is_some()),
-        ("interval", settings.interval.is_some()),
-        ("ecn", settings.ecn.is_some()),
-    ] {
-        if given && !known.contains(&setting) {
-            let message = format!("`{setting}` does not apply to {name}");
-            judgement.refuse(format!("{key}.{setting}"), message, format!("use one of {}", known.join(", ")));
-        }
+    for setting in settings.inapplicable() {
+        let hint = format!("use one of {}", settings.kind.settings().join(", "));
+        judgement.refuse(format!("{key}.{setting}"), format!("`{setting}` does not apply to {name}"), hint);
     }
     if let Some(limit) = settings.limit
         && !(frame..=u64::from(u32::MAX)).contains(&limit.0.get())
@@ -220,7 +208,7 @@ fn queue(key: &str, settings: &QueueSettings, frame: u64, judgement: &mut Judgem
 }
 
 fn red(key: &str, settings: &QueueSettings, judgement: &mut Judgement) {
-    let limit = settings.limit.map_or(DEFAULT_LIMIT, |size| size.0.get());
+    let limit = settings.limit.map_or(u64::from(DEFAULT_QUEUE_BYTES), |size| size.0.get());
     let min = settings.min.map_or(limit / 12, |size| size.0.get());
     let max = settings.max.map_or(limit / 4, |size| size.0.get());
     if min == 0 || min >= max || max > limit {

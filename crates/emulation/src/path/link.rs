@@ -1,16 +1,111 @@
-//! File format of a link's behaviour, shared by paths and the lab's scenarios.
+//! Properties of a link, as paths and the lab's scenarios write them. [`capability`](super::capability) says who
+//! can do which.
 
-use landspeed_problems::{EMPTY, Notations, Problem, Share, Time, read_by_notations};
+use landspeed_problems::{EMPTY, Notations, Rate, Size, Time, read_by_notations};
 use schemars::JsonSchema;
-use serde::de::value::StrDeserializer;
-use serde::de::{self, Error, MapAccess};
+use serde::de::value::{F64Deserializer, StrDeserializer};
+use serde::de::{Error, MapAccess};
 use serde::{Deserialize, Serialize};
 
+/// Declares a table of a file: its own keys, and the properties that a link can have for one direction or both.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! link_properties {
+    ($(#[$attribute:meta])* pub struct $name:ident { $($own:tt)* }) => {
+        $(#[$attribute])*
+        #[derive(Debug, Clone, PartialEq, ::serde::Serialize, ::serde::Deserialize, ::schemars::JsonSchema)]
+        #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+        pub struct $name {
+            $($own)*
+            /// One-way delay; default 0.
+            pub delay: Option<::landspeed_problems::Time>,
+            /// Variation of the delay.
+            pub jitter: Option<$crate::Jitter>,
+            /// Lab: frames that arrive within this time of the first waiting one leave together. Default: off.
+            pub slot: Option<::landspeed_problems::Time>,
+            /// Lab: frames wait for the next tick of a clock with this period and leave together, as with a framing
+            /// such as SONET's of 125 us. Default: off.
+            pub frame_clock: Option<::landspeed_problems::Time>,
+            /// Loss of frames on the link.
+            pub loss: Option<$crate::Loss>,
+            /// Share of frames that skip the delay and so overtake others.
+            pub reorder: Option<::landspeed_problems::Share>,
+            /// Share of frames that are duplicated.
+            pub duplicate: Option<::landspeed_problems::Share>,
+            /// Paths: the queue before the link; default `{ kind = "bfifo", limit = "1MB" }`.
+            pub queue: Option<$crate::Queue>,
+            /// Paths: policer that drops frames above a rate before they reach the queue. Default none.
+            pub policer: Option<$crate::Policer>,
+            /// Paths: outages, in which frames that are sent are lost. Times count from the start of the emulation.
+            pub down: Option<Vec<$crate::Outage>>,
+        }
+    };
+}
+
+/// Declares the link of a file format: its own keys, and the properties of every link, with
+/// [`LinkDirection`] for what differs between the directions.
+#[macro_export]
+macro_rules! declare_link {
+    ($(#[$attribute:meta])* pub struct $name:ident { $($own:tt)* }) => {
+        $crate::link_properties! {
+            $(#[$attribute])*
+            pub struct $name {
+                $($own)*
+                /// Rate, fixed or (paths) over time.
+                pub rate: $crate::RateSource,
+                /// Framing per frame on the link: `ethernet` (the default: 24 bytes of preamble, FCS and gap) or
+                /// `none`.
+                pub framing: Option<$crate::Framing>,
+                /// Settings of the direction from the first end to the second.
+                #[serde(default)]
+                pub forward: $crate::LinkDirection,
+                /// Settings of the direction from the second end to the first.
+                #[serde(default)]
+                pub reverse: $crate::LinkDirection,
+            }
+        }
+
+        impl $name {
+            /// Returns the settings in force for a direction: `own` (`forward` or `reverse`), otherwise the link's.
+            pub fn effective(&self, own: &$crate::LinkDirection) -> $crate::LinkDirection {
+                $crate::LinkDirection {
+                    rate: Some(own.rate.as_ref().unwrap_or(&self.rate).clone()),
+                    delay: own.delay.or(self.delay),
+                    jitter: own.jitter.as_ref().or(self.jitter.as_ref()).cloned(),
+                    slot: own.slot.or(self.slot),
+                    frame_clock: own.frame_clock.or(self.frame_clock),
+                    loss: own.loss.as_ref().or(self.loss.as_ref()).cloned(),
+                    reorder: own.reorder.or(self.reorder),
+                    duplicate: own.duplicate.or(self.duplicate),
+                    queue: own.queue.as_ref().or(self.queue.as_ref()).cloned(),
+                    policer: own.policer.as_ref().or(self.policer.as_ref()).cloned(),
+                    down: own.down.as_ref().or(self.down.as_ref()).cloned(),
+                }
+            }
+
+            /// Returns the framing per frame, bytes.
+            pub fn framing_bytes(&self) -> u64 {
+                self.framing.unwrap_or_default().bytes()
+            }
+        }
+    };
+}
+
+link_properties! {
+    /// Settings of one direction of a link.
+    #[derive(Default)]
+    pub struct LinkDirection {
+        /// Rate of the direction.
+        pub rate: Option<RateSource>,
+    }
+}
+
 /// Framing per frame on a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Framing {
-    /// 24 bytes: preamble 8, FCS 4, gap 12.
+    /// 24 bytes: preamble 8, FCS 4, gap 12 (IEEE 802.3).
+    #[default]
     Ethernet,
     /// No framing.
     None,
@@ -38,162 +133,108 @@ pub enum Distribution {
     Normal,
 }
 
-/// Loss of a link: random, or a pattern.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Loss {
-    /// Each frame independently, with this probability.
-    Random(Share),
-    /// Loss according to a pattern.
-    Pattern(LossPattern),
-}
-
-/// Loss patterns.
+/// Rate of a link.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum LossPattern {
-    /// Each frame independently, with this probability.
-    Random(Share),
-    /// Every n-th frame of this direction, acknowledgements included. In a scenario, frames count from time zero
-    /// on; those that open connections before do not count.
-    Every(u64),
-    /// The frames with these numbers, from 1 in the order in which they reach the link, counted as with `every`.
-    Packets(Vec<u64>),
-    /// Every frame with an IP packet longer than this, except ICMP messages: a PMTUD black hole. In a scenario,
-    /// from time zero on, as with `every`.
-    LongerThan(u32),
-    /// Gilbert-Elliott model: a good and a bad state.
-    GilbertElliott(GilbertElliott),
+pub enum RateSource {
+    /// A file in mahimahi's format, next to the path file: each line is a time in milliseconds at which one packet
+    /// of 1500 bytes may leave. The trace repeats after its last line.
+    Mahimahi(String),
+    /// A file with a bandwidth trace in rattan's format (JSON of netem-trace), next to the path file.
+    Rattan(String),
+    /// A sequence of rates; the last one stays.
+    Steps(Vec<RateChange>),
+    /// A constant rate.
+    #[serde(untagged)]
+    Fixed(Rate),
 }
 
-/// Parameters of a Gilbert-Elliott loss process. Probabilities are per frame.
+/// A rate and its duration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct GilbertElliott {
-    /// Transition probability from good to bad.
-    pub p: Share,
-    /// Transition probability from bad to good.
-    pub r: Share,
-    /// Loss probability in the bad state; default 1.
-    pub bad: Option<Share>,
-    /// Loss probability in the good state; default 0.
-    pub good: Option<Share>,
+pub struct RateChange {
+    /// Duration of the rate.
+    #[serde(rename = "for")]
+    pub duration: Time,
+    /// Rate; 0 sends nothing.
+    pub rate: Rate,
 }
 
-impl Loss {
-    /// Returns the problems of the loss settings; `key` is their dotted path.
-    pub fn problems(&self, key: &str) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        let mut refuse = |key: String, message: String, hint: &str| {
-            problems.push(Problem::new(key, message).hint(hint));
-        };
-        let all = |share: &Share| share.0.get() >= 1.0;
+/// A policer: a token bucket that drops.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Policer {
+    /// Rate of frames, counted from the Ethernet header on.
+    pub rate: Rate,
+    /// Burst that may pass at once (bucket size).
+    pub burst: Size,
+}
+
+/// An outage of a link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Outage {
+    /// Start, after the start of the emulation.
+    pub at: Time,
+    /// Duration of the outage.
+    #[serde(rename = "for")]
+    pub duration: Time,
+}
+
+impl Framing {
+    /// Framing overhead per frame, bytes.
+    pub fn bytes(self) -> u64 {
         match self {
-            Self::Random(share) | Self::Pattern(LossPattern::Random(share)) if all(share) => {
-                refuse(key.to_owned(), "the link loses everything".to_owned(), "use less than 100%");
-            }
-            Self::Random(_) | Self::Pattern(LossPattern::Random(_)) => {}
-            Self::Pattern(LossPattern::Every(n)) => {
-                if *n < 2 {
-                    refuse(format!("{key}.every"), format!("one frame in {n} loses everything"), "use at least 2");
-                } else if *n > u64::from(u32::MAX) {
-                    refuse(format!("{key}.every"), format!("{n} is out of range"), "use at most 4294967295");
-                }
-            }
-            Self::Pattern(LossPattern::Packets(numbers)) => {
-                if numbers.is_empty() {
-                    refuse(
-                        format!("{key}.packets"),
-                        "the list is empty".to_owned(),
-                        "add frame numbers, or remove `loss`",
-                    );
-                } else if numbers.contains(&0) {
-                    refuse(format!("{key}.packets"), "frame numbers start at 1".to_owned(), "remove frame 0");
-                }
-            }
-            Self::Pattern(LossPattern::LongerThan(bytes)) => {
-                if !(68..=65_535).contains(bytes) {
-                    refuse(
-                        format!("{key}.longer-than"),
-                        format!("{bytes} bytes is out of range"),
-                        "use 68 to 65535; 1500 is usual",
-                    );
-                }
-            }
-            Self::Pattern(LossPattern::GilbertElliott(GilbertElliott { p, r, bad, good })) => {
-                let key = format!("{key}.gilbert-elliott");
-                let (bad, good) = (bad.map_or(1.0, |s| s.0.get()), good.map_or(0.0, |s| s.0.get()));
-                if p.0.get() == 0.0 && good == 0.0 {
-                    refuse(
-                        format!("{key}.p"),
-                        "the link never enters the bad state, and loses nothing".to_owned(),
-                        "raise p, or remove `loss`",
-                    );
-                }
-                if r.0.get() == 0.0 && bad >= 1.0 {
-                    refuse(
-                        format!("{key}.r"),
-                        "the link never leaves the bad state, and then loses everything".to_owned(),
-                        "raise r",
-                    );
-                }
-                if bad < good {
-                    refuse(
-                        format!("{key}.bad"),
-                        "the bad state loses less than the good state".to_owned(),
-                        "swap `bad` and `good`",
-                    );
-                }
-                if good >= 1.0 {
-                    refuse(format!("{key}.good"), "the good state loses everything".to_owned(), "use less than 100%");
-                }
-            }
+            Self::Ethernet => 24,
+            Self::None => 0,
         }
-        problems
     }
 }
 
-read_by_notations!(Loss);
+impl RateSource {
+    /// Returns the rate, bits/s, or `None` if it may change over time.
+    pub fn fixed_bps(&self) -> Option<u64> {
+        match self {
+            Self::Fixed(rate) => Some(rate.0.bps()),
+            Self::Mahimahi(_) | Self::Rattan(_) | Self::Steps(_) => None,
+        }
+    }
+}
 
-impl Notations for Loss {
-    const EXPECTED: &'static str = "a share of the frames such as \"0.0046%\" or \"1/22000\", or a table with one of \
-                                `random`, `every`, `packets`, `longer-than`, `gilbert-elliott`";
+read_by_notations!(RateSource);
+
+impl Notations for RateSource {
+    const EXPECTED: &'static str =
+        "a rate in bit/s such as \"10G\", or a table with one of `mahimahi`, `rattan` (files), `steps`";
 
     fn text<E: Error>(text: &str) -> Result<Self, E> {
-        Share::deserialize(StrDeserializer::new(text)).map(Self::Random)
+        Rate::deserialize(StrDeserializer::new(text)).map(Self::Fixed)
     }
 
     fn number<E: Error>(number: f64) -> Result<Self, E> {
-        Share::deserialize(de::value::F64Deserializer::new(number)).map(Self::Random)
+        Rate::deserialize(F64Deserializer::new(number)).map(Self::Fixed)
     }
 
     fn table<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let Some(key) = map.next_key::<LossKey>()? else {
+        let Some(key) = map.next_key::<RateKey>()? else {
             return Err(A::Error::custom(format!("{EMPTY}: expected {}", Self::EXPECTED)));
         };
-        let pattern = match key {
-            LossKey::Random => LossPattern::Random(map.next_value::<Share>()?),
-            LossKey::Every => LossPattern::Every(map.next_value::<u64>()?),
-            LossKey::Packets => LossPattern::Packets(map.next_value::<Vec<u64>>()?),
-            LossKey::LongerThan => LossPattern::LongerThan(map.next_value::<u32>()?),
-            LossKey::GilbertElliott => LossPattern::GilbertElliott(map.next_value::<GilbertElliott>()?),
+        let source = match key {
+            RateKey::Mahimahi => Self::Mahimahi(map.next_value()?),
+            RateKey::Rattan => Self::Rattan(map.next_value()?),
+            RateKey::Steps => Self::Steps(map.next_value::<Vec<RateChange>>()?),
         };
-        if map.next_key::<LossKey>()?.is_some() {
-            return Err(A::Error::custom(
-                "a link loses frames in one way: give one of `random`, `every`, `packets`, `longer-than`, \
-                 `gilbert-elliott`",
-            ));
+        if map.next_key::<RateKey>()?.is_some() {
+            return Err(A::Error::custom("give one of `mahimahi`, `rattan`, `steps`"));
         }
-        Ok(Self::Pattern(pattern))
+        Ok(source)
     }
 }
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "kebab-case")]
-enum LossKey {
-    Random,
-    Every,
-    Packets,
-    LongerThan,
-    GilbertElliott,
+enum RateKey {
+    Mahimahi,
+    Rattan,
+    Steps,
 }

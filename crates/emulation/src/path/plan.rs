@@ -2,7 +2,7 @@
 
 use landspeed_problems::Problem;
 
-use super::{Framing, Link, LinkDirection, Outage, Path, Queue, QueueKind, QueueSettings, RateSource};
+use super::{Framing, Link, LinkDirection, Outage, Path, Queue, QueueKind, QueueSettings, RateChange, RateSource};
 use crate::frame::ETHERNET_HEADER;
 use crate::queue::{CodelSettings, RedSettings};
 use crate::serialiser::{RateStep, Schedule};
@@ -10,24 +10,14 @@ use crate::trace;
 use crate::wire::WirePlan;
 
 /// Default MTU, bytes.
-pub(crate) const DEFAULT_MTU: u32 = 1500;
+pub const DEFAULT_MTU: u32 = 1500;
 /// Default queue limit, bytes.
-pub(crate) const DEFAULT_LIMIT: u64 = 1_000_000;
+pub const DEFAULT_QUEUE_BYTES: u32 = 1_000_000;
 /// Default queue limit, packets (Linux: codel and pie 1000, fq_codel 10240).
 const DEFAULT_PACKETS: u32 = 1000;
 const FQ_CODEL_PACKETS: u32 = 10_240;
 /// Frame length with which red's average decays while idle, bytes (avpkt in tc-red).
 const RED_FRAME: u64 = 1000;
-
-impl Framing {
-    /// Framing overhead per frame, bytes.
-    pub fn bytes(self) -> u64 {
-        match self {
-            Self::Ethernet => 24,
-            Self::None => 0,
-        }
-    }
-}
 
 /// Plan of one direction of a path.
 #[derive(Debug, Clone, PartialEq)]
@@ -144,31 +134,25 @@ pub(super) fn plan(path: &Path, files: &mut Files<'_>, problems: &mut Vec<Proble
         let mut hop = |(i, link): (usize, &Link)| {
             let own = of(link);
             let key = if own.rate.is_some() { format!("link.{i}.{name}.rate") } else { format!("link.{i}.rate") };
-            let rate = own.rate.as_ref().unwrap_or(&link.rate);
-            let schedule = schedule(rate, files).unwrap_or_else(|why| {
+            let settings = link.effective(own);
+            let schedule = schedule(settings.rate.as_ref().unwrap_or(&link.rate), files).unwrap_or_else(|why| {
                 problems.push(Problem::new(key, why));
                 Schedule::Fixed(1)
             });
-            let default = Queue::Kind(QueueKind::Bfifo);
-            let settings = own.queue.as_ref().or(link.queue.as_ref()).unwrap_or(&default).settings();
-            let jitter = own.jitter.as_ref().or(link.jitter.as_ref());
+            let queue = settings.queue.unwrap_or(Queue::Kind(QueueKind::Bfifo));
             HopPlan {
-                policer: own
-                    .policer
-                    .as_ref()
-                    .or(link.policer.as_ref())
-                    .map(|policer| (policer.rate.0.bps(), policer.burst.0.get())),
-                queue: queue(&settings, frame_bytes, schedule.mean_bps()),
-                kind: settings.kind,
+                policer: settings.policer.map(|policer| (policer.rate.0.bps(), policer.burst.0.get())),
+                queue: plan_queue(&queue.settings(), frame_bytes, schedule.mean_bps()),
+                kind: queue.kind(),
                 schedule,
-                framing: link.framing.unwrap_or(Framing::Ethernet),
+                framing: link.framing.unwrap_or_default(),
                 wire: WirePlan {
-                    delay_ns: own.delay.or(link.delay).map_or(0, |time| time.0.get()),
-                    jitter: jitter.map(|jitter| (jitter.spread.0.get(), jitter.distribution)),
-                    loss: own.loss.clone().or_else(|| link.loss.clone()),
-                    reorder: own.reorder.or(link.reorder).map_or(0.0, |share| share.0.get()),
-                    duplicate: own.duplicate.or(link.duplicate).map_or(0.0, |share| share.0.get()),
-                    down: outages(own.down.as_ref().or(link.down.as_ref())),
+                    delay_ns: settings.delay.map_or(0, |time| time.0.get()),
+                    jitter: settings.jitter.map(|jitter| (jitter.spread.0.get(), jitter.distribution)),
+                    loss: settings.loss,
+                    reorder: settings.reorder.map_or(0.0, |share| share.0.get()),
+                    duplicate: settings.duplicate.map_or(0.0, |share| share.0.get()),
+                    down: outages(settings.down.as_ref()),
                 },
             }
         };
@@ -191,10 +175,8 @@ fn schedule(rate: &RateSource, files: &mut Files<'_>) -> Result<Schedule, String
     match rate {
         RateSource::Fixed(rate) => Ok(Schedule::Fixed(rate.0.bps())),
         RateSource::Steps(changes) => {
-            let step = |change: &super::RateChange| RateStep {
-                duration_ns: change.duration.0.get(),
-                bps: change.rate.0.bps(),
-            };
+            let step =
+                |change: &RateChange| RateStep { duration_ns: change.duration.0.get(), bps: change.rate.0.bps() };
             Ok(Schedule::Steps { steps: changes.iter().map(step).collect(), repeat: false })
         }
         RateSource::Mahimahi(name) => trace::mahimahi(&files(name)?).map_err(|why| format!("{name}: {why}")),
@@ -202,28 +184,8 @@ fn schedule(rate: &RateSource, files: &mut Files<'_>) -> Result<Schedule, String
     }
 }
 
-impl Queue {
-    /// The settings; a kind without any becomes its default settings.
-    pub(super) fn settings(&self) -> QueueSettings {
-        match self {
-            Self::Settings(settings) => settings.clone(),
-            Self::Kind(kind) => QueueSettings {
-                kind: *kind,
-                limit: None,
-                packets: None,
-                min: None,
-                max: None,
-                probability: None,
-                target: None,
-                interval: None,
-                ecn: None,
-            },
-        }
-    }
-}
-
-fn queue(settings: &QueueSettings, frame_bytes: u32, bps: u64) -> QueuePlan {
-    let limit = settings.limit.map_or(DEFAULT_LIMIT, |size| size.0.get());
+fn plan_queue(settings: &QueueSettings, frame_bytes: u32, bps: u64) -> QueuePlan {
+    let limit = settings.limit.map_or(u64::from(DEFAULT_QUEUE_BYTES), |size| size.0.get());
     let packets = |default| settings.packets.unwrap_or(default) as usize;
     let ecn = settings.ecn.unwrap_or(false);
     let time = |time: Option<landspeed_problems::Time>, default| time.map_or(default, |time| time.0.get());
@@ -256,5 +218,9 @@ fn queue(settings: &QueueSettings, frame_bytes: u32, bps: u64) -> QueuePlan {
             ecn,
             frame_bytes: u64::from(frame_bytes),
         },
+        // The path is refused for them; a placeholder, as for a rate that cannot be read.
+        QueueKind::PfifoFast | QueueKind::Cake | QueueKind::Fq | QueueKind::Sfq | QueueKind::Netem => {
+            QueuePlan::Bytes(limit)
+        }
     }
 }

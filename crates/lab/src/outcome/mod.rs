@@ -214,11 +214,9 @@ fn queue(plan: &Plan, report: &GuestReport, found: &QueueReport) -> LabQueue {
 fn limits(egress: &Egress) -> (&'static str, Option<u64>, Option<u64>) {
     match &egress.kind {
         EgressKind::Wire(_) => ("netem", None, None),
-        EgressKind::Shaped { discipline, .. } => (
-            crate::plan::discipline_name(discipline.kind),
-            discipline.limit_bytes.map(u64::from),
-            discipline.limit_packets.map(u64::from),
-        ),
+        EgressKind::Shaped { discipline, .. } => {
+            (discipline.kind.name(), discipline.limit_bytes.map(u64::from), discipline.limit_packets.map(u64::from))
+        }
     }
 }
 

@@ -18,8 +18,6 @@ use std::net::{IpAddr, Ipv4Addr};
 use landspeed_model::{Parameters, QueueRole, Topology};
 use serde::{Deserialize, Serialize};
 
-pub use queues::name as discipline_name;
-
 use crate::scenario::Scenario;
 
 /// The network that the guest builds, and the flows it runs.

@@ -10,12 +10,10 @@ use super::{
     queues,
 };
 use crate::scenario::{
-    BufferPolicy, Buffers, Distribution, ETHERNET_HEADER, Framing, HostSettings, Jitter, Link, LinkDirection, Loss,
+    BufferPolicy, Buffers, DEFAULT_MTU, Distribution, ETHERNET_HEADER, HostSettings, Link, LinkDirection, Loss,
     LossPattern, Scenario, SysctlValue,
 };
 
-/// Framing per Ethernet frame, bytes: preamble and start delimiter 8, FCS 4, gap 12 (IEEE 802.3).
-const ETHERNET_FRAMING: i32 = 24;
 /// Largest super-packet that TCP sends with segmentation offload, with its headers, bytes
 /// (`GSO_LEGACY_MAX_SIZE`).
 const SUPER_PACKET: u32 = 65_536 + 4096;
@@ -137,7 +135,7 @@ impl Network {
         let index = self.add_node(name, Role::Host)?;
         let congestion = settings.congestion.clone().unwrap_or_else(|| "cubic".to_owned());
         let mut descriptions = vec![congestion.clone()];
-        descriptions.push(queues::name(queues::of_host(settings.qdisc.as_ref())?.kind).to_owned());
+        descriptions.push(queues::of_host(settings.qdisc.as_ref())?.kind.name().to_owned());
         if settings.tso == Some(false) {
             descriptions.push("no TSO".to_owned());
         }
@@ -169,14 +167,11 @@ impl Network {
     fn add_link(&mut self, scenario: &Scenario, index: usize, link: &Link) -> Result<(), PlanError> {
         let [first, second] = &link.between;
         let (a, b) = (self.node(first)?, self.node(second)?);
-        let mtu = link.mtu.unwrap_or(1500);
-        let overhead = match link.framing.unwrap_or(Framing::Ethernet) {
-            Framing::Ethernet => ETHERNET_FRAMING,
-            Framing::None => 0,
-        };
+        let mtu = link.mtu.unwrap_or(DEFAULT_MTU);
+        let overhead = link.framing_bytes() as i32;
         let seed = |salt: u64| splitmix(scenario.seed ^ splitmix((index as u64) << 1 | salt));
         let (forward, reverse) = (direction(link, &link.forward, seed(0)), direction(link, &link.reverse, seed(1)));
-        let rate = |own: &LinkDirection| own.rate.unwrap_or(link.rate).0.bps();
+        let rate = |own: &LinkDirection| own.rate.as_ref().unwrap_or(&link.rate).fixed_bps().unwrap_or(0);
         let rates = (rate(&link.forward), rate(&link.reverse));
         if rates.0 == 0 || rates.1 == 0 {
             return Err(PlanError(format!("the link between {first} and {second} has no rate")));
@@ -379,7 +374,7 @@ impl Network {
 
     /// Returns the smallest MTU on the path, bytes.
     pub fn path_mtu(&self, from: usize, to: usize) -> Result<u32, PlanError> {
-        Ok(self.path(from, to)?.iter().map(|&(l, _)| self.links[l].mtu).min().unwrap_or(1500))
+        Ok(self.path(from, to)?.iter().map(|&(l, _)| self.links[l].mtu).min().unwrap_or(DEFAULT_MTU))
     }
 
     /// Returns the rate of the slowest link on the path, bits/s.
@@ -453,17 +448,17 @@ pub(super) fn max_frames(mtu: u32) -> u32 {
 }
 
 fn direction(link: &Link, own: &LinkDirection, seed: u64) -> Impairments {
-    let jitter: Option<&Jitter> = own.jitter.as_ref().or(link.jitter.as_ref());
+    let settings = link.effective(own);
     let share = |share: Option<crate::scenario::Share>| share.map_or(0.0, |s| s.0.get());
     Impairments {
-        delay_ns: own.delay.or(link.delay).map_or(0, |t| t.0.get()),
-        jitter_ns: jitter.map_or(0, |j| j.spread.0.get()),
-        normal: jitter.is_some_and(|j| j.distribution == Distribution::Normal),
-        slot_ns: own.slot.or(link.slot).map_or(0, |t| t.0.get()),
-        frame_ns: own.frame_clock.or(link.frame_clock).map_or(0, |t| t.0.get()),
-        loss: own.loss.as_ref().or(link.loss.as_ref()).map_or(PlannedLoss::None, loss),
-        reorder: share(own.reorder.or(link.reorder)),
-        duplicate: share(own.duplicate.or(link.duplicate)),
+        delay_ns: settings.delay.map_or(0, |t| t.0.get()),
+        jitter_ns: settings.jitter.as_ref().map_or(0, |j| j.spread.0.get()),
+        normal: settings.jitter.is_some_and(|j| j.distribution == Distribution::Normal),
+        slot_ns: settings.slot.map_or(0, |t| t.0.get()),
+        frame_ns: settings.frame_clock.map_or(0, |t| t.0.get()),
+        loss: settings.loss.as_ref().map_or(PlannedLoss::None, loss),
+        reorder: share(settings.reorder),
+        duplicate: share(settings.duplicate),
         seed,
     }
 }
@@ -476,12 +471,10 @@ fn loss(loss: &Loss) -> PlannedLoss {
         Loss::Pattern(LossPattern::Every(n)) => PlannedLoss::Every(*n),
         Loss::Pattern(LossPattern::Packets(packets)) => PlannedLoss::Packets(packets.clone()),
         Loss::Pattern(LossPattern::LongerThan(bytes)) => PlannedLoss::LongerThan(*bytes),
-        Loss::Pattern(LossPattern::GilbertElliott(model)) => PlannedLoss::GilbertElliott(
-            model.p.0.get(),
-            model.r.0.get(),
-            model.bad.map_or(1.0, |s| s.0.get()),
-            model.good.map_or(0.0, |s| s.0.get()),
-        ),
+        Loss::Pattern(LossPattern::GilbertElliott(model)) => {
+            let [p, r, bad, good] = model.probabilities();
+            PlannedLoss::GilbertElliott(p, r, bad, good)
+        }
     }
 }
 

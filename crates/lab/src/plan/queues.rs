@@ -1,7 +1,7 @@
 //! Queueing disciplines: from the scenario to all settings.
 
 use crate::plan::{Discipline, PlanError};
-use crate::scenario::{Queue, QueueKind, QueueSettings, SWITCH_QUEUE_BYTES};
+use crate::scenario::{DEFAULT_QUEUE_BYTES, Queue, QueueKind, QueueSettings};
 
 /// Returns the qdisc of a switch port.
 pub fn of_switch(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
@@ -13,7 +13,7 @@ pub fn of_switch(queue: Option<&Queue>) -> Result<Discipline, PlanError> {
         return Err(PlanError("netem is not a queue of a switch; set the delay on the link".to_owned()));
     }
     if discipline.kind == QueueKind::Bfifo && discipline.limit_bytes.is_none() {
-        discipline.limit_bytes = Some(SWITCH_QUEUE_BYTES);
+        discipline.limit_bytes = Some(DEFAULT_QUEUE_BYTES);
     }
     Ok(discipline)
 }
@@ -72,14 +72,14 @@ fn resolve(queue: &Queue) -> Result<Discipline, PlanError> {
         (Some(min), Some(max)) => Some((min, max)),
         _ if kind == QueueKind::Red => {
             // The defaults of tc-red(8): max is 1/4 of the limit, min is 1/3 of max.
-            let limit = limit_bytes.unwrap_or(SWITCH_QUEUE_BYTES);
+            let limit = limit_bytes.unwrap_or(DEFAULT_QUEUE_BYTES);
             Some((limit / 12, limit / 4))
         }
         _ => None,
     };
     Ok(Discipline {
         kind,
-        limit_bytes: limit_bytes.or((kind == QueueKind::Red).then_some(SWITCH_QUEUE_BYTES)),
+        limit_bytes: limit_bytes.or((kind == QueueKind::Red).then_some(DEFAULT_QUEUE_BYTES)),
         limit_packets: settings.packets,
         thresholds,
         probability: settings.probability.map(|p| p.0.get()),
@@ -93,23 +93,6 @@ fn resolve(queue: &Queue) -> Result<Discipline, PlanError> {
         loss: settings.loss.map(|s| s.0.get()),
         seed: 0,
     })
-}
-
-/// Returns the kernel's name of a kind.
-pub fn name(kind: QueueKind) -> &'static str {
-    match kind {
-        QueueKind::Bfifo => "bfifo",
-        QueueKind::Pfifo => "pfifo",
-        QueueKind::PfifoFast => "pfifo_fast",
-        QueueKind::Red => "red",
-        QueueKind::Codel => "codel",
-        QueueKind::FqCodel => "fq_codel",
-        QueueKind::Cake => "cake",
-        QueueKind::Pie => "pie",
-        QueueKind::Fq => "fq",
-        QueueKind::Sfq => "sfq",
-        QueueKind::Netem => "netem",
-    }
 }
 
 /// Returns the configuration symbol that a kind needs.

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::paths::{ETHERNET_HEADER, Hop, Paths, Route, SWITCH_QUEUE_BYTES};
-use super::{Flow, FlowProtocol, Loss, LossPattern, Queue, Scenario};
+use super::paths::{Hop, Paths, Route};
+use super::{DEFAULT_QUEUE_BYTES, ETHERNET_HEADER, Flow, FlowProtocol, Loss, LossPattern, Queue, Scenario};
 
 /// Costs of a guest, to be calibrated against runs.
 mod cost {
@@ -249,12 +249,12 @@ fn frames_memory(bytes: u64, frame: u64) -> u64 {
 
 fn queue_bytes(queue: Option<&Queue>, frame: u64) -> u64 {
     match queue {
-        None => u64::from(SWITCH_QUEUE_BYTES),
-        Some(Queue::Kind(_)) => u64::from(SWITCH_QUEUE_BYTES).max(DEFAULT_PACKETS * frame),
+        None => u64::from(DEFAULT_QUEUE_BYTES),
+        Some(Queue::Kind(_)) => u64::from(DEFAULT_QUEUE_BYTES).max(DEFAULT_PACKETS * frame),
         Some(Queue::Settings(s)) => match (s.limit, s.packets) {
             (Some(limit), _) => limit.0.get(),
             (None, Some(packets)) => u64::from(packets).saturating_mul(frame),
-            (None, None) => u64::from(SWITCH_QUEUE_BYTES).max(DEFAULT_PACKETS * frame),
+            (None, None) => u64::from(DEFAULT_QUEUE_BYTES).max(DEFAULT_PACKETS * frame),
         },
     }
 }

@@ -169,10 +169,7 @@ fn uses_seed(scenario: &Scenario) -> bool {
     // These choose at random which packet to drop, or which queue a flow uses.
     let kinds =
         [QueueKind::Red, QueueKind::Pie, QueueKind::FqCodel, QueueKind::Cake, QueueKind::Sfq, QueueKind::Netem];
-    let uses_seed = |queue: &Queue| match queue {
-        Queue::Kind(kind) => kinds.contains(kind),
-        Queue::Settings(settings) => kinds.contains(&settings.kind),
-    };
+    let uses_seed = |queue: &Queue| kinds.contains(&queue.kind());
     let hosts = || scenario.host.values().chain([&scenario.hosts]).filter_map(|host| host.qdisc.as_ref());
     let ports = || scenario.switch.values().flat_map(|switch| switch.queue.iter().chain(switch.port.values()));
     scenario.flow.iter().any(|flow| flow.start_spread.is_some())

@@ -19,9 +19,12 @@ use serde::{Deserialize, Serialize};
 
 pub use estimate::{Estimate, estimate};
 pub use judge::{Judgement, Loaded, judge, load};
-pub use landspeed_emulation::{Distribution, Framing, GilbertElliott, Jitter, Loss, LossPattern};
+pub use landspeed_emulation::frame::ETHERNET_HEADER;
+pub use landspeed_emulation::{
+    DEFAULT_MTU, DEFAULT_QUEUE_BYTES, Distribution, Emulator, Framing, GilbertElliott, Jitter, LinkDirection, Loss,
+    LossPattern, Queue, QueueKind, QueueSettings, RateSource,
+};
 pub use landspeed_problems::{Problem, Problems, Rate, Share, Size, TextPosition, Time, Written};
-pub use paths::{ETHERNET_HEADER, SWITCH_QUEUE_BYTES};
 pub use read::{Cell, MAX_CELLS, MAX_TEXT, hash, read};
 pub use schema::schema;
 pub use template::TEMPLATE;
@@ -173,136 +176,16 @@ pub struct Switch {
     pub port: BTreeMap<String, Queue>,
 }
 
-/// A queueing discipline: its kind alone (`"fq"`), or a table with its settings.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Queue {
-    /// With the kernel's defaults.
-    Kind(QueueKind),
-    /// With settings.
-    Settings(QueueSettings),
-}
-
-/// Kinds of queueing discipline, by their names in `tc`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum QueueKind {
-    /// First in, first out; the limit is in bytes, exactly.
-    Bfifo,
-    /// First in, first out; the limit is in packets.
-    Pfifo,
-    /// Three bands by priority, 1000 packets each.
-    PfifoFast,
-    /// Random early detection.
-    Red,
-    /// Controlled delay.
-    Codel,
-    /// Fair queues with controlled delay.
-    FqCodel,
-    /// Common applications kept enhanced.
-    Cake,
-    /// Proportional integral controller.
-    Pie,
-    /// Fair queues with pacing.
-    Fq,
-    /// Stochastic fair queues.
-    Sfq,
-    /// Hosts only: netem on the sender itself, as in many recipes, to show its effect on a measurement. For a path,
-    /// set delay and loss on a link.
-    Netem,
-}
-
-/// A qdisc with settings. The kind determines which ones apply.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct QueueSettings {
-    /// Kind of qdisc.
-    pub kind: QueueKind,
-    /// bfifo, red: limit in bytes, of frames as on the link.
-    pub limit: Option<Size>,
-    /// Others: limit in packets. netem: the packets in its delay count too; its default is 1000.
-    pub packets: Option<u32>,
-    /// red: average queue at which drops begin.
-    pub min: Option<Size>,
-    /// red: average queue at which the drop probability is reached.
-    pub max: Option<Size>,
-    /// red: drop probability at `max`; default 2 %.
-    pub probability: Option<Share>,
-    /// codel, fq_codel, pie: target delay.
-    pub target: Option<Time>,
-    /// codel, fq_codel: the interval; cake: the RTT it is tuned for.
-    pub interval: Option<Time>,
-    /// Whether ECN-capable packets are marked instead of dropped.
-    pub ecn: Option<bool>,
-    /// fq: limit of one flow, packets.
-    pub flow_packets: Option<u32>,
-    /// fq: maximum rate of a flow.
-    pub max_rate: Option<Rate>,
-    /// fq: whether it paces; default true.
-    pub pacing: Option<bool>,
-    /// netem: delay of every packet.
-    pub delay: Option<Time>,
-    /// netem: loss, per packet; with `tso` a packet is a super-packet of many frames.
-    pub loss: Option<Share>,
-}
-
-/// A link between two nodes. Settings apply to both directions; `forward` (first to second) and `reverse` override them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Link {
-    /// The two nodes.
-    #[serde(deserialize_with = "variants::two")]
-    pub between: [String; 2],
-    /// Rate of the link.
-    pub rate: Rate,
-    /// One-way delay of each direction; default 0.
-    pub delay: Option<Time>,
-    /// MTU, bytes; default 1500.
-    pub mtu: Option<u32>,
-    /// Framing per frame on the link: `ethernet` (the default: 24 bytes of preamble, FCS and gap) or `none`.
-    pub framing: Option<Framing>,
-    /// Spread of the delay.
-    pub jitter: Option<Jitter>,
-    /// Frames that arrive within this time of the first waiting one leave together. Default: off.
-    pub slot: Option<Time>,
-    /// Frames wait for the next tick of a clock with this period and leave together, as with a framing such as
-    /// SONET's of 125 us. Default: off.
-    pub frame_clock: Option<Time>,
-    /// Loss.
-    pub loss: Option<Loss>,
-    /// Share of the frames that skip the delay and overtake others.
-    pub reorder: Option<Share>,
-    /// Share of the frames that are duplicated.
-    pub duplicate: Option<Share>,
-    /// Settings of the direction from the first node to the second.
-    #[serde(default)]
-    pub forward: LinkDirection,
-    /// Settings of the direction from the second node to the first.
-    #[serde(default)]
-    pub reverse: LinkDirection,
-}
-
-/// Settings of one direction of a link.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct LinkDirection {
-    /// Rate of the direction.
-    pub rate: Option<Rate>,
-    /// One-way delay.
-    pub delay: Option<Time>,
-    /// Spread of the delay.
-    pub jitter: Option<Jitter>,
-    /// Frames that arrive within this time of the first waiting one leave together. Default: off.
-    pub slot: Option<Time>,
-    /// Frames wait for the next tick of a clock with this period and leave together, as with a framing such as
-    /// SONET's of 125 us. Default: off.
-    pub frame_clock: Option<Time>,
-    /// Loss.
-    pub loss: Option<Loss>,
-    /// Share of the frames that skip the delay and overtake others.
-    pub reorder: Option<Share>,
-    /// Share of the frames that are duplicated.
-    pub duplicate: Option<Share>,
+landspeed_emulation::declare_link! {
+    /// A link between two nodes. Settings apply to both directions; `forward` (first to second) and `reverse` override
+    /// them.
+    pub struct Link {
+        /// The two nodes.
+        #[serde(deserialize_with = "variants::two")]
+        pub between: [String; 2],
+        /// MTU, bytes; default 1500.
+        pub mtu: Option<u32>,
+    }
 }
 
 /// A flow from one host to another. The names of its settings are those of `landspeed run`.

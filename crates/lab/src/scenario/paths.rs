@@ -2,14 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Framing, Link, Scenario};
-
-/// Default MTU of a link, bytes.
-pub(super) const DEFAULT_MTU: u32 = 1500;
-/// Ethernet header, bytes; queues count it in addition to the IP packet.
-pub const ETHERNET_HEADER: u32 = 14;
-/// Default limit of a switch port's queue, bytes.
-pub const SWITCH_QUEUE_BYTES: u32 = 1_000_000;
+use super::{DEFAULT_MTU, ETHERNET_HEADER, Scenario};
 
 /// The links between the nodes, by name.
 pub(super) struct Paths<'a> {
@@ -121,18 +114,10 @@ impl<'a> Paths<'a> {
             forward,
             out_of,
             into,
-            rate_bps: own.rate.unwrap_or(link.rate).0.bps(),
+            rate_bps: own.rate.as_ref().unwrap_or(&link.rate).fixed_bps().unwrap_or(0),
             delay_ns: own.delay.or(link.delay).map_or(0, |t| t.0.get()),
             mtu: link.mtu.unwrap_or(DEFAULT_MTU),
-            overhead: u64::from(ETHERNET_HEADER) + framing(link),
+            overhead: u64::from(ETHERNET_HEADER) + link.framing_bytes(),
         }
-    }
-}
-
-/// Returns the framing per frame on a link, bytes.
-pub(super) fn framing(link: &Link) -> u64 {
-    match link.framing.unwrap_or(Framing::Ethernet) {
-        Framing::Ethernet => 24,
-        Framing::None => 0,
     }
 }

@@ -4,10 +4,9 @@
 use landspeed_problems::{Notations, Quantity, read_by_notations};
 use landspeed_units::Bytes;
 use serde::Deserialize;
-use serde::de::value::{MapAccessDeserializer, StrDeserializer};
 use serde::de::{self, Deserializer, Error, MapAccess};
 
-use super::{BufferPolicy, Buffers, Queue, QueueKind, QueueSettings, SysctlValue, Written};
+use super::{BufferPolicy, Buffers, SysctlValue, Written};
 
 /// Parses an array of exactly two strings; serde's own arrays accept a third.
 pub(super) fn two<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[String; 2], D::Error> {
@@ -16,20 +15,7 @@ pub(super) fn two<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[String;
     nodes.try_into().map_err(|_| D::Error::invalid_length(given, &"an array of length 2"))
 }
 
-read_by_notations!(Queue, Buffers, SysctlValue);
-
-impl Notations for Queue {
-    const EXPECTED: &'static str =
-        "a queue: its kind, such as \"fq\", or a table such as { kind = \"bfifo\", limit = \"1MB\" }";
-
-    fn text<E: Error>(text: &str) -> Result<Self, E> {
-        QueueKind::deserialize(StrDeserializer::new(text)).map(Self::Kind)
-    }
-
-    fn table<'de, A: MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
-        QueueSettings::deserialize(MapAccessDeserializer::new(map)).map(Self::Settings)
-    }
-}
+read_by_notations!(Buffers, SysctlValue);
 
 impl Notations for Buffers {
     const EXPECTED: &'static str = "\"fit\", \"stock\", or a size such as \"64MiB\"";

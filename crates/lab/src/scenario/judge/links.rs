@@ -3,8 +3,10 @@
 use landspeed_units::{BitRate, Nanos};
 
 use super::Judgement;
-use crate::scenario::paths::{DEFAULT_MTU, ETHERNET_HEADER, framing};
-use crate::scenario::{Distribution, Link, LinkDirection, Loss, LossPattern, Scenario, Written};
+use crate::scenario::{
+    DEFAULT_MTU, Distribution, ETHERNET_HEADER, Emulator, Link, LinkDirection, Loss, LossPattern, RateSource,
+    Scenario, Written,
+};
 
 /// Maximum rate of a link, bits/s.
 const MAX_RATE: u64 = 10_000_000_000_000;
@@ -34,9 +36,17 @@ pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
 fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &mut Judgement) {
     let key =
         |name: &str, is_own: bool| if is_own { format!("link.{i}.{way}.{name}") } else { format!("link.{i}.{name}") };
-    let rate = own.rate.unwrap_or(link.rate).0;
+    let settings = link.effective(own);
+    let own_features = own.features();
+    for feature in settings.features() {
+        let problem = feature.problem(key(feature.key(), own_features.contains(&feature)), Emulator::Lab);
+        problem.into_iter().for_each(|problem| judgement.add(problem));
+    }
+    // A rate over time is refused above.
+    let Some(bps) = settings.rate.as_ref().and_then(RateSource::fixed_bps) else { return };
+    let rate = BitRate::from_bps(bps);
     let rate_key = key("rate", own.rate.is_some());
-    match rate.bps() {
+    match bps {
         0 => judgement.refuse_with(&rate_key, "a link with rate 0 carries nothing", "use a rate such as \"10G\""),
         1..MIN_RATE => {
             judgement.refuse_with(
@@ -45,22 +55,22 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
                 "use 1k to 10T",
             );
         }
-        _ if rate.bps() > MAX_RATE => judgement.refuse_with(
+        _ if bps > MAX_RATE => judgement.refuse_with(
             &rate_key,
             format!("{rate} is too fast: virtual time has a resolution of one nanosecond"),
             "use 1k to 10T",
         ),
         _ => {}
     }
-    let delay = own.delay.or(link.delay);
+    let delay = settings.delay;
     judgement.time(key("delay", own.delay.is_some()), delay, 0, MAX_DELAY, "use at most 60s one way");
     let delay_ns = delay.map_or(0, |t| t.0.get());
 
-    if let Some(jitter) = own.jitter.as_ref().or(link.jitter.as_ref()) {
+    if let Some(jitter) = &settings.jitter {
         let key = key("jitter", own.jitter.is_some());
         let spread = jitter.spread.0.get();
-        let frame = u64::from(link.mtu.unwrap_or(DEFAULT_MTU)) + u64::from(ETHERNET_HEADER) + framing(link);
-        let gap = frame.saturating_mul(8_000_000_000) / rate.bps().max(1);
+        let frame = u64::from(link.mtu.unwrap_or(DEFAULT_MTU)) + u64::from(ETHERNET_HEADER) + link.framing_bytes();
+        let gap = frame.saturating_mul(8_000_000_000) / bps.max(1);
         if spread > delay_ns {
             let reason = "raise `delay`: negative delays are cut to zero, which changes the mean";
             judgement.refuse_with(
@@ -89,15 +99,15 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
     }
     judgement.time(
         key("frame-clock", own.frame_clock.is_some()),
-        own.frame_clock.or(link.frame_clock),
+        settings.frame_clock,
         0,
         MAX_FRAME,
         "use at most 1s",
     );
-    if let Some(loss) = own.loss.as_ref().or(link.loss.as_ref()) {
+    if let Some(loss) = &settings.loss {
         loss.problems(&key("loss", own.loss.is_some())).into_iter().for_each(|problem| judgement.add(problem));
     }
-    if let Some(share) = own.reorder.or(link.reorder) {
+    if let Some(share) = settings.reorder {
         let key = key("reorder", own.reorder.is_some());
         if delay_ns == 0 {
             judgement.refuse_with(

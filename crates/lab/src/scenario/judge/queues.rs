@@ -3,8 +3,11 @@
 use landspeed_units::Bytes;
 
 use super::Judgement;
-use crate::scenario::paths::{DEFAULT_MTU, ETHERNET_HEADER, Paths};
-use crate::scenario::{Queue, QueueKind, QueueSettings, Scenario, SysctlValue, Written};
+use crate::scenario::paths::Paths;
+use crate::scenario::{
+    DEFAULT_MTU, DEFAULT_QUEUE_BYTES, ETHERNET_HEADER, Queue, QueueKind, QueueSettings, Scenario, SysctlValue,
+    Written,
+};
 
 /// Minimum limit of a host's own queue without a warning, packets: a burst of one segmentation-offload packet at
 /// MTU 1500.
@@ -106,77 +109,21 @@ fn negotiates_ecn(scenario: &Scenario) -> bool {
         || scenario.flow.iter().any(|f| dctcp(&f.congestion))
 }
 
-fn name_of(kind: QueueKind) -> String {
-    serde_json::to_value(kind).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
-/// Returns the names of the settings of a kind.
-fn settings_of(kind: QueueKind) -> &'static [&'static str] {
-    match kind {
-        QueueKind::Bfifo => &["limit"],
-        QueueKind::Pfifo | QueueKind::Sfq => &["packets"],
-        QueueKind::PfifoFast => &[],
-        QueueKind::Red => &["limit", "min", "max", "probability", "ecn"],
-        QueueKind::Codel | QueueKind::FqCodel => &["packets", "target", "interval", "ecn"],
-        QueueKind::Cake => &["interval"],
-        QueueKind::Pie => &["packets", "target", "ecn"],
-        QueueKind::Fq => &["packets", "flow-packets", "max-rate", "pacing"],
-        QueueKind::Netem => &["packets", "delay", "loss"],
-    }
-}
-
 fn applicable(at: &QueueContext, settings: &QueueSettings, judgement: &mut Judgement) {
-    let QueueSettings {
-        kind,
-        limit,
-        packets,
-        min,
-        max,
-        probability,
-        target,
-        interval,
-        ecn,
-        flow_packets,
-        max_rate,
-        pacing,
-        delay,
-        loss,
-    } = settings;
-    let known = settings_of(*kind);
-    let name = name_of(*kind);
-    for (setting, given) in [
-        ("limit", limit.is_some()),
-        ("packets", packets.is_some()),
-        ("min", min.is_some()),
-        ("max", max.is_some()),
-        ("probability", probability.is_some()),
-        ("target", target.is_some()),
-        ("interval", interval.is_some()),
-        ("ecn", ecn.is_some()),
-        ("flow-packets", flow_packets.is_some()),
-        ("max-rate", max_rate.is_some()),
-        ("pacing", pacing.is_some()),
-        ("delay", delay.is_some()),
-        ("loss", loss.is_some()),
-    ] {
-        if given && !known.contains(&setting) {
-            let hint = match (setting, known) {
-                (_, []) => format!("{name} has no settings"),
-                ("delay" | "loss", _) => "set delay and loss on a link".to_owned(),
-                ("limit", _) if known.contains(&"packets") => {
-                    format!("use `packets`: the keys of {name} are {}", known.join(", "))
-                }
-                ("packets", _) if known.contains(&"limit") => {
-                    format!("use `limit`: the keys of {name} are {}", known.join(", "))
-                }
-                _ => format!("use one of {}", known.join(", ")),
-            };
-            judgement.refuse_with(
-                format!("{}.{setting}", at.key),
-                format!("`{setting}` does not apply to {name}"),
-                hint,
-            );
-        }
+    let (name, known) = (settings.kind.name(), settings.kind.settings());
+    for setting in settings.inapplicable() {
+        let hint = match (setting, known) {
+            (_, []) => format!("{name} has no settings"),
+            ("delay" | "loss", _) => "set delay and loss on a link".to_owned(),
+            ("limit", _) if known.contains(&"packets") => {
+                format!("use `packets`: the keys of {name} are {}", known.join(", "))
+            }
+            ("packets", _) if known.contains(&"limit") => {
+                format!("use `limit`: the keys of {name} are {}", known.join(", "))
+            }
+            _ => format!("use one of {}", known.join(", ")),
+        };
+        judgement.refuse_with(format!("{}.{setting}", at.key), format!("`{setting}` does not apply to {name}"), hint);
     }
 }
 
@@ -255,7 +202,7 @@ fn sizes(at: &QueueContext, settings: &QueueSettings, judgement: &mut Judgement)
 fn thresholds(at: &QueueContext, settings: &QueueSettings, judgement: &mut Judgement) {
     let key = |name: &str| format!("{}.{name}", at.key);
     if settings.kind == QueueKind::Red {
-        let limit = settings.limit.map_or(1_000_000, |s| s.0.get());
+        let limit = settings.limit.map_or(u64::from(DEFAULT_QUEUE_BYTES), |s| s.0.get());
         match (settings.min, settings.max) {
             (Some(min), Some(max)) if min >= max => {
                 judgement.refuse_with(
