@@ -10,6 +10,7 @@ pub mod end;
 pub mod error;
 pub mod layout;
 pub mod mtu;
+pub mod progress;
 pub mod rr;
 pub mod schedule;
 pub mod server;

@@ -5,13 +5,13 @@
 mod claims;
 
 use crate::damage::{damage, damaged};
-use landspeed_flow::control::credentials::TestId;
 use landspeed_flow::control::keyed_hello::{self, KeyedHello};
-use landspeed_flow::control::message::{SenderDone, ToServer};
-use landspeed_flow::control::preface::{self, Purpose, Token};
+use landspeed_flow::control::message::ToServer;
+use landspeed_flow::control::preface::{self, Purpose, TestId, Token};
 use landspeed_flow::control::{hello, message};
 use landspeed_flow::end::{EndReport, PhaseEnds};
 use landspeed_flow::mtu;
+use landspeed_flow::progress::SenderDone;
 use landspeed_flow::udp::header::{self, Format, Stamp};
 use proptest::prelude::*;
 

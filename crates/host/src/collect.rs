@@ -20,8 +20,8 @@ mod sysctl_files;
 pub(crate) use cpu::list_text;
 pub(crate) use services::SERVICE_NAMES;
 
-/// Collects the facts of `host`.
-pub(crate) fn collect(host: &dyn Host) -> Facts {
+/// Collects all facts about a host that a check may use. Never fails: an unknown fact has its reason.
+pub fn collect(host: &dyn Host) -> Facts {
     let started_ns = monotonic_ns();
     let look = FactReader(host);
     let answers = host.kernel();

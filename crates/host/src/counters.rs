@@ -8,7 +8,7 @@ use landspeed_netlink::{LINK_STATS_NAMES, LinkId, Netlink, Qdisc};
 
 use crate::files::{Files, KeptFile};
 use crate::parse::{Counters, named_values, paired_lines, pressure_total_us, tcp_memory_pages};
-use crate::snapshot::{Unavailable, ok_or_note};
+use crate::unavailable::{Unavailable, ok_or_note};
 
 /// Parses a file's text into counters.
 type Parser = fn(&str, &mut Counters);

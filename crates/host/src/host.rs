@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use landspeed_model::{Fact, Facts};
+use landspeed_model::Fact;
 
 use crate::files::{FileError, Files};
 
@@ -45,11 +45,6 @@ pub trait Host {
     /// Returns the first 256 bytes of a PCI device's configuration space; the first 64 where more is not
     /// permitted.
     fn pci_config(&self, address: &str) -> Fact<Vec<u8>>;
-}
-
-/// Collects all facts about a host that a check may use. Never fails: an unknown fact has its reason.
-pub fn collect(host: &dyn Host) -> Facts {
-    crate::collect::collect(host)
 }
 
 /// Files only: there is no kernel to query.

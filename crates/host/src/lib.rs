@@ -21,13 +21,15 @@ mod snapshot;
 mod spans;
 mod sysctls;
 mod totals;
+mod unavailable;
 mod usage;
 
+pub use collect::collect;
 pub use cores::{CpuLocation, cpu_locations};
 pub use files::{FileError, Files};
 pub use host::{
     ClockAnswer, DriverAnswer, Host, InterfaceAnswers, KernelAnswers, LinkAnswer, LiveHost, OpenError, QdiscAnswer,
-    RecordError, RecordedHost, collect, record,
+    RecordError, RecordedHost, record,
 };
 pub use moment::{InterfaceCounters, StackCounters, series_between};
 pub use sampler::{HostSampler, MIN_SPAN_NS};

@@ -5,7 +5,7 @@ use landspeed_model::{Governor, HostSnapshot, NumaNode};
 use crate::files::Files;
 use crate::host::FactReader;
 use crate::parse::{CoreTicks, CpuInfo, core_ticks, cpu_list, field, quoted_value};
-use crate::snapshot::{Unavailable, ok_or_note};
+use crate::unavailable::{Unavailable, ok_or_note};
 
 const CPU: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";

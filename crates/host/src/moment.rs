@@ -6,7 +6,7 @@ use landspeed_netlink::{LINK_STATS_NAMES, LinkId, Netlink, NetlinkError, Qdisc};
 use crate::counters::{deltas, qdisc_deltas};
 use crate::files::Files;
 use crate::parse::{Counters, SoftnetRow, paired_lines, softnet_rows};
-use crate::snapshot::Unavailable;
+use crate::unavailable::Unavailable;
 
 /// Qdiscs and standard statistics of an interface.
 #[derive(Debug, Clone)]

@@ -9,7 +9,7 @@ use landspeed_netlink::{Link, LinkId, Netlink, NetlinkError, Qdisc};
 
 use crate::files::Files;
 use crate::parse::default_route_interface;
-use crate::snapshot::{Unavailable, ok_or_note};
+use crate::unavailable::{Unavailable, ok_or_note};
 
 /// Offloads that affect throughput. The kernel has some sixty; the others are protocol details.
 const OFFLOADS: &[&str] = &[

@@ -6,9 +6,9 @@ use landspeed_sys::clock::thread_cpu_ns;
 use crate::counters::InitialReadings;
 use crate::files::{Files, KeptFile};
 use crate::parse::{CoreTicks, CpuInfo, SoftnetRow, core_ticks, softnet_rows};
-use crate::snapshot::{Unavailable, ok_or_note};
 use crate::spans::{Span, Spans, add};
 use crate::totals::{Nic, Totals};
+use crate::unavailable::{Unavailable, ok_or_note};
 
 /// Readings closer together than this are skipped: over five ticks, a share is only accurate to ±0.2.
 pub const MIN_SPAN_NS: u64 = 5 * crate::TICK_NS;

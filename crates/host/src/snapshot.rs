@@ -6,19 +6,8 @@ use std::net::SocketAddr;
 use landspeed_model::HostSnapshot;
 
 use crate::files::Files;
+use crate::unavailable::Unavailable;
 use crate::{machine, nic, sysctls};
-
-/// Names of unavailable values, with the reasons.
-pub(crate) type Unavailable = BTreeMap<String, String>;
-
-/// Returns the value, or notes why it is unavailable.
-pub(crate) fn ok_or_note<T, E: std::fmt::Display>(
-    missing: &mut Unavailable,
-    what: &str,
-    outcome: Result<T, E>,
-) -> Option<T> {
-    outcome.map_err(|why| missing.insert(what.to_owned(), why.to_string())).ok()
-}
 
 /// Describes this host, with the egress interface to `peer`, or that of the default route without a peer. Reads
 /// the network namespace of the calling thread. Never fails: see `unavailable`.

@@ -11,7 +11,7 @@ use landspeed_model::{CoreTotals, HostSeries, IdleStateDelta, InterruptDelta, Nu
 use crate::files::{FileError, Files};
 use crate::nic::sysfs_directory;
 use crate::parse::{CoreRow, CoreTable, Counters, core_table, named_values};
-use crate::snapshot::{Unavailable, ok_or_note};
+use crate::unavailable::{Unavailable, ok_or_note};
 
 const CPU: &str = "/sys/devices/system/cpu";
 const NODE: &str = "/sys/devices/system/node";

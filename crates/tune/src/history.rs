@@ -1,9 +1,7 @@
 //! The state of a transaction and of its steps, from its journal.
 
 use crate::Value;
-use crate::journal::{Baseline, Entry, Journal, JournalStep};
-use crate::persist::FileChange;
-use crate::transaction::RestoreOutcome;
+use crate::journal::{Baseline, Entry, FileChange, Journal, JournalStep, RestoreOutcome};
 use serde::Serialize;
 
 /// State of a transaction.

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 mod record;
 
-pub use record::{Baseline, Entry, JournalStep, Record};
+pub use record::{Baseline, Entry, FileChange, JournalStep, Record, RestoreOutcome};
 
 /// Disk space reserved when a journal is created, bytes: a disk that fills up later must not prevent a
 /// revert.

@@ -8,6 +8,7 @@
 
 mod bounded;
 mod discipline;
+mod error;
 mod history;
 mod journal;
 mod knobs;
@@ -22,17 +23,19 @@ mod twin;
 mod value;
 
 pub use bounded::BoundedKnobs;
+pub use error::TuneError;
 pub use history::{State, StepState};
-pub use journal::{Baseline, Context, Entry, Fault, Journal, JournalError, JournalStep, Record};
+pub use journal::{
+    Baseline, Context, Entry, Fault, FileChange, Journal, JournalError, JournalStep, Record, RestoreOutcome,
+};
 pub use knobs::{Device, DeviceDependents, KnobError, Knobs};
 pub use live::LiveKnobs;
-pub use persist::{ByHand, FileChange, PersistPlan};
+pub use persist::{ByHand, PersistPlan};
 pub use plan::{Allow, Plan, Step, plan};
 pub use request::{changes_from_audit, parse_setting, setting};
 pub use rules::objection;
 pub use transaction::{
-    Applied, CONFIRM_RANGE_S, Engine, Lock, Recovered, RestoreOutcome, StartWatchdog, StepCheck, TuneError, Watchdog,
-    Written,
+    Applied, CONFIRM_RANGE_S, Engine, Lock, Recovered, StartWatchdog, StepCheck, Watchdog, Written,
 };
 pub use twin::SimulatedKnobs;
 pub use value::{QdiscNode, QdiscTree, Value};

@@ -2,102 +2,28 @@
 //! it at boot, in a separate file, atomically. Settings that no program restores reliably are reported to
 //! the user with instructions.
 
-use std::fmt::Write as _;
 use std::fs::{File, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 use landspeed_model::Target;
-use serde::{Deserialize, Serialize};
 
+use crate::error::TuneError;
 use crate::history::{State, StepState};
-use crate::journal::{Entry, Journal, sync_directory};
-use crate::transaction::{Engine, TuneError};
-use crate::{Device, Value};
+use crate::journal::{Entry, FileChange, Journal, sync_directory};
+use crate::transaction::Engine;
 
 mod interrupts;
 mod link;
 mod manager;
+mod plan;
 mod rules;
 mod sysctl;
 mod tuned;
 
-/// A file with its contents before and after.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileChange {
-    /// Path of the file.
-    pub path: PathBuf,
-    /// Content before; `None` if it did not exist.
-    pub before: Option<String>,
-    /// Content after.
-    pub after: String,
-    /// Directories created for it, innermost first.
-    pub made: Vec<PathBuf>,
-}
-
-/// A setting that the user has to persist manually.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ByHand {
-    /// Name of the setting.
-    pub name: String,
-    /// Reason it is not written here, and what to add to which file.
-    pub instruction: String,
-}
-
-/// Files and settings that persisting a transaction involves.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct PersistPlan {
-    /// Files to write.
-    pub files: Vec<FileChange>,
-    /// Names of the settings in these files.
-    pub covered: Vec<String>,
-    /// Settings left to the user.
-    pub by_hand: Vec<ByHand>,
-    /// Notes for the user.
-    pub notes: Vec<String>,
-}
-
-impl PersistPlan {
-    fn hand(&mut self, name: &impl ToString, instruction: impl Into<String>) {
-        self.by_hand.push(ByHand { name: name.to_string(), instruction: instruction.into() });
-    }
-
-    /// Adds a file, unless it already has this content.
-    fn file(&mut self, root: &Path, relative: &str, after: String) -> Result<(), TuneError> {
-        let path = root.join(relative);
-        let before = read(&path)?;
-        if before.as_deref() == Some(after.as_str()) {
-            return Ok(());
-        }
-        let made =
-            path.ancestors().skip(1).take_while(|directory| !directory.exists()).map(Path::to_path_buf).collect();
-        self.files.push(FileChange { path, before, after, made });
-        Ok(())
-    }
-}
-
-/// A setting to persist, with its current value.
-pub(crate) struct PersistedSetting<'a> {
-    target: &'a Target,
-    device: Option<&'a Device>,
-    value: &'a Value,
-    /// The value as requested.
-    requested: &'a str,
-}
-
-fn not_possible(why: impl Into<String>) -> TuneError {
-    TuneError::NotPossible(why.into())
-}
-
-/// Returns a file's text; `None` if it does not exist.
-fn read(path: &Path) -> Result<Option<String>, TuneError> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(why) => Err(not_possible(format!("cannot read {}: {why}", path.display()))),
-    }
-}
+pub use plan::{ByHand, PersistPlan};
+use plan::{PersistedSetting, not_possible, read};
 
 impl Engine<'_> {
     /// Returns what persisting a transaction (by default the last confirmed one) would write below `root`.
@@ -252,25 +178,6 @@ fn assign_owners(kept: &[PersistedSetting<'_>], root: &Path, plan: &mut PersistP
     Ok(())
 }
 
-/// Section, key and value.
-type Assignment = (String, String, String);
-
-/// Parses the assignments of an INI file.
-fn sections(text: &str) -> Vec<Assignment> {
-    let mut section = String::new();
-    let mut found = Vec::new();
-    for line in text.lines().map(str::trim) {
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            name.clone_into(&mut section);
-        } else if !line.starts_with(['#', ';'])
-            && let Some((key, value)) = line.split_once('=')
-        {
-            found.push((section.clone(), key.trim().to_owned(), value.trim().to_owned()));
-        }
-    }
-    found
-}
-
 /// Writes a file atomically: a temporary file next to it, fsync, rename.
 fn write_atomically(file: &FileChange) -> io::Result<()> {
     let directory = file.path.parent().ok_or(io::ErrorKind::InvalidInput)?;
@@ -305,14 +212,6 @@ fn write_atomically(file: &FileChange) -> io::Result<()> {
 fn temporary_path(path: &Path) -> PathBuf {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     path.with_file_name(format!(".{name}.landspeed-new"))
-}
-
-/// The comment at the beginning of every file written by landspeed.
-fn banner(what: &str) -> String {
-    let mut text = String::new();
-    let _ = writeln!(text, "# Written by landspeed tune persist: {what}.");
-    let _ = writeln!(text, "# `landspeed tune revert --persisted` takes it back.");
-    text
 }
 
 #[cfg(test)]

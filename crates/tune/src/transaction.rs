@@ -1,19 +1,19 @@
 //! Applies, confirms and reverts transactions: before every write a record is on disk that allows to undo
 //! it.
 
-use std::path::PathBuf;
-
 use landspeed_model::Target;
+use landspeed_sys::clock;
 use landspeed_sys::process::Identity;
-use landspeed_sys::{clock, process};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use crate::Value;
+use crate::error::TuneError;
 use crate::history::{State, StepState};
-use crate::journal::{Baseline, Context, Entry, Fault, Journal, JournalError, JournalStep};
+use crate::journal::{Baseline, Entry, Journal, JournalStep};
 use crate::plan::Plan;
-use crate::{Knobs, Value};
 
 mod accept;
+mod engine;
 mod hold;
 mod inspect;
 mod lock;
@@ -22,6 +22,8 @@ mod registry;
 mod restore;
 
 use accept::accept;
+pub use engine::Engine;
+use engine::resets_link;
 pub use inspect::StepCheck;
 pub use lock::Lock;
 pub use recover::Recovered;
@@ -29,118 +31,6 @@ use restore::RollBack;
 
 /// Minimum and maximum time to confirm, seconds.
 pub const CONFIRM_RANGE_S: std::ops::RangeInclusive<u64> = 1..=86_400;
-
-/// Errors of a transaction.
-#[derive(Debug, thiserror::Error)]
-pub enum TuneError {
-    /// The journal could not be read or written.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The state directory cannot be used.
-    #[error("cannot use the state directory {path}: {cause}; run as root, or name another with --state")]
-    State {
-        /// Path of the directory.
-        path: PathBuf,
-        /// Error of the operating system.
-        cause: std::io::Error,
-    },
-    /// The registry of this host's transactions cannot be used.
-    #[error("cannot use the transaction registry {path}: {cause}; nothing was changed")]
-    Registry {
-        /// Path of the registry.
-        path: PathBuf,
-        /// Error of the operating system.
-        cause: std::io::Error,
-    },
-    /// Another command holds the lock.
-    #[error(
-        "another tune command is running{}; wait for it, or look with `landspeed tune status`",
-        .process.map(|pid| format!(" (process {pid})")).unwrap_or_default()
-    )]
-    Busy {
-        /// Process id of the holder, if known.
-        process: Option<u32>,
-    },
-    /// A transaction awaits its confirmation.
-    #[error("transaction {id} awaits its confirmation: `landspeed tune confirm` or `landspeed tune revert` it first")]
-    Open {
-        /// Number of the transaction.
-        id: u32,
-    },
-    /// An open transaction of another state directory changes one of the settings.
-    #[error(
-        "nothing was changed: transaction {id} in {} also changes {setting} and is not confirmed; confirm or revert it first \
-         (`landspeed tune revert --state {0}`)",
-        .state.display()
-    )]
-    OpenElsewhere {
-        /// Number of that transaction.
-        id: u32,
-        /// State directory of that transaction.
-        state: PathBuf,
-        /// Name of a setting that both change.
-        setting: String,
-    },
-    /// The plan has nothing to write.
-    #[error("the plan holds nothing to write")]
-    Empty,
-    /// The watchdog did not start.
-    #[error("the watchdog did not start, so nothing was changed: {why}")]
-    Watchdog {
-        /// Reason for the message.
-        why: String,
-    },
-    /// Applying failed and was rolled back.
-    #[error("{why}; {}", if *clean { "everything was put back" } else { "not everything could be put back: see `landspeed tune status`" })]
-    Failed {
-        /// The operation that failed, with the reason.
-        why: String,
-        /// Whether everything was restored.
-        clean: bool,
-    },
-    /// There is no such transaction, or it is in the wrong state.
-    #[error("{0}")]
-    NotPossible(String),
-    /// The health check before a confirmation failed; the problems found.
-    #[error("not confirmed: {}. Unless it is confirmed, the change is rolled back", .0.join("; "))]
-    Unhealthy(Vec<String>),
-}
-
-/// Result of a rollback for one step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RestoreOutcome {
-    /// The previous value was written and read back.
-    Restored,
-    /// The setting already had the previous value.
-    AlreadyThere,
-    /// According to the journal the setting was never written, and it has the previous value.
-    Unwritten,
-    /// The device or setting no longer exists.
-    Gone,
-    /// The value is not in the journal: another program changed it, or its record is lost. It was not changed.
-    Drift {
-        /// The current value.
-        found: Value,
-    },
-    /// The setting could not be read, so its value is unknown.
-    Unchecked {
-        /// Error of the read.
-        why: String,
-    },
-    /// The previous value could not be restored.
-    Failed {
-        /// Error of the restore.
-        why: String,
-    },
-}
-
-impl RestoreOutcome {
-    /// Whether nothing is left to do for this step.
-    pub fn is_clean(&self) -> bool {
-        matches!(self, Self::Restored | Self::AlreadyThere | Self::Unwritten | Self::Gone)
-    }
-}
 
 /// A setting that was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -183,43 +73,10 @@ pub struct Watchdog {
     pub warning: Option<String>,
 }
 
-/// Errors of writing a setting.
-#[derive(Debug, thiserror::Error)]
-enum PutError {
-    /// The journal could not be read, or another process has taken the transaction over.
-    #[error(transparent)]
-    Journal(#[from] JournalError),
-    /// The setting could not be written.
-    #[error(transparent)]
-    Knob(#[from] crate::KnobError),
-}
-
-/// Executes transactions on a host.
-pub struct Engine<'a> {
-    knobs: &'a dyn Knobs,
-    context: Context,
-    writes: std::cell::Cell<u64>,
-}
-
 /// Starts the watchdog of a transaction and returns when it is running.
 pub type StartWatchdog<'a> = &'a mut dyn FnMut(u32) -> Result<Watchdog, String>;
 
-impl<'a> Engine<'a> {
-    /// Creates an engine for a host.
-    pub fn new(knobs: &'a dyn Knobs, context: Context) -> Self {
-        Self { knobs, context, writes: std::cell::Cell::new(0) }
-    }
-
-    /// Identity of this host and the location of its transaction data.
-    pub fn context(&self) -> &Context {
-        &self.context
-    }
-
-    /// Access to the host's settings.
-    pub fn knobs(&self) -> &dyn Knobs {
-        self.knobs
-    }
-
+impl Engine<'_> {
     /// Executes a plan. `start_watchdog` is called before the first write. On any failure everything is rolled back.
     pub fn apply(
         &self,
@@ -345,22 +202,6 @@ impl<'a> Engine<'a> {
             written.push(Written { target: step.target.clone(), before, requested, observed, rounded });
         }
         Ok(written)
-    }
-
-    /// The only function that writes to the host. Refuses if another process has taken the transaction over.
-    fn put(&self, journal: &mut Journal, target: &Target, value: &Value) -> Result<(), PutError> {
-        journal.ensure_not_taken_over()?;
-        let outcome = self.knobs.write(target, value);
-        self.wrote();
-        Ok(outcome?)
-    }
-
-    /// Counts a write outside of the journal; kills the process at an injected fault, for tests.
-    pub(crate) fn wrote(&self) {
-        self.writes.set(self.writes.get() + 1);
-        if self.context.fault == Some(Fault::AfterWrite(self.writes.get())) {
-            process::kill_self();
-        }
     }
 
     /// The setting under its device's current name; `None` if the device is gone.
@@ -499,10 +340,6 @@ fn journal_step(step: &crate::plan::Step) -> Option<JournalStep> {
         desired: step.desired.clone(),
         keep: step.keep,
     })
-}
-
-fn resets_link(target: &Target) -> bool {
-    matches!(target, Target::Ring { .. } | Target::Channels { .. } | Target::Mtu { .. } | Target::Pause { .. })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Each rule is a function from the [`Tree`] to its violations. `cargo xtask law` prints them all; the tests below
 //! run the same functions, so `cargo test` fails on every breach that the command would print.
 
+mod circles;
 mod dependencies;
 mod edges;
 mod files;
@@ -10,38 +11,12 @@ mod paths;
 mod purity;
 mod style;
 mod tree;
-
-use std::fmt;
-use std::path::Path;
+mod violation;
 
 use anyhow::Result;
 
 pub use tree::{Tree, root};
-
-/// A breach of a rule at one place in the tree.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Violation {
-    /// File, relative to the workspace, with a line number where there is one.
-    pub place: String,
-    /// The problem, and how to fix it.
-    pub what: String,
-}
-
-impl Violation {
-    fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { place: place.into(), what: what.into() }
-    }
-
-    fn at(path: &Path, line: usize, what: impl Into<String>) -> Self {
-        Self::new(format!("{}:{line}", path.display()), what)
-    }
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.what)
-    }
-}
+use violation::Violation;
 
 /// A rule: its name as a claim, and the function that checks it.
 type Rule = (&'static str, fn(&Tree) -> Vec<Violation>);
@@ -51,6 +26,7 @@ const RULES: &[Rule] = &[
     ("anyhow and testkit stay where they belong", dependencies::confined_dependencies),
     ("pure crates depend on no I/O library", dependencies::pure_crates_have_no_io_dependency),
     ("pure crates touch no file, socket, clock or thread", purity::pure_crates_have_no_side_effects),
+    ("files of a crate do not use each other in circles", circles::files_do_not_use_each_other),
     ("unsafe stays in sys", style::unsafe_stays_in_sys),
     ("nothing is left unfinished", style::no_todo_macros_or_comments),
     ("tests are named as claims", style::tests_are_named_as_claims),

@@ -1,4 +1,5 @@
-//! Paths used in Rust source, without comments and strings; `use` groups are expanded, test code is marked.
+//! Paths used in Rust source, without comments and strings; `use` groups are expanded, imports and test code are
+//! marked.
 
 use anyhow::{Result, anyhow};
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
@@ -6,7 +7,8 @@ use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 /// A path or single identifier in source: `std::fs::read`, `unsafe`, `todo` in `todo!()`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathUsage {
-    /// Path segments; `use std::{fs, net::TcpStream}` gives `std::fs` and `std::net::TcpStream`.
+    /// Path segments; `use std::{fs, net::TcpStream}` gives `std::fs` and `std::net::TcpStream`, and a glob import
+    /// ends with `*`.
     pub segments: Vec<String>,
     /// Line of the first segment of its own (after a group's prefix), from 1.
     pub line: usize,
@@ -16,6 +18,17 @@ pub struct PathUsage {
     pub is_macro: bool,
     /// Whether it is the name in `fn name`.
     pub is_fn_name: bool,
+    /// Set in a `use` declaration.
+    pub import: Option<Import>,
+}
+
+/// The name that a `use` declaration brings into the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Import {
+    /// Last segment of the path (the one before `self`), or the alias after `as`.
+    pub name: String,
+    /// Whether it is `pub use` or `pub(…) use`.
+    pub is_public: bool,
 }
 
 impl PathUsage {
@@ -39,26 +52,38 @@ impl Code {
     pub fn parse(text: &str, is_test: bool) -> Result<Self> {
         let stream: TokenStream = text.parse().map_err(|error| anyhow!("not Rust: {error}"))?;
         let mut code = Self::default();
-        code.walk(stream, &[], is_test);
+        code.walk(stream, &[], is_test, None);
         Ok(code)
     }
 
-    fn walk(&mut self, stream: TokenStream, prefix: &[String], in_test: bool) {
+    /// Records the paths in `stream`. `import` is set inside a `use` declaration: whether it is public.
+    fn walk(&mut self, stream: TokenStream, prefix: &[String], in_test: bool, mut import: Option<bool>) {
         let trees: Vec<TokenTree> = stream.into_iter().collect();
         let mut path = Open::default();
         // Set by a test attribute until the end of the item it belongs to.
         let mut item_is_test = false;
         let mut after_fn = false;
+        let mut after_pub = false;
         let mut i = 0;
         while i < trees.len() {
             let in_test_now = in_test || item_is_test;
             match &trees[i] {
+                TokenTree::Ident(ident) if import.is_some() && ident == "as" => {
+                    path.alias = trees.get(i + 1).map(ToString::to_string);
+                    i += 2;
+                }
                 TokenTree::Ident(ident) => {
                     if !path.wants_segment {
                         self.close(&mut path, prefix, in_test_now, false);
                         path.line = ident.span().start().line;
                         path.is_fn_name = after_fn;
+                        path.import = import;
                     }
+                    // `use<'a>` in a type is not a declaration.
+                    if ident == "use" && !is_punct(trees.get(i + 1), '<') {
+                        import = Some(after_pub);
+                    }
+                    after_pub = ident == "pub";
                     path.segments.push(ident.to_string());
                     path.wants_segment = false;
                     after_fn = ident == "fn";
@@ -72,7 +97,12 @@ impl Code {
                     let mut longer = prefix.to_vec();
                     longer.append(&mut path.segments);
                     path.wants_segment = false;
-                    self.walk(group.stream(), &longer, in_test_now);
+                    self.walk(group.stream(), &longer, in_test_now, import);
+                    i += 1;
+                }
+                TokenTree::Punct(punct) if path.wants_segment && punct.as_char() == '*' => {
+                    path.segments.push("*".to_owned());
+                    path.wants_segment = false;
                     i += 1;
                 }
                 TokenTree::Punct(punct) if punct.as_char() == '#' => {
@@ -94,12 +124,15 @@ impl Code {
                         && punct.spacing() == Spacing::Alone
                         && matches!(trees.get(i + 1), Some(TokenTree::Group(_)));
                     self.close(&mut path, prefix, in_test_now, calls);
-                    item_is_test &= punct.as_char() != ';';
+                    if punct.as_char() == ';' {
+                        item_is_test = false;
+                        import = None;
+                    }
                     i += 1;
                 }
                 TokenTree::Group(group) => {
                     self.close(&mut path, prefix, in_test_now, false);
-                    self.walk(group.stream(), &[], in_test_now);
+                    self.walk(group.stream(), &[], in_test_now, import);
                     item_is_test &= group.delimiter() != Delimiter::Brace;
                     i += 1;
                 }
@@ -114,15 +147,18 @@ impl Code {
 
     fn close(&mut self, open: &mut Open, prefix: &[String], in_test: bool, is_macro: bool) {
         let open = std::mem::take(open);
-        if open.segments.is_empty() {
-            return;
-        }
+        let Some(last) = open.segments.last() else { return };
+        let import = open.import.map(|is_public| {
+            let named = if last == "self" { prefix.last().unwrap_or(last) } else { last };
+            Import { name: open.alias.unwrap_or_else(|| named.clone()), is_public }
+        });
         self.usage.push(PathUsage {
             segments: prefix.iter().cloned().chain(open.segments).collect(),
             line: open.line,
             in_test,
             is_macro,
             is_fn_name: open.is_fn_name,
+            import,
         });
     }
 }
@@ -134,6 +170,8 @@ struct Open {
     /// The last token was `::`.
     wants_segment: bool,
     is_fn_name: bool,
+    import: Option<bool>,
+    alias: Option<String>,
 }
 
 fn is_punct(tree: Option<&TokenTree>, char: char) -> bool {
@@ -161,6 +199,21 @@ mod tests {
         for path in ["std::fs", "std::net::IpAddr", "std::net::TcpStream", "std::time::Duration"] {
             assert!(usage.contains(&path.to_owned()), "{path} not in {usage:?}");
         }
+    }
+
+    #[test]
+    fn imports_have_their_alias_and_visibility() {
+        let text = "pub(crate) use a::{self, b::C as D, e::*}; use f::G; fn h() -> impl I + use<'_> { j::k() }";
+        let code = Code::parse(text, false).unwrap();
+        let imports = code.usage.iter().filter_map(|usage| {
+            let import = usage.import.as_ref()?;
+            Some((usage.path(), import.name.clone(), import.is_public))
+        });
+        let expected = [("a::self", "a", true), ("a::b::C", "D", true), ("a::e::*", "*", true), ("f::G", "G", false)];
+        assert_eq!(
+            imports.collect::<Vec<_>>(),
+            expected.map(|(path, name, is_public)| (path.to_owned(), name.to_owned(), is_public))
+        );
     }
 
     #[test]

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use landspeed_model::{Change, Family};
 
+use super::conversation::refused;
 use super::target::Target;
-use super::{connect, deserialize_value, make_printable, refused, unexpected};
+use super::{connect, deserialize_value, make_printable, unexpected};
 use crate::control::changes::{AppliedChange, ChangeAnswer, ChangeRequest, PlannedChange};
 use crate::control::channel::{Key, Receiver, Sender};
 use crate::control::deadline::Deadline;

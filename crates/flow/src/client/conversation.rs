@@ -3,14 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use landspeed_model::ErrorEntry;
 use landspeed_sys::clock;
 
-use super::refused;
 use crate::control::channel::{Receiver, Sender};
 use crate::control::message::{MAX_REPORT, ToClient, ToServer};
-use crate::end::{DRAIN_NS, EndReport, LiveReading, Watch};
+use crate::control::printable;
+use crate::end::{DRAIN_NS, EndReport, Watch};
 use crate::error::FlowError;
 use crate::layout::StreamSpec;
+use crate::progress::LiveReading;
 
 /// Timeout for each part of the server's report, nanoseconds.
 const REPORT_PART_NS: u64 = 15_000_000_000;
@@ -151,5 +153,14 @@ impl Conversation {
             ToClient::Error(entry) => self.lost = Some(refused(entry)),
             _ => {}
         }
+    }
+}
+
+/// Returns the error for a refusal or an error that the server sent.
+pub(super) fn refused(entry: ErrorEntry) -> FlowError {
+    FlowError::Refused {
+        code: printable(&entry.code, 40),
+        message: printable(&entry.message, 400),
+        advice: entry.advice.map(|text| printable(&text, 400)),
     }
 }

@@ -4,40 +4,42 @@ mod changes;
 mod connect;
 mod conversation;
 mod describe;
+mod request;
 mod server_tap;
 mod target;
 mod third_party;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use landspeed_model::{ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument, Sample};
 use landspeed_sys::{clock, thread};
-use serde::{Deserialize, Serialize};
 
 pub use changes::RemoteChanges;
-use conversation::Conversation;
+use conversation::{Conversation, refused};
 pub use describe::facts;
 pub use describe::{deserialize_value, make_printable};
+pub use request::Request;
 pub use server_tap::ServerTap;
 pub use target::{DEFAULT_PORT, Target, TargetError, local_address};
 pub use third_party::third_party;
 
 use crate::address;
 use crate::assemble::{self, CollectedRun};
-use crate::control::channel::{Key, Receiver, Sender};
+use crate::control::channel::{Receiver, Sender};
 use crate::control::credentials::Credentials;
 use crate::control::deadline::Deadline;
-use crate::control::message::{Accepted, SenderDone, ToClient, ToServer};
+use crate::control::message::{Accepted, ToClient, ToServer};
 use crate::control::preface::Token;
 use crate::control::printable;
 use crate::dialect::Dialect;
-use crate::end::{self, EndPlan, IDLE_NS, LiveReading, Peer, Side, Watch};
-pub use crate::end::{TcpState, UdpState};
+use crate::end::{self, EndPlan, IDLE_NS, Peer, Side, Watch};
 use crate::error::FlowError;
 use crate::layout;
+use crate::progress::SenderDone;
+pub use crate::progress::{DirectionProgress, Progress, TcpState, UdpState};
 use crate::server::admission::RateGuard;
 use crate::validate;
 
@@ -47,25 +49,6 @@ const SILENCE_TIMEOUT_NS: u64 = 15_000_000_000;
 const STEP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Number of pings that estimate the clock offset.
 const PINGS: u32 = 10;
-
-/// A test to run.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// Address of the server's control connection.
-    pub target: Target,
-    /// As requested; the server may reduce them to its limits.
-    pub parameters: Parameters,
-    /// Pre-shared key; without one the connection is not authenticated.
-    pub key: Option<Key>,
-    /// Command line, for the document.
-    pub command: Vec<String>,
-    /// Address of the data connections if it differs from `target`, which then carries only the control connection.
-    /// The server must listen there on the same port. If the data then has another source address on this host, a
-    /// server without a key must be configured to accept data from any address.
-    pub data: Option<IpAddr>,
-    /// Start time on this host's monotonic clock, nanoseconds; as soon as possible if `None` or in the past.
-    pub start_ns: Option<u64>,
-}
 
 /// Events during a run.
 #[derive(Debug, Clone)]
@@ -94,62 +77,6 @@ pub enum RunEvent<'a> {
         /// Stream number and the sample nearest to the reporting time.
         streams: &'a [(u32, Sample)],
     },
-}
-
-/// Live figures. Each side reads its own streams; the server's reading is up to 0.2 s and half a round trip
-/// old.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Progress {
-    /// Nanoseconds since the start.
-    pub t_ns: u64,
-    /// Data from client to server.
-    pub upload: DirectionProgress,
-    /// Data from server to client.
-    pub download: DirectionProgress,
-    /// Bytes (UDP: payload) passed to the kernel by the client.
-    pub sent: u64,
-    /// Request/response: transactions completed.
-    pub transactions: u64,
-    /// Sum of their latencies, nanoseconds.
-    pub latency_sum_ns: u64,
-    /// Time of the transaction count, nanoseconds since the start.
-    pub transactions_t_ns: u64,
-}
-
-/// Live state of one direction: bytes and loss as counted by the receiver, TCP state as seen by the sender.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DirectionProgress {
-    /// Time of the receiver's reading, nanoseconds since the start.
-    pub t_ns: u64,
-    /// Payload bytes that reached the receivers.
-    pub bytes: u64,
-    /// TCP: state of the senders.
-    pub tcp: Option<TcpState>,
-    /// UDP: state of the receivers.
-    pub udp: Option<UdpState>,
-}
-
-impl Progress {
-    /// Combines the latest readings of client and server.
-    fn of(t_ns: u64, local: &LiveReading, remote: &LiveReading) -> Self {
-        let moved = |sender: &LiveReading, receiver: &LiveReading| DirectionProgress {
-            t_ns: receiver.t_ns,
-            bytes: receiver.received,
-            tcp: sender.tcp,
-            udp: receiver.udp,
-        };
-        Self {
-            t_ns,
-            upload: moved(local, remote),
-            download: moved(remote, local),
-            sent: local.sent,
-            transactions: local.transactions,
-            latency_sum_ns: local.latency_sum_ns,
-            transactions_t_ns: local.t_ns,
-        }
-    }
 }
 
 /// Runs a test and returns the run document, failures included.
@@ -324,14 +251,6 @@ fn unexpected(during: &'static str, message: ToClient) -> FlowError {
             during,
             message: format!("unexpected message {}", printable(&format!("{other:?}"), 60)),
         },
-    }
-}
-
-fn refused(entry: ErrorEntry) -> FlowError {
-    FlowError::Refused {
-        code: printable(&entry.code, 40),
-        message: printable(&entry.message, 400),
-        advice: entry.advice.map(|text| printable(&text, 400)),
     }
 }
 

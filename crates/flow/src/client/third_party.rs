@@ -8,10 +8,11 @@ use landspeed_sys::clock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::conversation::refused;
 use super::target::Target;
 use super::{
     Request, RunEvent, SILENCE_TIMEOUT_NS, STEP_TIMEOUT, bad_parameters, connect, deserialize_value, make_printable,
-    refused, unexpected,
+    unexpected,
 };
 use crate::address;
 use crate::assemble::{self, CollectedRun};

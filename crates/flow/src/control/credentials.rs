@@ -17,10 +17,8 @@
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-use super::preface::Token;
+use super::preface::{Nonce, TestId, Token};
 
-/// Random number, used once.
-pub type Nonce = [u8; 16];
 /// Keyed HMAC-SHA256 state.
 pub type HmacSha256 = Hmac<Sha256>;
 /// HMAC-SHA256 tag.
@@ -29,10 +27,6 @@ pub type Proof = [u8; 32];
 pub const CHALLENGE_LEN: usize = 48;
 /// Length of a proof, bytes.
 pub const PROOF_LEN: usize = 32;
-
-/// Identifies a test on its data sockets if the test has a key. Public: it proves nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TestId(pub [u8; 16]);
 
 /// Identifier of the test that a data socket sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

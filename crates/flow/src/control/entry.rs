@@ -4,10 +4,10 @@
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 
-use super::credentials::{CHALLENGE_LEN, Credentials, Nonce, Step, decode_challenge};
+use super::credentials::{CHALLENGE_LEN, Credentials, Step, decode_challenge};
 use super::deadline::Deadline;
 use super::patient;
-use super::preface::{self, ANSWER_LEN, PROTOCOL_VERSION, Purpose, Status};
+use super::preface::{self, ANSWER_LEN, Nonce, PROTOCOL_VERSION, Purpose, Status};
 use crate::error::FlowError;
 
 /// Opens a data connection: sends the preface and, with a key, exchanges proofs.

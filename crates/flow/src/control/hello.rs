@@ -29,9 +29,9 @@ use crate::error::FlowError;
 
 /// Length of every datagram of the exchange, bytes.
 pub const HELLO_LEN: usize = 64;
+/// The same with a key ([`super::keyed_hello`]).
+pub const KEYED_HELLO_LEN: usize = 96;
 
-/// Longest datagram of an exchange, with or without a key, bytes.
-const MAX_LEN: usize = super::keyed_hello::KEYED_HELLO_LEN;
 const MAGIC: &[u8; 8] = b"LNDSUDP1";
 const RETRANSMIT_INTERVAL: Duration = Duration::from_millis(200);
 /// Timeout of the client for the whole exchange.
@@ -126,7 +126,7 @@ pub(super) fn exchange(
     let deadline = Deadline::after(EXCHANGE_TIMEOUT).with_stop(stop);
     let mut say = first.to_vec();
     let mut forged = false;
-    let mut buffer = [0; MAX_LEN + 1];
+    let mut buffer = [0; KEYED_HELLO_LEN + 1];
     let mut next_ns = 0;
     loop {
         let now = clock::monotonic_ns();

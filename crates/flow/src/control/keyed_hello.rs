@@ -20,12 +20,10 @@
 use std::net::UdpSocket;
 use std::sync::atomic::AtomicBool;
 
-use super::credentials::{Credentials, Nonce, Proof, Step, TestId};
-use super::hello::{HelloAction, exchange};
+use super::credentials::{Credentials, Proof, Step};
+use super::hello::{HelloAction, KEYED_HELLO_LEN, exchange};
+use super::preface::{Nonce, TestId};
 use crate::error::FlowError;
-
-/// Length of every datagram of the exchange, bytes.
-pub const KEYED_HELLO_LEN: usize = 96;
 
 const MAGIC: &[u8; 8] = b"LNDSUDP1";
 const KEYED: u8 = 1;

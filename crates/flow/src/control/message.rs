@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::changes::{ChangeAnswer, ChangeRequest};
 use super::printable;
 use super::third_party::{ThirdPartyEvent, ThirdPartyRequest};
-use crate::end::LiveReading;
+use crate::progress::{LiveReading, SenderDone};
 
 /// Largest message before a test is accepted, bytes: limits the memory an unauthenticated client can use.
 pub const MAX_EARLY_MESSAGE: usize = 64 * 1024;
@@ -162,19 +162,6 @@ impl Accepted {
             ..self
         }
     }
-}
-
-/// Final counts of a sending stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SenderDone {
-    /// Number of the stream within the test.
-    pub stream: u32,
-    /// Payload bytes accepted by the kernel.
-    pub bytes: u64,
-    /// Datagrams accepted by the kernel.
-    pub packets: u64,
-    /// Time when the last write returned, nanoseconds after the agreed start.
-    pub stopped_ns: u64,
 }
 
 /// Splits a report, or a host's facts, into messages.

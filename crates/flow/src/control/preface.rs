@@ -13,8 +13,6 @@
 //! The answer is 16 bytes: `LNDSPEED`, version, status, five zero bytes. On a data connection with a key the
 //! proofs of both sides follow ([`super::credentials`]).
 
-use super::credentials::{Nonce, TestId};
-
 /// Protocol version; must be equal on both sides.
 pub const PROTOCOL_VERSION: u16 = 1;
 /// Length of a preface, bytes.
@@ -23,6 +21,13 @@ pub const PREFACE_LEN: usize = 48;
 pub const ANSWER_LEN: usize = 16;
 
 const MAGIC: &[u8; 8] = b"LNDSPEED";
+
+/// Random number, used once.
+pub type Nonce = [u8; 16];
+
+/// Identifies a test on its data sockets if the test has a key. Public: it proves nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TestId(pub [u8; 16]);
 
 /// Secret of one test. Data connections without a key send it; with a key it is sent only inside the control
 /// connection's Noise session, and stream secrets are derived from it ([`super::credentials::Credentials`]).

@@ -3,7 +3,7 @@
 use landspeed_model::{ErrorEntry, HostSnapshot, MtuProbe, Parameters, PathInfo};
 use serde::{Deserialize, Serialize};
 
-use crate::client::Progress;
+use crate::progress::Progress;
 
 /// Request for a third-party test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

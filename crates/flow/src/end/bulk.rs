@@ -12,7 +12,7 @@ use landspeed_sys::{clock, socket};
 use super::phases::DRAIN_NS;
 use super::task::{Finished, Task, describe_tcp};
 use super::watch::Watch;
-use crate::control::message::SenderDone;
+use crate::progress::SenderDone;
 use crate::udp::header::Format;
 use crate::{tcp, udp};
 

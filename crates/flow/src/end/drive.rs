@@ -12,8 +12,8 @@ use super::sampler::Sampler;
 use super::task::{Finished, Task};
 use super::watch::Watch;
 use super::{placement, streams};
-use crate::control::message::SenderDone;
 use crate::error::FlowError;
+use crate::progress::SenderDone;
 use crate::shared::Budget;
 
 /// Poll interval while stopped streams finish, nanoseconds.

@@ -6,7 +6,6 @@
 mod bulk;
 mod connector;
 mod drive;
-mod live;
 pub mod phases;
 mod placement;
 mod plan;
@@ -20,7 +19,6 @@ mod watch;
 
 pub use connector::Connector;
 pub use drive::{Peer, drive};
-pub use live::{LiveReading, TcpState, UdpState};
 pub use phases::{DRAIN_NS, PhaseEnds};
 pub use plan::{DataSocket, EndPlan, Job, Side, StreamPlan};
 pub use report::{EndReport, RrReport, StreamReport};

@@ -8,8 +8,8 @@ use landspeed_sys::socket;
 
 use super::plan::{Side, StreamPlan};
 use super::watch::Watch;
-use crate::control::message::SenderDone;
 use crate::dialect::Dialect;
+use crate::progress::SenderDone;
 use crate::rr::RrOutcome;
 use crate::shared::Budget;
 

@@ -5,10 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use landspeed_model::{Protocol, TcpInfo};
 
-use super::live::{LiveReading, TcpState, UdpState};
 use super::plan::{EndPlan, Job};
 use super::slots::RrSlot;
-use crate::control::message::SenderDone;
+use crate::progress::{LiveReading, SenderDone, TcpState, UdpState};
 use crate::shared::{Counters, Stop};
 use crate::udp::Finish;
 

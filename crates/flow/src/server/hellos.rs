@@ -10,9 +10,10 @@ use super::door::{MAX_DATAGRAM, connect_back};
 use super::registry::Slot;
 use super::service::Datagram;
 use crate::address::unmap;
-use crate::control::credentials::{self, HmacSha256, Nonce, Proof, TestId, TestName};
-use crate::control::hello;
-use crate::control::keyed_hello::{KEYED_HELLO_LEN, KeyedHello, Kind};
+use crate::control::credentials::{self, HmacSha256, Proof, TestName};
+use crate::control::hello::{self, KEYED_HELLO_LEN};
+use crate::control::keyed_hello::{KeyedHello, Kind};
+use crate::control::preface::{Nonce, TestId};
 
 /// Minimum lifetime of a cookie, seconds; at most twice as long. Longer than a client tries.
 const COOKIE_LIFETIME_S: u64 = 8;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::Shared;
 use super::registry::Slot;
 use super::service::{OpeningParser, PendingConnection};
-use crate::control::credentials::{Nonce, PROOF_LEN, Proof, Step, StreamSecret, encode_challenge};
-use crate::control::preface::{self, Status};
+use crate::control::credentials::{PROOF_LEN, Proof, Step, StreamSecret, encode_challenge};
+use crate::control::preface::{self, Nonce, Status};
 
 /// Challenge sent to the client, and its answer as far as received.
 pub struct ProofParser {

@@ -7,9 +7,10 @@ use landspeed_sys::clock;
 use super::Shared;
 use super::admission::RateGuard;
 use crate::control::channel::{Receiver, Sender};
-use crate::control::message::{SenderDone, ToClient, ToServer};
+use crate::control::message::{ToClient, ToServer};
 use crate::end::{self, EndPlan, EndReport, Peer, Watch};
 use crate::error::FlowError;
+use crate::progress::SenderDone;
 
 /// Timeout without a message from the client during a test, nanoseconds.
 const SILENCE_TIMEOUT_NS: u64 = 15_000_000_000;

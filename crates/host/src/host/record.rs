@@ -1,4 +1,4 @@
-//! Records a host: everything that [`collect`](super::collect) queried, with the answers, in a directory that
+//! Records a host: everything that [`collect`] queried, with the answers, in a directory that
 //! [`RecordedHost`] opens.
 
 use std::cell::RefCell;
@@ -11,7 +11,8 @@ use landspeed_model::{Fact, Facts};
 
 use super::answers::{InterfaceAnswers, KernelAnswers};
 use super::recorded::{Answers, KERNEL_FILE, KERNEL_SCHEMA, Refusal, to_hex};
-use super::{Host, LiveHost, OpenError, RecordedHost, collect, redact};
+use super::{Host, LiveHost, OpenError, RecordedHost, redact};
+use crate::collect::collect;
 use crate::files::Files;
 
 /// Errors of recording a host. Nothing is left behind.

@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 
 use landspeed_flow::client::{DirectionProgress, Progress, RunEvent};
-use landspeed_flow::control::message::SenderDone;
 use landspeed_flow::end::{Job, Peer, Watch};
 use landspeed_flow::error::FlowError;
 use landspeed_flow::layout::StreamSpec;
+use landspeed_flow::progress::SenderDone;
 use landspeed_model::{Direction, Parameters, Sample};
 use landspeed_sys::clock;
 

@@ -4,9 +4,9 @@ use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 
 use landspeed_flow::control::deadline::Deadline;
-use landspeed_flow::control::message::SenderDone;
 use landspeed_flow::end::{Job, Peer, StreamPlan, Watch};
 use landspeed_flow::layout::StreamSpec;
+use landspeed_flow::progress::SenderDone;
 use landspeed_flow::server::Shared;
 use landspeed_flow::server::admission::RateGuard;
 use landspeed_model::{Direction, Parameters, Protocol};

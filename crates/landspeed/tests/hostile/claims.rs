@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use landspeed_flow::control::channel::Key;
-use landspeed_flow::control::credentials::{self, CHALLENGE_LEN, Credentials, Nonce, Step};
-use landspeed_flow::control::hello;
-use landspeed_flow::control::keyed_hello::{self, KEYED_HELLO_LEN, KeyedHello, Kind};
+use landspeed_flow::control::credentials::{self, CHALLENGE_LEN, Credentials, Step};
+use landspeed_flow::control::hello::{self, KEYED_HELLO_LEN};
+use landspeed_flow::control::keyed_hello::{self, KeyedHello, Kind};
 use landspeed_flow::control::message::ToServer;
-use landspeed_flow::control::preface::{Purpose, Status};
+use landspeed_flow::control::preface::{Nonce, Purpose, Status};
 use landspeed_model::{Direction, Parameters, Protocol, UdpParameters};
 use landspeed_testkit::drip::{self, State};
 

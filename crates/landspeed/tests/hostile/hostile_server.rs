@@ -1,8 +1,9 @@
 //! Servers that send invalid or false messages.
 
-use landspeed_flow::control::message::{Accepted, SenderDone, ToClient, ToServer};
+use landspeed_flow::control::message::{Accepted, ToClient, ToServer};
 use landspeed_flow::control::preface::{self, Status, Token};
-use landspeed_flow::end::{EndReport, LiveReading, PhaseEnds, TcpState};
+use landspeed_flow::end::{EndReport, PhaseEnds};
+use landspeed_flow::progress::{LiveReading, SenderDone, TcpState};
 use landspeed_model::{Direction, ErrorEntry, HostSnapshot, Parameters};
 
 use crate::hostile::common::{Run, TIMEOUT_S, begin, finish};

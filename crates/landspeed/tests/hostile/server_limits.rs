@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use landspeed_flow::control::message::{ToClient, ToServer};
-use landspeed_flow::end::LiveReading;
+use landspeed_flow::progress::LiveReading;
 use landspeed_model::{Direction, Parameters, Protocol, RrMode, RrParameters, RrSize};
 use landspeed_testkit::drip::{State, drip};
 

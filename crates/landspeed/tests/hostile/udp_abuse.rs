@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use landspeed_flow::control::hello::{self, HELLO_LEN, Step};
-use landspeed_flow::control::message::{SenderDone, ToClient, ToServer};
+use landspeed_flow::control::message::{ToClient, ToServer};
 use landspeed_flow::control::preface::Token;
+use landspeed_flow::progress::SenderDone;
 use landspeed_flow::udp::header::{self, Format, Stamp};
 use landspeed_model::{Direction, Parameters, Protocol, UdpParameters};
 use landspeed_sys::clock;

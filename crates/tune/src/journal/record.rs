@@ -1,10 +1,10 @@
 //! The records of a journal.
 
+use std::path::PathBuf;
+
 use landspeed_model::Target;
 use serde::{Deserialize, Serialize};
 
-use crate::persist::FileChange;
-use crate::transaction::RestoreOutcome;
 use crate::{Device, Value};
 
 /// A step of the plan in a journal.
@@ -154,4 +154,53 @@ pub struct Record {
     pub realtime_ns: u64,
     /// Content of the record.
     pub entry: Entry,
+}
+
+/// Result of a rollback for one step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RestoreOutcome {
+    /// The previous value was written and read back.
+    Restored,
+    /// The setting already had the previous value.
+    AlreadyThere,
+    /// According to the journal the setting was never written, and it has the previous value.
+    Unwritten,
+    /// The device or setting no longer exists.
+    Gone,
+    /// The value is not in the journal: another program changed it, or its record is lost. It was not changed.
+    Drift {
+        /// The current value.
+        found: Value,
+    },
+    /// The setting could not be read, so its value is unknown.
+    Unchecked {
+        /// Error of the read.
+        why: String,
+    },
+    /// The previous value could not be restored.
+    Failed {
+        /// Error of the restore.
+        why: String,
+    },
+}
+
+impl RestoreOutcome {
+    /// Whether nothing is left to do for this step.
+    pub fn is_clean(&self) -> bool {
+        matches!(self, Self::Restored | Self::AlreadyThere | Self::Unwritten | Self::Gone)
+    }
+}
+
+/// A file with its contents before and after.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileChange {
+    /// Path of the file.
+    pub path: PathBuf,
+    /// Content before; `None` if it did not exist.
+    pub before: Option<String>,
+    /// Content after.
+    pub after: String,
+    /// Directories created for it, innermost first.
+    pub made: Vec<PathBuf>,
 }

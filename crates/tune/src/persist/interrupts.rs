@@ -7,9 +7,9 @@ use std::path::Path;
 
 use landspeed_model::Target;
 
-use super::{PersistPlan, PersistedSetting, banner, read};
+use super::plan::{PersistPlan, PersistedSetting, banner, read};
 use crate::Value;
-use crate::transaction::TuneError;
+use crate::error::TuneError;
 
 const SERVICE: &str = "etc/systemd/system/landspeed-interrupts.service";
 /// Drop-in that pulls in the service, instead of a link.

@@ -8,8 +8,8 @@ use std::path::Path;
 use landspeed_model::{Side, Target};
 
 use super::manager::{KeyOwner, Manager};
-use super::{PersistPlan, PersistedSetting, banner, read, sections};
-use crate::transaction::TuneError;
+use super::plan::{PersistPlan, PersistedSetting, banner, read, sections};
+use crate::error::TuneError;
 use crate::{Device, Value};
 
 const DIRECTORY: &str = "etc/systemd/network";

@@ -4,9 +4,9 @@
 
 use std::path::Path;
 
-use super::{Assignment, banner, read, sections};
+use super::plan::{Assignment, banner, read, sections};
 use crate::Device;
-use crate::transaction::TuneError;
+use crate::error::TuneError;
 
 /// The manager of an interface.
 pub(super) enum Manager {

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use landspeed_model::Target;
 
-use super::{PersistPlan, PersistedSetting, banner, read};
+use super::plan::{PersistPlan, PersistedSetting, banner, read};
 use crate::Value;
-use crate::transaction::TuneError;
+use crate::error::TuneError;
 
 const UDEV: &str = "etc/udev/rules.d/99-landspeed.rules";
 const TMPFILES: &str = "etc/tmpfiles.d/landspeed.conf";

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use landspeed_model::Target;
 
+use super::plan::{PersistPlan, PersistedSetting, banner, read};
 use super::tuned::Tuned;
-use super::{PersistPlan, PersistedSetting, banner, read};
 use crate::discipline::QdiscRequest;
-use crate::transaction::TuneError;
+use crate::error::TuneError;
 
 const NAME: &str = "90-landspeed.conf";
 /// Directories in order of precedence: of two files with the same name the first is used (sysctl.d(5)).

@@ -5,7 +5,7 @@ use landspeed_model::Change;
 use landspeed_testkit::skip;
 
 use super::*;
-use crate::{Allow, Context, SimulatedKnobs, plan};
+use crate::{Allow, Context, Device, SimulatedKnobs, Value, plan};
 
 /// A temporary root directory with some files.
 struct Root(tempfile::TempDir);

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use landspeed_model::Target;
 
-use super::{PersistPlan, PersistedSetting, banner, read, sections};
+use super::plan::{PersistPlan, PersistedSetting, banner, read, sections};
 use crate::Value;
-use crate::transaction::TuneError;
+use crate::error::TuneError;
 
 /// Name of our profile.
 const NAME: &str = "landspeed";

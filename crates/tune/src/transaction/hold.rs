@@ -5,7 +5,8 @@ use landspeed_sys::process::Identity;
 
 use super::lock::watch_name;
 use super::restore::RollBack;
-use super::{Applied, Engine, StartWatchdog, TuneError};
+use super::{Applied, Engine, StartWatchdog};
+use crate::error::TuneError;
 use crate::history::State;
 use crate::journal::{Entry, Journal};
 use crate::plan::Plan;

@@ -7,7 +7,8 @@ use landspeed_sys::clock;
 use landspeed_sys::process::Identity;
 use landspeed_sys::trust::{Access, Directory};
 
-use super::{Engine, TuneError};
+use super::Engine;
+use crate::error::TuneError;
 use crate::journal::{Context, Entry, Journal, JournalError};
 
 /// Timeout of waiting for another command's lock, nanoseconds.

@@ -4,7 +4,8 @@ use landspeed_sys::clock;
 use landspeed_sys::process::Identity;
 
 use super::lock::{LOCK_FILE, overdue, watch_name};
-use super::{Engine, RollBack, TuneError};
+use super::{Engine, RollBack};
+use crate::error::TuneError;
 use crate::history::State;
 use crate::journal::{Entry, Journal};
 

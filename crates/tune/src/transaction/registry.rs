@@ -14,8 +14,9 @@ use landspeed_sys::process::Identity;
 use landspeed_sys::trust::{Access, Directory, TrustError};
 use serde::{Deserialize, Serialize};
 
-use super::{Engine, TuneError};
+use super::Engine;
 use crate::Device;
+use crate::error::TuneError;
 use crate::history::State;
 use crate::journal::{Context, Entry, Journal, JournalError, sum};
 

@@ -2,10 +2,11 @@
 //! step of the plan is compared with its previous value; steps that cannot be compared are never reported
 //! as restored.
 
-use super::{Engine, PutError, RestoreOutcome, TuneError, resets_link};
+use super::engine::{Engine, PutError, resets_link};
 use crate::Value;
+use crate::error::TuneError;
 use crate::history::{State, StepState};
-use crate::journal::{Entry, Journal, JournalError, JournalStep};
+use crate::journal::{Entry, Journal, JournalError, JournalStep, RestoreOutcome};
 
 /// Options of a rollback.
 #[derive(Debug, Default)]

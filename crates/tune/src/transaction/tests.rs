@@ -1,6 +1,7 @@
 //! Transactions on a simulated host in memory.
 
 use std::cell::Cell;
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use landspeed_model::{Change, Side};
@@ -8,7 +9,7 @@ use landspeed_sys::trust::Policy;
 
 use super::*;
 use crate::knobs::DeviceDependents;
-use crate::{Allow, SimulatedKnobs, plan};
+use crate::{Allow, Context, RestoreOutcome, SimulatedKnobs, plan};
 
 fn sysctl(name: &str) -> Target {
     Target::Sysctl { name: name.into() }
