@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bounded;
+mod change_error;
 mod discipline;
 mod history;
 mod journal;
@@ -22,6 +23,7 @@ mod twin;
 mod value;
 
 pub use bounded::BoundedKnobs;
+pub use change_error::{ChangeError, ChangeErrorKind, NOT_RESTORED};
 pub use history::{State, StepState};
 pub use journal::{Baseline, Context, Entry, Fault, Journal, JournalError, JournalStep, Record};
 pub use knobs::{Device, DeviceDependents, KnobError, Knobs};
