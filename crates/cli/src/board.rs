@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
+use landspeed_experiment::progress::Progress;
 use landspeed_sys::clock;
 use landspeed_units::{BitRate, Bytes, Nanos};
 
@@ -71,16 +72,44 @@ impl ProgressLine {
         self.total_ns = total_ns;
     }
 
-    /// Adds a run of `span_ns` to the totals if `runs` exceeds the expected number.
-    pub fn add_run(&mut self, runs: usize, span_ns: u64) {
+    fn line(&self, now_ns: u64) -> String {
+        let running: u64 = self.working.iter().flatten().map(|w| w.passed_ns.min(w.span_ns)).sum();
+        let (passed, wall_s) = (self.done_ns + running, (now_ns - self.start_ns) as f64 / 1e9);
+        let left = (passed > self.total_ns / 50)
+            .then(|| wall_s * (self.total_ns.saturating_sub(passed)) as f64 / passed.max(1) as f64);
+        let left = left.map(|s| format!(", about {} left", duration(s))).unwrap_or_default();
+        let runs = match self.runs {
+            1 => String::new(),
+            n => format!("{} of {n} {} done, ", self.finished, self.nouns.runs),
+        };
+        let rate = self.working.iter().flatten().next().filter(|working| working.rate > BitRate::ZERO);
+        let rate = rate.map(|working| format!(", {}", working.rate)).unwrap_or_default();
+        format!(
+            "{runs}{:.2} of {:.2} s{}{rate}, {} elapsed{left}",
+            passed as f64 / 1e9,
+            self.total_ns as f64 / 1e9,
+            self.nouns.time,
+            duration(wall_s)
+        )
+    }
+
+    /// Removes the line from the terminal.
+    pub fn clear(&mut self) {
+        if std::mem::take(&mut self.drawn) {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+impl Progress for ProgressLine {
+    fn add_run(&mut self, runs: usize, span_ns: u64) {
         if runs > self.runs {
             self.runs = runs;
             self.total_ns += span_ns;
         }
     }
 
-    /// Records that a worker started a run of `span_ns`.
-    pub fn begin(&mut self, worker: usize, span_ns: u64) {
+    fn begin(&mut self, worker: usize, span_ns: u64) {
         self.working[worker] = Some(RunProgress {
             span_ns,
             passed_ns: 0,
@@ -91,16 +120,14 @@ impl ProgressLine {
         });
     }
 
-    /// Records that a worker finished its run.
-    pub fn end(&mut self, worker: usize) {
+    fn end(&mut self, worker: usize) {
         if let Some(working) = self.working[worker].take() {
             self.done_ns += working.span_ns;
             self.finished += 1;
         }
     }
 
-    /// Updates a worker's run: time elapsed and bytes received so far. Prints the line if an update is due.
-    pub fn show(&mut self, worker: usize, passed_ns: u64, arrived_bytes: u64) {
+    fn show(&mut self, worker: usize, passed_ns: u64, arrived_bytes: u64) {
         if let Some(working) = &mut self.working[worker] {
             working.passed_ns = passed_ns;
             let span_ns = passed_ns.saturating_sub(working.last_ns);
@@ -127,34 +154,6 @@ impl ProgressLine {
             self.drawn = true;
         } else {
             let _ = writeln!(out, "{line}");
-        }
-    }
-
-    fn line(&self, now_ns: u64) -> String {
-        let running: u64 = self.working.iter().flatten().map(|w| w.passed_ns.min(w.span_ns)).sum();
-        let (passed, wall_s) = (self.done_ns + running, (now_ns - self.start_ns) as f64 / 1e9);
-        let left = (passed > self.total_ns / 50)
-            .then(|| wall_s * (self.total_ns.saturating_sub(passed)) as f64 / passed.max(1) as f64);
-        let left = left.map(|s| format!(", about {} left", duration(s))).unwrap_or_default();
-        let runs = match self.runs {
-            1 => String::new(),
-            n => format!("{} of {n} {} done, ", self.finished, self.nouns.runs),
-        };
-        let rate = self.working.iter().flatten().next().filter(|working| working.rate > BitRate::ZERO);
-        let rate = rate.map(|working| format!(", {}", working.rate)).unwrap_or_default();
-        format!(
-            "{runs}{:.2} of {:.2} s{}{rate}, {} elapsed{left}",
-            passed as f64 / 1e9,
-            self.total_ns as f64 / 1e9,
-            self.nouns.time,
-            duration(wall_s)
-        )
-    }
-
-    /// Removes the line from the terminal.
-    pub fn clear(&mut self) {
-        if std::mem::take(&mut self.drawn) {
-            eprint!("\r\x1b[K");
         }
     }
 }

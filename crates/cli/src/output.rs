@@ -1,11 +1,11 @@
 //! Output of results. Files are written completely or not at all.
 
 use std::fmt;
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, ensure};
+use landspeed_sys::file;
 use serde::Serialize;
 
 /// Destination of an output: a file, or `-` for standard output.
@@ -43,13 +43,7 @@ impl Sink {
         if !directory.is_dir() {
             anyhow::bail!("cannot write {}: there is no directory {}", path.display(), directory.display());
         }
-        let writable = if is_special(path) {
-            OpenOptions::new().write(true).open(path).map(drop)
-        } else {
-            let temporary_path = temporary_path(path);
-            File::create(&temporary_path).and_then(|_| std::fs::remove_file(&temporary_path))
-        };
-        writable.with_context(|| format!("cannot write {}", path.display()))
+        file::check_writable(path).with_context(|| format!("cannot write {}", path.display()))
     }
 
     /// Writes the content; on an error an existing file is unchanged.
@@ -59,7 +53,7 @@ impl Sink {
                 let mut out = io::stdout().lock();
                 out.write_all(content).and_then(|()| out.flush()).context("cannot write to standard output")
             }
-            Self::File(path) => write_atomically(path, content).map_err(|error| {
+            Self::File(path) => file::write_atomically(path, content).map_err(|error| {
                 anyhow!("cannot write {}: {error}\nFree some space, or write somewhere else.", path.display())
             }),
         }
@@ -124,37 +118,6 @@ impl OutputArgs {
             (first, second) => first.and(second),
         }
     }
-}
-
-/// Writes a file completely or not at all: to a temporary file in the same directory, which is then renamed.
-/// Devices and pipes are written directly.
-fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
-    if is_special(path) {
-        let mut file = OpenOptions::new().write(true).open(path)?;
-        return file.write_all(content);
-    }
-    let temporary_path = temporary_path(path);
-    let result = (|| {
-        let mut file = BufWriter::new(File::create(&temporary_path)?);
-        file.write_all(content)?;
-        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
-        std::fs::rename(&temporary_path, path)
-    })();
-    if result.is_err() {
-        let _ = std::fs::remove_file(&temporary_path);
-    }
-    result
-}
-
-fn is_special(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|m| !m.is_file())
-}
-
-/// Returns the path of the temporary file that is renamed to `path`.
-fn temporary_path(path: &Path) -> PathBuf {
-    let mut name = path.file_name().map(std::ffi::OsStr::to_os_string).unwrap_or_default();
-    name.push(format!(".{}.part", std::process::id()));
-    path.with_file_name(name)
 }
 
 #[cfg(test)]

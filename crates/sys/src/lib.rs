@@ -3,6 +3,7 @@ pub mod bpf;
 pub mod clock;
 pub mod contain;
 pub mod disk;
+pub mod file;
 pub mod filter;
 pub mod foreign;
 pub mod frames;

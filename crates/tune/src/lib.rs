@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod bounded;
+mod change_error;
 mod discipline;
 mod error;
 mod history;
@@ -23,6 +24,7 @@ mod twin;
 mod value;
 
 pub use bounded::BoundedKnobs;
+pub use change_error::{ChangeError, ChangeErrorKind, NOT_RESTORED};
 pub use error::TuneError;
 pub use history::{State, StepState};
 pub use journal::{

@@ -9,10 +9,10 @@ use landspeed_model::{Change, ErrorEntry};
 use landspeed_sys::process::{Capability, has_capability};
 use landspeed_sys::{clock, process};
 use landspeed_tune::{
-    Allow, Applied, CONFIRM_RANGE_S, Context, Engine, Journal, LiveKnobs, Plan, State, TuneError, objection,
+    Allow, Applied, CONFIRM_RANGE_S, Context, Engine, Journal, LiveKnobs, NOT_RESTORED, Plan, State, TuneError,
+    objection,
 };
 
-use super::NOT_RESTORED;
 use crate::trust::TrustArgs;
 use crate::tune::{self, StateArgs, watchdog};
 

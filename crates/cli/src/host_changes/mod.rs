@@ -6,7 +6,6 @@
 mod clients;
 mod holder;
 
-use std::fmt;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -15,15 +14,14 @@ use landspeed_flow::control::changes::{AppliedChange, PlannedChange};
 use landspeed_flow::control::channel::Key;
 use landspeed_flow::error::FlowError;
 use landspeed_flow::server::HeldChanges as _;
-use landspeed_model::{Change, ErrorEntry, Family};
+use landspeed_model::{Change, Family};
+use landspeed_tune::NOT_RESTORED;
 
 pub use clients::ClientService;
 pub use holder::Holder;
+pub use landspeed_tune::{ChangeError, ChangeErrorKind};
 
 use crate::trust::TrustArgs;
-
-/// Error code: a setting could not be restored.
-const NOT_RESTORED: &str = "not-restored";
 
 /// Changes held on one host.
 pub enum HostChanges {
@@ -33,55 +31,14 @@ pub enum HostChanges {
     Remote(Box<RemoteChanges>, Vec<Change>),
 }
 
-/// State of the host after an error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeErrorKind {
-    /// Changes are not possible at all.
-    Unavailable,
-    /// The request was refused and nothing is held; other requests may succeed.
-    Refused,
-    /// A setting could not be restored.
-    NotRestored,
-    /// The connection was lost or the user interrupted: the server rolls back by itself.
-    Lost,
-}
-
-/// Failure to change or restore a host.
-#[derive(Debug, Clone)]
-pub struct ChangeError {
-    /// State of the host after the error.
-    pub kind: ChangeErrorKind,
-    /// The error, with advice.
-    pub entry: ErrorEntry,
-}
-
-impl fmt::Display for ChangeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.entry.message)?;
-        self.entry.advice.as_ref().map_or(Ok(()), |advice| write!(f, "; {advice}"))
-    }
-}
-
-impl std::error::Error for ChangeError {}
-
-impl ChangeError {
-    fn unavailable(entry: ErrorEntry) -> Self {
-        Self { kind: ChangeErrorKind::Unavailable, entry }
-    }
-
-    fn local(entry: ErrorEntry) -> Self {
-        let kind = if entry.code == NOT_RESTORED { ChangeErrorKind::NotRestored } else { ChangeErrorKind::Refused };
-        Self { kind, entry }
-    }
-
-    fn remote(error: &FlowError, session: &RemoteChanges) -> Self {
-        let kind = match error {
-            FlowError::Refused { code, .. } if code == NOT_RESTORED => ChangeErrorKind::NotRestored,
-            FlowError::Refused { .. } if !session.is_lost() => ChangeErrorKind::Refused,
-            _ => ChangeErrorKind::Lost,
-        };
-        Self { kind, entry: error.entry() }
-    }
+/// Returns the error of a server's session.
+fn remote_error(error: &FlowError, session: &RemoteChanges) -> ChangeError {
+    let kind = match error {
+        FlowError::Refused { code, .. } if code == NOT_RESTORED => ChangeErrorKind::NotRestored,
+        FlowError::Refused { .. } if !session.is_lost() => ChangeErrorKind::Refused,
+        _ => ChangeErrorKind::Lost,
+    };
+    ChangeError { kind, entry: error.entry() }
 }
 
 impl HostChanges {
@@ -117,7 +74,7 @@ impl HostChanges {
     pub fn plan(&mut self, changes: &[Change]) -> Result<Vec<PlannedChange>, ChangeError> {
         match self {
             Self::Local(holder) => holder.plan(changes).map_err(ChangeError::local),
-            Self::Remote(session, _) => session.plan(changes).map_err(|error| ChangeError::remote(&error, session)),
+            Self::Remote(session, _) => session.plan(changes).map_err(|error| remote_error(&error, session)),
         }
     }
 
@@ -129,7 +86,7 @@ impl HostChanges {
             Self::Local(holder) => holder.apply(changes).map_err(ChangeError::local),
             Self::Remote(session, held) => {
                 held.clear();
-                let applied = session.apply(changes).map_err(|error| ChangeError::remote(&error, session))?;
+                let applied = session.apply(changes).map_err(|error| remote_error(&error, session))?;
                 held.extend_from_slice(changes);
                 Ok(applied)
             }
@@ -150,7 +107,7 @@ impl HostChanges {
             Self::Local(holder) => holder.roll_back().map(drop).map_err(ChangeError::local),
             Self::Remote(session, held) => {
                 held.clear();
-                session.roll_back().map_err(|error| ChangeError::remote(&error, session))
+                session.roll_back().map_err(|error| remote_error(&error, session))
             }
         }
     }
@@ -161,7 +118,7 @@ impl HostChanges {
         match self {
             Self::Local(holder) => holder.keep().map_err(ChangeError::local),
             Self::Remote(session, held) => {
-                session.keep().map_err(|error| ChangeError::remote(&error, session))?;
+                session.keep().map_err(|error| remote_error(&error, session))?;
                 held.clear();
                 Ok(())
             }

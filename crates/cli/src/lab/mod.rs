@@ -1,8 +1,6 @@
 //! `landspeed lab`: emulated paths in virtual time with the real Linux TCP stack.
 
-pub mod cells;
 pub mod demo;
-pub mod edit;
 mod engine;
 mod figures;
 mod gallery;
@@ -11,7 +9,6 @@ mod new;
 pub mod run;
 mod set;
 pub mod text;
-pub mod verdicts;
 
 use crate::CommandOutcome;
 

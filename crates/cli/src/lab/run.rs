@@ -1,19 +1,20 @@
 //! `landspeed lab run`.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::Mutex;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
+use landspeed_experiment::cells::{self, Kernels};
+use landspeed_experiment::edit;
+use landspeed_experiment::origin::now;
 use landspeed_lab::cell::{self, PreparedCell, SharedSettings};
 use landspeed_lab::scenario::{self, Cell, Loaded, estimate};
 use landspeed_model::{ComparedFigure, LabDocument, LabStatus};
-use landspeed_sys::clock;
 use landspeed_sys::process::available_memory;
 use landspeed_units::Bytes;
 
-use super::cells::Kernels;
-use super::{cells, edit, set, text};
-use crate::board::duration;
+use super::{set, text};
+use crate::board::{Nouns, ProgressLine, duration};
 use crate::output::OutputArgs;
 use crate::{CommandOutcome, keep};
 
@@ -26,6 +27,9 @@ Examples:
   landspeed lab run path.toml --pcap sender:west   capture headers with virtual timestamps
 
 Exit status: 0 complete, 1 a check failed or the run was cut short, 2 failure.";
+
+/// Nouns in the progress line.
+const NOUNS: Nouns = Nouns { runs: "cells", time: " of virtual time" };
 
 /// Runs with a longer estimate need `--yes`, seconds of real time.
 pub const CONFIRM_S: f64 = 600.0;
@@ -158,12 +162,12 @@ pub(super) fn execute(
     };
     let ready = prepare(&loaded.cells, options, &setting)?;
     let interrupted = landspeed_sys::process::catch_interrupts();
-    Ok(cells::run_all(ready, jobs, &setting, interrupted, quiet))
-}
-
-/// Returns the current time as RFC 3339, UTC.
-pub fn now() -> String {
-    humantime::format_rfc3339_seconds(std::time::UNIX_EPOCH + Duration::from_nanos(clock::realtime_ns())).to_string()
+    let mut board = ProgressLine::new(NOUNS, jobs, quiet);
+    board.expect(ready.len(), ready.iter().map(cells::span_ns).sum());
+    let board = Mutex::new(board);
+    let done = cells::run_all(ready, jobs, &setting, interrupted, &board);
+    cells::lock(&board).clear();
+    Ok(done)
 }
 
 /// Renumbers the seeds of the cells, starting at `seed`.

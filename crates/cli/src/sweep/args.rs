@@ -56,9 +56,9 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "local", help_heading = "Clusters")]
     pub engine: Engine,
     #[command(flatten)]
-    pub slurm: super::slurm::Args,
+    pub slurm: SlurmArgs,
     #[command(flatten)]
-    pub kubernetes: super::kubernetes::Args,
+    pub kubernetes: KubernetesArgs,
     /// Print cells, runs, estimated time and memory, and what would change on hosts; then exit
     #[arg(long)]
     pub dry_run: bool,
@@ -76,6 +76,53 @@ pub enum Engine {
     Local,
     /// As job arrays of Slurm; the results' directory is on a file system that all nodes see
     Slurm,
+}
+
+/// Options of the engine `slurm`.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[group(id = "slurm-options")]
+pub struct SlurmArgs {
+    /// Slurm partition [default: the cluster's]
+    #[arg(long, value_name = "NAME", help_heading = "Clusters")]
+    pub partition: Option<String>,
+    /// Option of sbatch, such as --slurm-option=--time=2:00:00; repeatable
+    #[arg(long, value_name = "OPTION", allow_hyphen_values = true, help_heading = "Clusters")]
+    pub slurm_option: Vec<String>,
+}
+
+/// Options of the export.
+#[derive(Debug, Clone, clap::Args)]
+#[group(id = "kubernetes-options")]
+pub struct KubernetesArgs {
+    /// Print a manifest for another system: the runs become an Indexed Job
+    #[arg(long, value_enum, value_name = "SYSTEM", conflicts_with_all = ["dry_run", "json"],
+          help_heading = "Clusters")]
+    pub export: Option<System>,
+    /// Container image of the workers: any that mounts the volume, for landspeed is one static binary
+    #[arg(
+        long,
+        value_name = "IMAGE",
+        default_value = "busybox:stable",
+        requires = "export",
+        help_heading = "Clusters"
+    )]
+    pub image: String,
+    /// PersistentVolumeClaim that holds the sweep's directory
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "landspeed-sweep",
+        requires = "export",
+        help_heading = "Clusters"
+    )]
+    pub claim: String,
+}
+
+/// Systems that a sweep can be exported to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum System {
+    /// An Indexed Job (batch/v1) as JSON, which kubectl reads as it reads YAML
+    Kubernetes,
 }
 
 /// Subcommands of `sweep`.

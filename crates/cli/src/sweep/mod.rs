@@ -1,39 +1,34 @@
 //! `landspeed sweep`: runs an experiment from a plan.
 
 mod args;
-mod directory;
+mod cluster;
 mod hosts;
-mod kubernetes;
-mod lab;
-mod local;
-mod session;
-mod slurm;
 pub mod text;
-mod worker;
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::Mutex;
 
 use anyhow::{Context as _, anyhow, ensure};
+use landspeed_experiment::directory::Directory;
+use landspeed_experiment::hosts::Hosts;
+use landspeed_experiment::lab::Lab;
+use landspeed_experiment::session::Session;
+use landspeed_experiment::setup::{CostEstimate, Request, Setup};
+use landspeed_experiment::worker::{Assignment, Runs};
+use landspeed_experiment::{cells, kubernetes, local, slurm, worker};
 use landspeed_model::{SweepDocument, SweepStatus};
 use landspeed_report::Source;
 use landspeed_results::Document;
-use landspeed_sweep::order::Order;
-use landspeed_sweep::{Design, Plan, PlannedRun, Rules, Subject, id, plan};
-use landspeed_sys::process::available_memory;
-use landspeed_units::Bytes;
+use landspeed_sweep::plan::{HostsSubject, LabSubject};
+use landspeed_sweep::{Plan, Rules, Subject, plan};
 
 pub use args::Args;
 
-use self::args::Engine;
-use self::directory::Directory;
-use self::hosts::{Hosts, Survey};
-use self::lab::Lab;
-use self::session::{Session, Setup};
+use self::args::{Engine, WorkerArgs};
+use self::cluster::ClusterLine;
 use crate::CommandOutcome;
-use crate::board::duration;
+use crate::board::{Nouns, ProgressLine, duration};
 use crate::keep;
 use crate::lab::run::CONFIRM_S;
 use crate::output::Sink;
@@ -44,7 +39,7 @@ const ARCHIVE_BATCH: usize = 32;
 /// Runs the subcommand or the plan.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if let Some(args::Command::Worker(args)) = &args.command {
-        return worker::main(args);
+        return worker(args);
     }
     if let Some(path) = &args.new {
         return new(path);
@@ -71,73 +66,151 @@ fn sweep(path: &Path, args: &Args) -> anyhow::Result<CommandOutcome> {
     if let Some(seed) = args.seed {
         plan.seed = seed;
     }
-    let directory = Directory::at(args.out.clone().unwrap_or_else(|| beside(path, ".sweep")));
-    let quiet = !args.output.prints();
-    if !quiet {
+    let request = Request {
+        directory: Directory::at(args.out.clone().unwrap_or_else(|| beside(path, ".sweep"))),
+        rules: rules(&plan, args),
+        jobs: args.jobs,
+        dry_run: args.dry_run,
+    };
+    if args.output.prints() {
         for name in plan.overridden() {
             eprintln!("note: `{name}` is varied: the value that it has beside the factors is not used");
         }
     }
     match plan.subject.clone() {
-        Subject::Lab(subject) => {
-            let text = Lab::scenario(&subject, &plan, path.parent().unwrap_or(Path::new(".")))?;
-            let rules = rules(&plan, args);
-            let lab = Lab::open(&mut plan, text, args.cache.as_deref(), repeats(&rules))?;
-            let mut setup = prepare_lab(plan, &lab, directory, rules, args, quiet)?;
-            if args.engine == Engine::Slurm {
-                (setup.engine, setup.jobs) = ("slurm", slurm::cores(&args.slurm, args.jobs));
-            }
-            let need = CostEstimate::of(&setup);
-            if !need.may_start(&setup, args, quiet)? {
-                if args.engine == Engine::Slurm {
-                    print!("{}", slurm::dry_run(&setup, &lab, &args.slurm, args.jobs)?);
-                }
-                return Ok(CommandOutcome::Clean);
-            }
-            let _lock = setup.directory.take()?;
-            setup.directory.write("plan.toml", setup.plan.text.as_bytes())?;
-            setup.directory.write("scenario.toml", lab.text.as_bytes())?;
-            let session = Session::begin(setup, landspeed_sys::process::catch_interrupts());
-            if args.kubernetes.export.is_some() {
-                return kubernetes::export(&session, &lab, args);
-            }
-            match args.engine {
-                Engine::Local => local::lab(&session, &lab, (need.missing, need.span_ns), quiet),
-                Engine::Slurm => {
-                    let options = (&args.slurm, args.jobs, quiet);
-                    // If Slurm fails, the runs made so far are kept.
-                    if let Err(error) = slurm::lab(&session, &lab, args.cache.as_deref(), options, need.missing) {
-                        session.end()?;
-                        return Err(error);
-                    }
-                }
-            }
-            finish(&session, path, args, quiet)
-        }
-        Subject::Hosts(_) => {
-            ensure!(
-                args.engine == Engine::Local && args.kubernetes.export.is_none(),
-                "cannot make the runs of this plan on a cluster: they are between hosts, which are driven from here\nUse --engine \
-                 slurm and --export with plans that have [lab]."
-            );
-            let interrupted = landspeed_sys::process::catch_interrupts();
-            let rules = rules(&plan, args);
-            let hosts = Hosts::open(&mut plan)?;
-            let setup = prepare_hosts(plan, &hosts, directory, rules, args, interrupted)?;
-            let need = CostEstimate::of(&setup);
-            if args.dry_run {
-                print!("{}", text::changes(&Hosts::changes(&setup.plan)));
-            }
-            if !need.may_start(&setup, args, quiet)? {
-                return Ok(CommandOutcome::Clean);
-            }
-            let _lock = setup.directory.take()?;
-            setup.directory.write("plan.toml", setup.plan.text.as_bytes())?;
-            let session = Session::begin(setup, interrupted);
-            hosts::run(&session, &hosts, (need.missing, need.span_ns), quiet);
-            finish(&session, path, args, quiet)
+        Subject::Lab(subject) => sweep_lab(path, args, plan, subject, request),
+        Subject::Hosts(subject) => sweep_hosts(path, args, plan, subject, request),
+    }
+}
+
+fn sweep_lab(
+    path: &Path,
+    args: &Args,
+    mut plan: Plan,
+    subject: LabSubject,
+    request: Request,
+) -> anyhow::Result<CommandOutcome> {
+    let quiet = !args.output.prints();
+    let text = Lab::scenario(&subject, &plan, path.parent().unwrap_or(Path::new(".")))?;
+    let lab = Lab::open(&mut plan, subject, text, args.cache.as_deref(), repeats(&request.rules))?;
+    let checked = lab.check(&plan)?;
+    if !quiet {
+        for warning in &checked.1 {
+            eprintln!("note: {}", warning.message);
         }
     }
+    let mut setup = lab.setup(plan, checked, request)?;
+    let on_slurm = (args.engine == Engine::Slurm).then(|| slurm::Options {
+        partition: args.slurm.partition.clone(),
+        sbatch: args.slurm.slurm_option.clone(),
+        jobs: args.jobs,
+        cache: args.cache.clone(),
+    });
+    if let Some(options) = &on_slurm {
+        (setup.engine, setup.jobs) = ("slurm", options.cores());
+    }
+    let need = CostEstimate::of(&setup);
+    if !may_start(&need, &setup, args, quiet)? {
+        if let Some(options) = &on_slurm {
+            print!("{}", slurm::dry_run(&setup, &lab, options)?);
+        }
+        return Ok(CommandOutcome::Clean);
+    }
+    let _lock = setup.directory.take()?;
+    setup.directory.write("plan.toml", setup.plan.text.as_bytes())?;
+    setup.directory.write("scenario.toml", lab.text.as_bytes())?;
+    let session = Session::begin(setup, landspeed_sys::process::catch_interrupts());
+    if args.kubernetes.export.is_some() {
+        return export(&session, &lab, args);
+    }
+    if let Some(options) = &on_slurm {
+        let mut line = ClusterLine::new(quiet);
+        let made = slurm::run(&session, &lab, options, need.missing, &mut |progress| line.show(progress));
+        line.clear();
+        // If Slurm fails, the runs made so far are kept.
+        if let Err(error) = made {
+            session.end()?;
+            return Err(error.into());
+        }
+    } else {
+        let nouns = Nouns { runs: "runs", time: " of virtual time" };
+        let board = Mutex::new(board(nouns, &session, &need, quiet));
+        local::run(&session, &lab, &board);
+        cells::lock(&board).clear();
+    }
+    finish(&session, path, args, quiet)
+}
+
+fn sweep_hosts(
+    path: &Path,
+    args: &Args,
+    mut plan: Plan,
+    subject: HostsSubject,
+    request: Request,
+) -> anyhow::Result<CommandOutcome> {
+    ensure!(
+        args.engine == Engine::Local && args.kubernetes.export.is_none(),
+        "cannot make the runs of this plan on a cluster: they are between hosts, which are driven from here\nUse --engine \
+         slurm and --export with plans that have [lab]."
+    );
+    let quiet = !args.output.prints();
+    let interrupted = landspeed_sys::process::catch_interrupts();
+    let hosts = Hosts::open(&mut plan, subject, &hosts::Run)?;
+    let setup = hosts.setup(plan, request, interrupted)?;
+    let need = CostEstimate::of(&setup);
+    if args.dry_run {
+        print!("{}", text::changes(&Hosts::changes(&setup.plan)));
+    }
+    if !may_start(&need, &setup, args, quiet)? {
+        return Ok(CommandOutcome::Clean);
+    }
+    let _lock = setup.directory.take()?;
+    setup.directory.write("plan.toml", setup.plan.text.as_bytes())?;
+    let session = Session::begin(setup, interrupted);
+    let mut board = board(Nouns { runs: "runs", time: "" }, &session, &need, quiet);
+    landspeed_experiment::hosts::run(&session, &hosts, &mut board);
+    board.clear();
+    finish(&session, path, args, quiet)
+}
+
+/// Returns a progress line that expects the missing runs.
+fn board(nouns: Nouns, session: &Session, need: &CostEstimate, quiet: bool) -> ProgressLine {
+    let mut board = ProgressLine::new(nouns, session.setup.jobs, quiet);
+    board.expect(need.missing, need.span_ns);
+    board
+}
+
+/// Makes runs where an engine started this process.
+fn worker(args: &WorkerArgs) -> anyhow::Result<CommandOutcome> {
+    let assignment = Assignment {
+        directory: args.bundle.clone(),
+        runs: args.tasks.clone().map_or_else(|| Runs::Indices(args.index.clone()), Runs::Tasks),
+        cache: args.cache.clone(),
+        name: args.name.clone(),
+    };
+    let usable = worker::run(&assignment, &mut |id, problems| eprintln!("landspeed: run {id} failed: {problems}"))?;
+    Ok(if usable { CommandOutcome::Clean } else { CommandOutcome::Findings })
+}
+
+/// Prints the manifest of a Kubernetes job.
+fn export(session: &Session, lab: &Lab, args: &Args) -> anyhow::Result<CommandOutcome> {
+    let options = kubernetes::Options {
+        image: args.kubernetes.image.clone(),
+        claim: args.kubernetes.claim.clone(),
+        jobs: args.jobs,
+        cache: args.cache.clone(),
+    };
+    let exported = kubernetes::export(session, lab, &options)?;
+    Sink::Stdout.write(exported.manifest.as_bytes())?;
+    if !args.output.quiet {
+        let shown = session.setup.directory.root().display();
+        eprintln!(
+            "{} runs in {} pods. Copy {shown} to the volume of the claim {}, apply the manifest, and copy {shown}/runs back when the job is \
+             complete; then run the same command without --export: it makes only what is missing.",
+            exported.runs, exported.pods, options.claim
+        );
+    }
+    Ok(CommandOutcome::Clean)
 }
 
 fn read(path: &Path) -> anyhow::Result<Plan> {
@@ -171,130 +244,22 @@ fn repeats(rules: &Rules) -> u32 {
     rules.blocks.unwrap_or(landspeed_sweep::schedule::MIN_BLOCKS)
 }
 
-fn prepare_lab(
-    plan: Plan,
-    lab: &Lab,
-    directory: Directory,
-    rules: Rules,
-    args: &Args,
-    quiet: bool,
-) -> anyhow::Result<Setup> {
-    let (flow, warnings) = lab.check(&plan)?;
-    if !quiet {
-        for warning in &warnings {
-            eprintln!("note: {}", warning.message);
-        }
+/// Prints the estimate. Returns whether to start.
+fn may_start(need: &CostEstimate, setup: &Setup, args: &Args, quiet: bool) -> anyhow::Result<bool> {
+    if !quiet || args.dry_run {
+        eprint!("{}", text::need(need, setup));
     }
-    let design = Design::of(&plan);
-    let cells = lab.cells(&plan, &design)?;
-    let memory = cells.iter().map(|cell| cell.memory_bytes).max().unwrap_or(0);
-    let available = available_memory().unwrap_or(u64::MAX);
+    if args.dry_run {
+        print!("{}", text::cells(setup));
+        return Ok(false);
+    }
+    let wall_s = setup.rules.budget_ns.map_or(need.wall_s, |budget_ns| need.wall_s.min(budget_ns as f64 / 1e9));
     ensure!(
-        memory <= available || args.dry_run,
-        "cannot run: a cell needs {} of memory, and {} are available\nShorten its paths or buffers.",
-        Bytes::new(memory),
-        Bytes::new(available)
+        wall_s <= CONFIRM_S || args.yes,
+        "not started: it would take about {}\nRun it with --yes, or give it a --budget.",
+        duration(wall_s)
     );
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let fit = usize::try_from(available / memory.max(1)).unwrap_or(usize::MAX).max(1);
-    let jobs = args.jobs.map_or(cores, usize::from).min(fit).max(1);
-    let order = Order::new(cells.iter().map(|cell| cell.group).collect(), plan.seed, plan.seed, true);
-    Ok(Setup { plan, design, cells, rules, order, flow, directory, engine: "local", jobs, warnings })
-}
-
-fn prepare_hosts(
-    plan: Plan,
-    hosts: &Hosts,
-    directory: Directory,
-    rules: Rules,
-    args: &Args,
-    interrupted: &'static AtomicBool,
-) -> anyhow::Result<Setup> {
-    ensure!(
-        args.jobs.is_none_or(|jobs| jobs == 1),
-        "cannot make several runs at once: they would share hosts and path and disturb each other\nLeave --jobs out."
-    );
-    hosts.check(&plan)?;
-    let design = Design::of(&plan);
-    // A dry run does not contact hosts, so existing runs cannot be recognized.
-    let survey = if args.dry_run {
-        Survey::default()
-    } else {
-        let of = |levels: &Vec<usize>| hosts.cell(&plan, levels);
-        let all: Result<Vec<_>, _> = design.cells.iter().map(of).collect();
-        let all = all.map_err(|problem| anyhow!("{}", plan.problems(vec![problem])))?;
-        let survey = Survey::take(&hosts.pairs(&plan, &design)?, interrupted)?;
-        hosts::check_changes(&all, interrupted)?;
-        survey
-    };
-    let cells = hosts.cells(&plan, &design, &survey)?;
-    let order = Order::new(cells.iter().map(|cell| cell.group).collect(), plan.seed, plan.seed, false);
-    Ok(Setup {
-        plan,
-        design,
-        cells,
-        rules,
-        order,
-        flow: None,
-        directory,
-        engine: "local",
-        jobs: 1,
-        warnings: Vec::new(),
-    })
-}
-
-/// Estimate of the work that remains.
-pub struct CostEstimate {
-    /// Expected runs, including existing ones.
-    runs: usize,
-    /// Expected runs without a document.
-    missing: usize,
-    /// Sum of the durations of the missing runs, nanoseconds.
-    span_ns: u64,
-    /// Estimated real time, seconds.
-    wall_s: f64,
-    /// Largest estimated memory of a run, bytes.
-    memory_bytes: u64,
-    /// Runs in the directory that do not belong to this plan, build or host state.
-    others: usize,
-}
-
-impl CostEstimate {
-    fn of(setup: &Setup) -> Self {
-        let present: HashSet<String> = setup.directory.ids().into_iter().collect();
-        let planned: Vec<(PlannedRun, String)> =
-            setup.runs(setup.expected_blocks()).map(|run| (run, id::run(&setup.cells[run.cell].id, &run))).collect();
-        let missing: Vec<PlannedRun> =
-            planned.iter().filter(|(_, id)| !present.contains(id)).map(|(run, _)| *run).collect();
-        let known = planned.len() - missing.len();
-        let cell = |run: &PlannedRun| &setup.cells[run.cell];
-        Self {
-            runs: planned.len(),
-            missing: missing.len(),
-            span_ns: missing.iter().map(|run| cell(run).span_ns).sum(),
-            wall_s: missing.iter().map(|run| cell(run).wall_s).sum::<f64>() / setup.jobs as f64,
-            memory_bytes: setup.cells.iter().map(|cell| cell.memory_bytes).max().unwrap_or(0),
-            others: present.len() - known.min(present.len()),
-        }
-    }
-
-    /// Prints the estimate. Returns whether to start.
-    fn may_start(&self, setup: &Setup, args: &Args, quiet: bool) -> anyhow::Result<bool> {
-        if !quiet || args.dry_run {
-            eprint!("{}", text::need(self, setup));
-        }
-        if args.dry_run {
-            print!("{}", text::cells(setup));
-            return Ok(false);
-        }
-        let wall_s = setup.rules.budget_ns.map_or(self.wall_s, |budget_ns| self.wall_s.min(budget_ns as f64 / 1e9));
-        ensure!(
-            wall_s <= CONFIRM_S || args.yes,
-            "not started: it would take about {}\nRun it with --yes, or give it a --budget.",
-            duration(wall_s)
-        );
-        Ok(true)
-    }
+    Ok(true)
 }
 
 /// Prints the summary, and writes the document and the report.

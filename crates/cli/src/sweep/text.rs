@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use landspeed_experiment::setup::{CostEstimate, Setup};
+use landspeed_experiment::slurm::ClusterProgress;
 use landspeed_model::{
     ComparedMetric, ComparisonVerdict, Metric, SweepCell, SweepDocument, SweepFlow, SweepRun, SweepStatus,
 };
 use landspeed_sweep::rules;
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
-use super::CostEstimate;
-use super::session::Setup;
 use crate::board::duration;
 use crate::lab::text::table;
 use crate::text::Page;
@@ -87,6 +87,16 @@ fn stops(setup: &Setup) -> String {
 
 fn plural(count: usize, noun: &str) -> String {
     if count == 1 { noun.to_owned() } else { format!("{noun}s") }
+}
+
+/// Formats the progress line of a cluster's jobs.
+pub fn cluster(progress: &ClusterProgress) -> String {
+    let ClusterProgress { runs, done, wall_s, jobs, reason } = progress;
+    let left_s = wall_s * runs.saturating_sub(*done) as f64 / (*done).max(1) as f64;
+    let left = if *done > 0 { format!(", about {} left", duration(left_s)) } else { String::new() };
+    let pending = if reason.is_empty() { String::new() } else { format!(", pending: {reason}") };
+    let jobs = if jobs.is_empty() { String::new() } else { format!(" (Slurm job {})", jobs.join(", ")) };
+    format!("{done} of {} runs done{jobs}, {} elapsed{left}{pending}", runs.max(done), duration(*wall_s))
 }
 
 /// Formats the cells of a plan as a table.

@@ -6,9 +6,10 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
 use landspeed_lab::kernel::Kernel;
 use landspeed_sweep::id;
+
+use crate::error::Error;
 
 /// Number of hexadecimal digits of the digest in a file name.
 const DIGITS: usize = 16;
@@ -31,26 +32,26 @@ impl Bundle {
     }
 
     /// Copies missing files. The name of a kernel's directory identifies its build inputs.
-    pub fn stage(&self, program: &[u8], kernels: &[Kernel]) -> anyhow::Result<()> {
-        fs::create_dir_all(&self.kernels).map_err(|why| self.failed(&why))?;
+    pub fn stage(&self, program: &[u8], kernels: &[Kernel]) -> Result<(), Error> {
+        self.copy(program, kernels).map_err(|cause| {
+            let path = self.kernels.parent().unwrap_or(&self.kernels).to_owned();
+            Error::Bundle { path, cause }
+        })
+    }
+
+    fn copy(&self, program: &[u8], kernels: &[Kernel]) -> io::Result<()> {
+        fs::create_dir_all(&self.kernels)?;
         if !self.program.exists() {
-            write_program(&self.program, program).map_err(|why| self.failed(&why))?;
+            write_program(&self.program, program)?;
         }
         for kernel in kernels {
-            let name = kernel.directory().file_name().context("a kernel without a directory")?;
+            let name = kernel.directory().file_name().ok_or(io::ErrorKind::InvalidFilename)?;
             let place = self.kernels.join(name);
             if !place.exists() {
-                copy_directory(kernel.directory(), &place).map_err(|why| self.failed(&why))?;
+                copy_directory(kernel.directory(), &place)?;
             }
         }
         Ok(())
-    }
-
-    fn failed(&self, why: &io::Error) -> anyhow::Error {
-        let place = self.kernels.parent().unwrap_or(&self.kernels).display();
-        anyhow!(
-            "cannot copy landspeed and its kernels to {place}: {why}\nChoose a directory on a shared file system with --out."
-        )
     }
 }
 

@@ -4,17 +4,18 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow, bail};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use landspeed_results::Document;
 use landspeed_sweep::document::RunFacts;
 use landspeed_sweep::{PlannedRun, RunKind, id};
+use landspeed_sys::file::write_atomically;
 use serde::{Deserialize, Serialize};
 
-use super::hosts::add_cross;
-use crate::output::Sink;
+use crate::cross::add_cross;
+use crate::error::Error;
+use crate::origin::RunOrigin;
 
 /// Minimum size of documents that are compressed, bytes.
 const COMPRESS_MIN_BYTES: usize = 256 << 10;
@@ -56,15 +57,6 @@ impl Entry {
     }
 }
 
-/// Worker that made a run: `runs/ID.worker`, written before the document.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RunOrigin {
-    /// Name of the worker.
-    pub worker: String,
-    /// Real time of the run including setup, seconds.
-    pub wall_s: f64,
-}
-
 /// An additional file of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct ExtraFile<'a> {
@@ -96,30 +88,20 @@ impl Directory {
     }
 
     /// Creates the directory if necessary and locks it for this process.
-    pub fn take(&self) -> anyhow::Result<Lock> {
-        let shown = self.root.display();
+    pub fn take(&self) -> Result<Lock, Error> {
         fs::create_dir_all(self.root.join("runs"))
-            .map_err(|why| anyhow!("cannot create {shown}: {why}\nChoose another directory with --out."))?;
+            .map_err(|cause| Error::Create { path: self.root.clone(), cause })?;
         let path = self.root.join("lock");
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .with_context(|| format!("cannot open {}", path.display()))?;
+        let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = open.map_err(Error::file("open", &path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut holder = String::new();
                 let _ = file.read_to_string(&mut holder);
-                let holder = holder.trim();
-                bail!(
-                    "cannot sweep into {shown}: another landspeed is at work there{}\nWait for it, or choose another directory with --out.",
-                    if holder.is_empty() { String::new() } else { format!(" (process {holder})") }
-                );
+                return Err(Error::InUse { path: self.root.clone(), holder: holder.trim().to_owned() });
             }
-            Err(TryLockError::Error(why)) => bail!("cannot lock {}: {why}", path.display()),
+            Err(TryLockError::Error(cause)) => return Err(Error::file("lock", &path)(cause)),
         }
         let _ = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id()));
         self.clear_unfinished();
@@ -131,20 +113,25 @@ impl Directory {
         &self.root
     }
 
+    /// Returns the absolute path of the directory.
+    pub fn absolute(&self) -> Result<PathBuf, Error> {
+        std::path::absolute(&self.root).map_err(Error::Directory)
+    }
+
     /// Returns the path of a file in the directory.
     pub fn file(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }
 
     /// Writes a file completely or not at all.
-    pub fn write(&self, name: &str, content: &[u8]) -> anyhow::Result<()> {
-        Sink::File(self.file(name)).write(content)
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<(), Error> {
+        write(self.file(name), content)
     }
 
     /// Reads a file as text.
-    pub fn text(&self, name: &str) -> anyhow::Result<String> {
+    pub fn text(&self, name: &str) -> Result<String, Error> {
         let path = self.file(name);
-        fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+        fs::read_to_string(&path).map_err(Error::file("read", &path))
     }
 
     /// Returns the ids of all runs with a document.
@@ -196,29 +183,30 @@ impl Directory {
         side: Option<ExtraFile<'_>>,
         facts: RunFacts,
         made_by: RunOrigin,
-    ) -> anyhow::Result<StoredRun> {
-        let file = |extension: &str| Sink::File(self.of_run(id, extension));
+    ) -> Result<StoredRun, Error> {
         if facts.usable {
             if let Some(side) = side {
-                file(side.extension).write(side.content)?;
+                write(self.of_run(id, side.extension), side.content)?;
             }
-            let by = serde_json::to_vec(&made_by).context("cannot encode a worker's name")?;
+            let by = serde_json::to_vec(&made_by).map_err(Error::encode("a worker's name"))?;
             // Not synced: if the file is lost, only the worker's name is unknown.
             let path = self.of_run(id, "worker");
-            fs::write(&path, by).with_context(|| format!("cannot write {}", path.display()))?;
+            fs::write(&path, by).map_err(Error::file("write", &path))?;
             let (own, other) =
                 if document.len() >= COMPRESS_MIN_BYTES { ("json.gz", "json") } else { ("json", "json.gz") };
+            let path = self.of_run(id, own);
             if own == "json" {
-                file(own).write(document)?;
+                write(path, document)?;
             } else {
-                file(own).write(&gzip(document)?)?;
+                let compressed = gzip(document).map_err(Error::file("compress", &path))?;
+                write(path, &compressed)?;
             }
             // Remove a damaged document in the other format, and the record of an earlier failure.
             for stale in [other, "failed"] {
                 let _ = fs::remove_file(self.of_run(id, stale));
             }
         } else {
-            file("failed").write(document)?;
+            write(self.of_run(id, "failed"), document)?;
         }
         Ok(StoredRun { document: id::sha256(document), facts, made_by })
     }
@@ -242,6 +230,10 @@ impl Directory {
             }
         }
     }
+}
+
+fn write(path: PathBuf, content: &[u8]) -> Result<(), Error> {
+    write_atomically(&path, content).map_err(|cause| Error::Write { path, cause })
 }
 
 fn gzip(document: &[u8]) -> io::Result<Vec<u8>> {

@@ -7,22 +7,19 @@ use std::sync::{Mutex, PoisonError};
 
 use landspeed_lab::boot::Core;
 use landspeed_lab::cell::{self, PreparedCell, SharedSettings};
-use landspeed_lab::kernel::{Cache, Kernel};
+use landspeed_lab::kernel::{Cache, Error, Kernel};
 use landspeed_model::LabDocument;
 use landspeed_sys::clock;
 
-use super::verdicts;
-use crate::board::{Nouns, ProgressLine};
-
-/// Nouns in the progress line.
-pub const NOUNS: Nouns = Nouns { runs: "cells", time: " of virtual time" };
+use crate::progress::Progress;
+use crate::verdicts;
 
 /// Source of cells and sink of their documents; shared by all workers.
 pub trait Cells: Sync {
     /// Identifies a cell's document.
     type Name: Send;
     /// Returns the next cell; `None` ends the worker.
-    fn next(&self, board: &Mutex<ProgressLine>) -> Option<(Self::Name, PreparedCell)>;
+    fn next(&self, board: &Mutex<dyn Progress>) -> Option<(Self::Name, PreparedCell)>;
     /// Receives the document of a completed cell, with verdicts.
     fn done(&self, name: Self::Name, document: LabDocument);
 }
@@ -33,7 +30,7 @@ pub fn run(
     jobs: usize,
     setting: &SharedSettings<'_>,
     interrupted: &AtomicBool,
-    board: &Mutex<ProgressLine>,
+    board: &Mutex<dyn Progress>,
 ) {
     std::thread::scope(|scope| {
         for worker in 0..jobs {
@@ -55,7 +52,6 @@ pub fn run(
             });
         }
     });
-    lock(board).clear();
 }
 
 /// Returns a cell's virtual time, nanoseconds.
@@ -69,13 +65,11 @@ pub fn run_all(
     jobs: usize,
     setting: &SharedSettings<'_>,
     interrupted: &AtomicBool,
-    quiet: bool,
+    board: &Mutex<dyn Progress>,
 ) -> (Vec<LabDocument>, f64) {
     let start_ns = clock::monotonic_ns();
-    let mut board = ProgressLine::new(NOUNS, jobs, quiet);
-    board.expect(ready.len(), ready.iter().map(span_ns).sum());
     let list = List { waiting: Mutex::new(ready.into_iter().enumerate().collect()), done: Mutex::default() };
-    run(&list, jobs, setting, interrupted, &Mutex::new(board));
+    run(&list, jobs, setting, interrupted, board);
     let mut done = list.done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.sort_by_key(|(index, _)| *index);
     let wall_s = (clock::monotonic_ns() - start_ns) as f64 / 1e9;
@@ -90,7 +84,7 @@ struct List {
 impl Cells for List {
     type Name = usize;
 
-    fn next(&self, _: &Mutex<ProgressLine>) -> Option<(usize, PreparedCell)> {
+    fn next(&self, _: &Mutex<dyn Progress>) -> Option<(usize, PreparedCell)> {
         lock(&self.waiting).pop_front()
     }
 
@@ -100,7 +94,7 @@ impl Cells for List {
 }
 
 /// Locks a mutex even if it is poisoned: that only means that a worker panicked while it drew.
-pub fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -112,12 +106,12 @@ pub struct Kernels {
 
 impl Kernels {
     /// Opens the kernel cache at `cache`, or the default one.
-    pub fn open(cache: Option<&Path>) -> anyhow::Result<Self> {
+    pub fn open(cache: Option<&Path>) -> Result<Self, Error> {
         Ok(Self { cache: Cache::open(cache)?, found: Vec::new() })
     }
 
     /// Returns the kernel with this id or release; the newest for `None`.
-    pub fn find(&mut self, name: Option<&str>) -> anyhow::Result<Kernel> {
+    pub fn find(&mut self, name: Option<&str>) -> Result<Kernel, Error> {
         if let Some((_, kernel)) = self.found.iter().find(|(known, _)| known.as_deref() == name) {
             return Ok(kernel.clone());
         }

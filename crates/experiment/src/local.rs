@@ -8,28 +8,16 @@ use landspeed_results::Document;
 use landspeed_sweep::document::RunFacts;
 use landspeed_sys::clock;
 
-use super::directory::RunOrigin;
-use super::lab::Lab;
-use super::session::{Assigned, Session};
-use crate::board::{Nouns, ProgressLine};
-use crate::lab::cells::{self, Cells, lock};
-
-/// Nouns in the progress line.
-const NOUNS: Nouns = Nouns { runs: "runs", time: " of virtual time" };
+use crate::cells::{self, Cells, lock};
+use crate::lab::Lab;
+use crate::origin::{RunOrigin, worker_name};
+use crate::progress::Progress;
+use crate::session::{Assigned, Session};
 
 /// Makes the missing runs of a lab's sweep.
-pub fn lab(session: &Session, lab: &Lab, missing: (usize, u64), quiet: bool) {
-    let mut board = ProgressLine::new(NOUNS, session.setup.jobs, quiet);
-    board.expect(missing.0, missing.1);
+pub fn run(session: &Session, lab: &Lab, board: &Mutex<dyn Progress>) {
     let runs = LabRuns { session, lab, worker: worker_name() };
-    cells::run(&runs, session.setup.jobs, &lab.setting(), session.interrupted(), &Mutex::new(board));
-}
-
-/// Returns the host name, for documents.
-pub fn worker_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let name = name.trim();
-    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+    cells::run(&runs, session.setup.jobs, &lab.setting(), session.interrupted(), board);
 }
 
 struct LabRuns<'a> {
@@ -41,7 +29,7 @@ struct LabRuns<'a> {
 impl Cells for LabRuns<'_> {
     type Name = (Assigned, u64);
 
-    fn next(&self, board: &Mutex<ProgressLine>) -> Option<(Self::Name, PreparedCell)> {
+    fn next(&self, board: &Mutex<dyn Progress>) -> Option<(Self::Name, PreparedCell)> {
         loop {
             let assigned = self.session.next()?;
             let entry = &assigned.entry;
@@ -52,7 +40,7 @@ impl Cells for LabRuns<'_> {
                     lock(board).add_run(assigned.index + 1, cells::span_ns(&ready));
                     return Some(((assigned, clock::monotonic_ns()), ready));
                 }
-                Err(error) => self.session.fail(&assigned, &self.worker, format!("{error:#}")),
+                Err(error) => self.session.fail(&assigned, &self.worker, error.to_string()),
             }
         }
     }

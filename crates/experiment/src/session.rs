@@ -5,58 +5,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use anyhow::Context as _;
-use landspeed_model::{BuildInfo, ErrorEntry, SweepDocument, SweepEngine, Warning};
+use landspeed_model::{BuildInfo, ErrorEntry, SweepDocument, SweepEngine};
 use landspeed_sweep::document::{FinishedRun, RunFacts, SweepMetadata, document};
-use landspeed_sweep::order::Order;
-use landspeed_sweep::{Design, Ended, Next, Plan, PlannedRun, Rules, RunResult, Schedule, id};
+use landspeed_sweep::{Ended, Next, RunResult, Schedule};
 use landspeed_sys::clock;
 
-use super::directory::{Directory, Entry, ExtraFile, RunOrigin, StoredRun};
+use crate::directory::{Entry, ExtraFile, StoredRun};
+use crate::error::Error;
+use crate::origin::{RunOrigin, now};
+use crate::setup::Setup;
 
 /// Polling interval for interrupts while a worker waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Properties of a cell that engines need.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CellInfo {
-    /// Id of the cell.
-    pub id: String,
-    /// Id of the lab's kernel; `None` between hosts.
-    pub kernel: Option<String>,
-    /// Cells with the same host settings have the same group.
-    pub group: usize,
-    /// Duration of one run for the progress line, nanoseconds; virtual time in the lab.
-    pub span_ns: u64,
-    /// Estimated real time of one run, seconds.
-    pub wall_s: f64,
-    /// Estimated memory of one run, bytes.
-    pub memory_bytes: u64,
-}
-
-/// Parameters that do not change during a sweep.
-#[derive(Debug)]
-pub struct Setup {
-    /// The plan, with command-line overrides.
-    pub plan: Plan,
-    /// The cells of the plan.
-    pub design: Design,
-    /// Properties of the cells, in the same order.
-    pub cells: Vec<CellInfo>,
-    pub rules: Rules,
-    /// The order of the runs.
-    pub order: Order,
-    /// Flow whose metric is evaluated; `None` is the first flow.
-    pub flow: Option<String>,
-    /// Directory for the runs and the sweep document.
-    pub directory: Directory,
-    /// Name of the engine.
-    pub engine: &'static str,
-    /// Maximum number of concurrent runs.
-    pub jobs: usize,
-    /// Warnings for the document.
-    pub warnings: Vec<Warning>,
-}
 
 /// A run assigned to an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,39 +61,9 @@ struct State {
     requeued: u32,
     errors: Vec<ErrorEntry>,
     ended: Option<Ended>,
-    failure: Option<anyhow::Error>,
+    failure: Option<Error>,
     /// Ids of the runs made in this session.
     new_runs: Vec<String>,
-}
-
-impl Setup {
-    /// Returns the entry of `runs.json` for a run.
-    pub fn entry(&self, run: &PlannedRun) -> Entry {
-        let cell = &self.cells[run.cell];
-        Entry {
-            id: id::run(&cell.id, run),
-            cell: cell.id.clone(),
-            number: run.cell,
-            levels: self.design.cells[run.cell].clone(),
-            block: run.block,
-            place: run.place,
-            kind: run.kind,
-            seed: run.seed,
-            kernel: cell.kernel.clone(),
-        }
-    }
-
-    /// Returns all runs of the first `blocks` blocks.
-    pub fn runs(&self, blocks: u32) -> impl Iterator<Item = PlannedRun> {
-        (0..blocks).flat_map(|block| self.order.block(block))
-    }
-
-    /// Returns the number of blocks that run in any case: the minimum if the sweep may stop early, otherwise all.
-    pub fn expected_blocks(&self) -> u32 {
-        use landspeed_sweep::schedule::{MAX_BLOCKS, MIN_BLOCKS};
-        let most = self.rules.blocks.unwrap_or(MAX_BLOCKS);
-        if self.rules.until.is_some() || self.rules.blocks.is_none() { most.min(MIN_BLOCKS) } else { most }
-    }
 }
 
 impl Session {
@@ -144,7 +74,7 @@ impl Session {
         Self {
             setup,
             interrupted,
-            started: crate::lab::run::now(),
+            started: now(),
             start_ns: clock::monotonic_ns(),
             existing,
             state: Mutex::new(State {
@@ -216,8 +146,8 @@ impl Session {
     }
 
     /// Writes `runs.json`, so that workers find the assigned runs.
-    pub fn publish(&self) -> anyhow::Result<()> {
-        let text = serde_json::to_vec(&self.lock().entries).context("cannot encode the list of runs")?;
+    pub fn publish(&self) -> Result<(), Error> {
+        let text = serde_json::to_vec(&self.lock().entries).map_err(Error::encode("the list of runs"))?;
         self.setup.directory.write("runs.json", &text)
     }
 
@@ -255,7 +185,7 @@ impl Session {
 
     /// Records that a run failed and will not be repeated.
     pub fn fail(&self, assigned: &Assigned, worker: &str, why: String) {
-        let facts = RunFacts::failed(crate::lab::run::now(), why);
+        let facts = RunFacts::failed(now(), why);
         let made_by = RunOrigin { worker: worker.to_owned(), wall_s: 0.0 };
         self.ended(&assigned.entry, StoredRun { document: String::new(), facts, made_by }, 0.0);
     }
@@ -281,7 +211,7 @@ impl Session {
     }
 
     /// Stops the sweep because results cannot be stored, for example on a full disk.
-    pub fn abort(&self, assigned: &Assigned, error: anyhow::Error) {
+    pub fn abort(&self, assigned: &Assigned, error: Error) {
         let mut state = self.lock();
         state.schedule.reschedule(assigned.entry.planned());
         state.schedule.stop();
@@ -295,7 +225,7 @@ impl Session {
     }
 
     /// Ends the sweep: writes `sweep.json` and returns the document.
-    pub fn end(&self) -> anyhow::Result<SweepDocument> {
+    pub fn end(&self) -> Result<SweepDocument, Error> {
         let mut state = self.lock();
         let document = self.document(&state);
         let failure = state.failure.take();
@@ -372,8 +302,8 @@ impl Session {
         document(&setup.plan, &setup.design, frame, &state.made)
     }
 
-    fn write(&self, document: &SweepDocument) -> anyhow::Result<()> {
-        let mut text = serde_json::to_vec(document).context("cannot encode the sweep's document")?;
+    fn write(&self, document: &SweepDocument) -> Result<(), Error> {
+        let mut text = serde_json::to_vec(document).map_err(Error::encode("the sweep's document"))?;
         text.push(b'\n');
         self.setup.directory.write("sweep.json", &text)
     }

@@ -1,28 +1,25 @@
 //! The engine `slurm`: runs in tasks of job arrays. All nodes share the file system of the sweep's directory.
 
-pub mod array;
-pub mod bundle;
+mod array;
 mod script;
-mod tools;
+pub mod tools;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
-use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context as _;
-use landspeed_lab::kernel::{Cache, Kernel};
 use landspeed_model::ErrorEntry;
 use landspeed_sys::clock;
 
-use self::array::{Array, Attempts, MAX_ATTEMPTS, batches};
-use self::bundle::Bundle;
+use self::array::{Array, Attempts, MAX_ATTEMPTS};
 use self::script::Script;
-pub use self::script::lines;
-use super::lab::Lab;
-use super::session::{Assigned, Session, Setup, Work};
-use crate::board::duration;
+use crate::bundle::Bundle;
+use crate::error::Error;
+use crate::lab::Lab;
+use crate::session::{Assigned, Session, Work};
+use crate::setup::Setup;
+use crate::tasks::{WORKER_MEMORY_BYTES, batches, kernels};
 
 /// Amount of work submitted in advance, seconds per core.
 const SUBMIT_AHEAD_S: f64 = 900.0;
@@ -36,31 +33,33 @@ const COLLECT_INTERVAL_NS: u64 = 200_000_000;
 const QUEUE_POLL_NS: (u64, u64) = (1_000_000_000, 15_000_000_000);
 /// Maximum time without an answer from Slurm, nanoseconds: a controller restarts within minutes.
 const SLURM_TIMEOUT_NS: u64 = 600_000_000_000;
-/// Interval between progress lines if standard error is not a terminal, nanoseconds.
-const PRINT_NS: u64 = 15_000_000_000;
 /// Maximum length of quoted task output, characters.
 const MAX_QUOTED_CHARS: usize = 300;
-/// Memory of a worker in addition to its guest's, bytes.
-pub const WORKER_MEMORY_BYTES: u64 = 256 << 20;
 /// Worker name in errors of runs that no worker completed.
 const NO_WORKER: &str = "slurm";
 
 /// Options of the engine.
-#[derive(Debug, Clone, Default, clap::Args)]
-#[group(id = "slurm-options")]
-pub struct Args {
-    /// Slurm partition [default: the cluster's]
-    #[arg(long, value_name = "NAME", help_heading = "Clusters")]
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Partition; `None` is the cluster's default.
     pub partition: Option<String>,
-    /// Option of sbatch, such as --slurm-option=--time=2:00:00; repeatable
-    #[arg(long, value_name = "OPTION", allow_hyphen_values = true, help_heading = "Clusters")]
-    pub slurm_option: Vec<String>,
+    /// Further options of `sbatch`.
+    pub sbatch: Vec<String>,
+    /// Maximum number of concurrent tasks; `None` is the partition's number of cores.
+    pub jobs: Option<u16>,
+    /// Directory of the lab's kernels.
+    pub cache: Option<PathBuf>,
 }
 
-impl Args {
+impl Options {
+    /// Returns the maximum number of concurrent tasks: as requested, or the partition's number of cores.
+    pub fn cores(&self) -> usize {
+        self.jobs.map(usize::from).or_else(|| tools::cores(self.partition.as_deref())).unwrap_or(2)
+    }
+
     /// Returns the options of `sbatch` for single-core tasks.
-    fn of_sbatch(&self, script: &Script, jobs: Option<u16>, tasks: usize, memory_bytes: u64) -> Vec<String> {
-        let max_tasks = jobs.map(|jobs| format!("%{jobs}")).unwrap_or_default();
+    fn of_sbatch(&self, script: &Script, tasks: usize, memory_bytes: u64) -> Vec<String> {
+        let max_tasks = self.jobs.map(|jobs| format!("%{jobs}")).unwrap_or_default();
         let mut options = vec![
             "--parsable".to_owned(),
             format!("--array=0-{}{max_tasks}", tasks.saturating_sub(1)),
@@ -76,25 +75,20 @@ impl Args {
         if let Some(partition) = &self.partition {
             options.push(format!("--partition={partition}"));
         }
-        options.extend(self.slurm_option.iter().cloned());
+        options.extend(self.sbatch.iter().cloned());
         options
     }
 }
 
-/// Returns the maximum number of concurrent tasks: as requested, or the partition's number of cores.
-pub fn cores(args: &Args, jobs: Option<u16>) -> usize {
-    jobs.map(usize::from).or_else(|| tools::cores(args.partition.as_deref())).unwrap_or(2)
-}
-
 /// Returns the commands and files that would be submitted.
-pub fn dry_run(setup: &Setup, lab: &Lab, args: &Args, jobs: Option<u16>) -> anyhow::Result<String> {
-    let directory = std::path::absolute(setup.directory.root()).context("cannot find the directory of the sweep")?;
+pub fn dry_run(setup: &Setup, lab: &Lab, options: &Options) -> Result<String, Error> {
+    let directory = setup.directory.absolute()?;
     let bundle = Bundle::in_directory(&directory, &lab.program);
     let runs: Vec<(usize, f64)> =
         setup.runs(setup.expected_blocks()).enumerate().map(|(at, run)| (at, setup.cells[run.cell].wall_s)).collect();
     let batches = batches(&runs, setup.jobs);
     let script = Script { directory, bundle, number: 1, name: setup.plan.name.clone() };
-    let options = args.of_sbatch(&script, jobs, batches.len(), memory_bytes(setup));
+    let options = options.of_sbatch(&script, batches.len(), setup.memory_bytes());
     let words: Vec<String> =
         std::iter::once("sbatch".to_owned()).chain(options).map(|word| script::quoted(&word)).collect();
     Ok(format!(
@@ -108,28 +102,39 @@ pub fn dry_run(setup: &Setup, lab: &Lab, args: &Args, jobs: Option<u16>) -> anyh
     ))
 }
 
-/// Makes the missing runs of a lab's sweep.
-pub fn lab(
+/// State of the runs, for a progress line.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ClusterProgress {
+    /// Expected number of runs.
+    pub runs: usize,
+    /// Number of runs with a result.
+    pub done: usize,
+    /// Elapsed time, seconds.
+    pub wall_s: f64,
+    /// Ids of the jobs in the queue.
+    pub jobs: Vec<String>,
+    /// Most frequent reason why tasks are pending.
+    pub reason: String,
+}
+
+/// Makes the missing runs of a lab's sweep. Calls `show` several times per second.
+pub fn run(
     session: &Session,
     lab: &Lab,
-    cache: Option<&std::path::Path>,
-    (args, jobs, quiet): (&Args, Option<u16>, bool),
+    options: &Options,
     missing: usize,
-) -> anyhow::Result<()> {
+    show: &mut dyn FnMut(&ClusterProgress),
+) -> Result<(), Error> {
     let max_tasks = tools::max_array()?;
-    let cores = session.setup.jobs;
-    let directory =
-        std::path::absolute(session.setup.directory.root()).context("cannot find the sweep's directory")?;
+    let directory = session.setup.directory.absolute()?;
     let bundle = Bundle::in_directory(&directory, &lab.program);
-    bundle.stage(&lab.program, &kernels(session, cache)?)?;
-    fs::create_dir_all(directory.join("slurm")).context("cannot create a directory for Slurm's output")?;
+    bundle.stage(&lab.program, &kernels(&session.setup, options.cache.as_deref())?)?;
+    fs::create_dir_all(directory.join("slurm")).map_err(Error::SlurmOutput)?;
     let now_ns = clock::monotonic_ns();
     let mut engine = Engine {
         session,
-        args,
-        jobs,
-        quiet,
-        cores,
+        options,
+        cores: session.setup.jobs,
         max_tasks,
         directory,
         bundle,
@@ -138,36 +143,20 @@ pub fn lab(
         assigned: BTreeMap::new(),
         arrays: Vec::new(),
         attempts: Attempts::default(),
-        progress: Progress { runs: missing, done: 0, started_ns: now_ns, printed_ns: now_ns, reason: String::new() },
+        progress: ClusterProgress { runs: missing, ..ClusterProgress::default() },
+        started_ns: now_ns,
         answered_ns: now_ns,
     };
-    let outcome = engine.work();
+    let outcome = engine.work(show);
     if outcome.is_err() || session.is_interrupted() {
         engine.cancel();
     }
-    Progress::clear(quiet);
     outcome
-}
-
-/// Returns the kernels of all cells.
-pub fn kernels(session: &Session, cache: Option<&std::path::Path>) -> anyhow::Result<Vec<Kernel>> {
-    let cache = Cache::open(cache)?;
-    let mut ids: Vec<&str> = session.setup.cells.iter().filter_map(|cell| cell.kernel.as_deref()).collect();
-    ids.sort_unstable();
-    ids.dedup();
-    ids.into_iter().map(|id| Ok(cache.find(Some(id))?)).collect()
-}
-
-/// Returns the memory of the largest guest, bytes.
-pub fn memory_bytes(setup: &Setup) -> u64 {
-    setup.cells.iter().map(|cell| cell.memory_bytes).max().unwrap_or(0)
 }
 
 struct Engine<'a> {
     session: &'a Session,
-    args: &'a Args,
-    jobs: Option<u16>,
-    quiet: bool,
+    options: &'a Options,
     /// Maximum number of concurrent tasks.
     cores: usize,
     /// Maximum number of tasks per array.
@@ -182,14 +171,16 @@ struct Engine<'a> {
     assigned: BTreeMap<usize, Assigned>,
     arrays: Vec<Array>,
     attempts: Attempts,
-    progress: Progress,
+    progress: ClusterProgress,
+    /// Monotonic nanoseconds.
+    started_ns: u64,
     /// Time of Slurm's last answer, monotonic nanoseconds.
     answered_ns: u64,
 }
 
 impl Engine<'_> {
     /// Runs the sweep until nothing is left to do.
-    fn work(&mut self) -> anyhow::Result<()> {
+    fn work(&mut self, show: &mut dyn FnMut(&ClusterProgress)) -> Result<(), Error> {
         let mut queue_ns = 0;
         loop {
             if self.session.is_interrupted() {
@@ -206,10 +197,12 @@ impl Engine<'_> {
             if clock::monotonic_ns() >= queue_ns {
                 self.refresh()?;
                 let now_ns = clock::monotonic_ns();
-                queue_ns =
-                    now_ns + ((now_ns - self.progress.started_ns) / 20).clamp(QUEUE_POLL_NS.0, QUEUE_POLL_NS.1);
+                queue_ns = now_ns + ((now_ns - self.started_ns) / 20).clamp(QUEUE_POLL_NS.0, QUEUE_POLL_NS.1);
             }
-            self.progress.show(&self.arrays, self.quiet);
+            self.progress.wall_s = (clock::monotonic_ns() - self.started_ns) as f64 / 1e9;
+            let queued = self.arrays.iter().filter(|array| !array.is_over());
+            self.progress.jobs = queued.map(|array| array.job.clone()).collect();
+            show(&self.progress);
             if !self.assigned.is_empty() && self.waiting.is_empty() {
                 std::thread::park_timeout(Duration::from_nanos(COLLECT_INTERVAL_NS));
             }
@@ -242,7 +235,7 @@ impl Engine<'_> {
     }
 
     /// Submits the waiting runs.
-    fn submit(&mut self) -> anyhow::Result<()> {
+    fn submit(&mut self) -> Result<(), Error> {
         self.session.publish()?;
         let waiting = std::mem::take(&mut self.waiting);
         let cells = &self.session.setup.cells;
@@ -261,7 +254,7 @@ impl Engine<'_> {
                 name: self.session.setup.plan.name.clone(),
             };
             script.write(tasks)?;
-            let options = self.args.of_sbatch(&script, self.jobs, tasks.len(), memory_bytes(&self.session.setup));
+            let options = self.options.of_sbatch(&script, tasks.len(), self.session.setup.memory_bytes());
             let job = tools::submit(&script.path(), &options)?;
             self.answered_ns = clock::monotonic_ns();
             tasks.iter().for_each(|task| self.attempts.count(task));
@@ -284,7 +277,7 @@ impl Engine<'_> {
     }
 
     /// Polls the queue; restarts runs whose task ended without a document.
-    fn refresh(&mut self) -> anyhow::Result<()> {
+    fn refresh(&mut self) -> Result<(), Error> {
         let mut reasons = BTreeMap::<String, usize>::new();
         let mut lost = Vec::new();
         for array in self.arrays.iter_mut().filter(|array| !array.is_over()) {
@@ -368,43 +361,4 @@ fn entry(message: &str) -> ErrorEntry {
     let mut lines = message.lines();
     let message = lines.next().unwrap_or_default().to_owned();
     ErrorEntry { code: "slurm".to_owned(), message, advice: lines.next().map(str::to_owned) }
-}
-
-/// The progress line.
-struct Progress {
-    runs: usize,
-    done: usize,
-    started_ns: u64,
-    printed_ns: u64,
-    /// Most frequent reason why tasks are pending.
-    reason: String,
-}
-
-impl Progress {
-    fn show(&mut self, arrays: &[Array], quiet: bool) {
-        let terminal = std::io::stderr().is_terminal();
-        let now_ns = clock::monotonic_ns();
-        if quiet || (!terminal && now_ns < self.printed_ns + PRINT_NS) {
-            return;
-        }
-        self.printed_ns = now_ns;
-        let wall_s = (now_ns - self.started_ns) as f64 / 1e9;
-        let left_s = wall_s * self.runs.saturating_sub(self.done) as f64 / self.done.max(1) as f64;
-        let left = if self.done > 0 { format!(", about {} left", duration(left_s)) } else { String::new() };
-        let pending = if self.reason.is_empty() { String::new() } else { format!(", pending: {}", self.reason) };
-        let jobs: Vec<&str> =
-            arrays.iter().filter(|array| !array.is_over()).map(|array| array.job.as_str()).collect();
-        let jobs = if jobs.is_empty() { String::new() } else { format!(" (Slurm job {})", jobs.join(", ")) };
-        let runs = self.runs.max(self.done);
-        let line = format!("{} of {runs} runs done{jobs}, {} elapsed{left}{pending}", self.done, duration(wall_s));
-        let mut out = std::io::stderr().lock();
-        let _ =
-            if terminal { write!(out, "\r{line}\x1b[K").and_then(|()| out.flush()) } else { writeln!(out, "{line}") };
-    }
-
-    fn clear(quiet: bool) {
-        if !quiet && std::io::stderr().is_terminal() {
-            eprint!("\r\x1b[K");
-        }
-    }
 }

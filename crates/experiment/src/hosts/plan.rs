@@ -1,24 +1,25 @@
-//! Cells that are tests between hosts.
-
-mod engine;
-mod options;
+//! The tests between hosts that a plan describes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
 
-use anyhow::{anyhow, bail, ensure};
 use landspeed_flow::client::Target;
 use landspeed_model::Change;
 use landspeed_problems::{Problem, suggest_or_list};
+use landspeed_sweep::order::Order;
 use landspeed_sweep::plan::{HostsSubject, Setting, Written};
-use landspeed_sweep::{Design, Factor, Level, Plan, Subject, id};
+use landspeed_sweep::{Design, Factor, Level, Plan, id};
 use landspeed_tune::{objection, parse_setting};
 use serde_json::json;
 
-pub use self::engine::{Pair, Survey, add_cross, check_changes, run};
-use self::options::RunOption;
-use super::session::CellInfo;
-use crate::run;
+use super::cell::{Cross, HostCell};
+use super::command::{RunCommand, RunTest};
+use super::options::{self, RunOption};
+use super::survey::{Survey, check_changes};
+use crate::error::Error;
+use crate::setup::{CellInfo, Request, Setup};
 
 /// Setup time per test for connections, clock synchronization and results, seconds.
 const SETUP_S: f64 = 1.0;
@@ -29,41 +30,14 @@ const RECEIVER: &str = "hosts.receiver";
 /// The tests of a plan.
 #[derive(Debug)]
 pub struct Hosts {
+    command: &'static dyn RunCommand,
     subject: HostsSubject,
     build: String,
 }
 
-/// A cell between hosts.
-#[derive(Debug)]
-pub struct HostCell {
-    /// Parsed options of `run`.
-    pub args: run::Args,
-    /// The client, if it is another host.
-    pub from: Option<Target>,
-    /// Settings of the client host.
-    pub client: Vec<Change>,
-    /// Settings of the server host.
-    pub server: Vec<Change>,
-    /// Cross traffic during the run.
-    pub cross: Vec<Cross>,
-}
-
-/// Cross traffic during a run.
-#[derive(Debug)]
-pub struct Cross {
-    /// Name of the traffic in results.
-    pub name: String,
-    /// The host that sends the traffic.
-    pub from: Target,
-    /// Parsed options of `run`.
-    pub args: run::Args,
-}
-
 impl Hosts {
     /// Prepares the tests of a plan. Lists of several hosts become factors.
-    pub fn open(plan: &mut Plan) -> anyhow::Result<Self> {
-        let Subject::Hosts(subject) = &plan.subject else { bail!("the plan has no hosts") };
-        let subject = subject.clone();
+    pub fn open(plan: &mut Plan, subject: HostsSubject, command: &'static dyn RunCommand) -> Result<Self, Error> {
         let factor = |name: &str, key: &str, hosts: &[Written<String>]| Factor {
             name: name.to_owned(),
             keys: vec![Written { value: key.to_owned(), span: hosts.first().map_or(0..0, |host| host.span.clone()) }],
@@ -84,21 +58,54 @@ impl Hosts {
                 plan.factors.insert(at, factor(name, key, hosts));
             }
         }
-        let program = std::fs::read("/proc/self/exe").map_err(|why| anyhow!("cannot read /proc/self/exe: {why}"))?;
-        Ok(Self { subject, build: id::sha256(&program) })
+        let path = Path::new("/proc/self/exe");
+        let program = std::fs::read(path).map_err(Error::file("read", path))?;
+        Ok(Self { command, subject, build: id::sha256(&program) })
+    }
+
+    /// Returns the parser of the options.
+    pub fn command(&self) -> &'static dyn RunCommand {
+        self.command
+    }
+
+    /// Returns the parameters of the sweep, after a short test between the hosts. A dry run contacts no hosts, so it
+    /// recognizes no existing runs.
+    pub fn setup(&self, plan: Plan, request: Request, interrupted: &'static AtomicBool) -> Result<Setup, Error> {
+        if request.jobs.is_some_and(|jobs| jobs != 1) {
+            return Err(Error::SeveralJobs);
+        }
+        self.check(&plan)?;
+        let design = Design::of(&plan);
+        let survey = if request.dry_run {
+            Survey::default()
+        } else {
+            let cells = self.host_cells(&plan, &design)?;
+            let mut pairs = BTreeMap::new();
+            for cell in &cells {
+                pairs.entry(cell.pair()).or_insert(cell);
+            }
+            let survey = Survey::take(self.command, &pairs, interrupted)?;
+            check_changes(&cells, interrupted)?;
+            survey
+        };
+        let cells = self.cells(&plan, &design, &survey)?;
+        let order = Order::new(cells.iter().map(|cell| cell.group).collect(), plan.seed, plan.seed, false);
+        let Request { directory, rules, .. } = request;
+        let (flow, engine, warnings) = (None, "local", Vec::new());
+        Ok(Setup { plan, design, cells, rules, order, flow, directory, engine, jobs: 1, warnings })
     }
 
     /// Checks options and levels before anything runs.
-    pub fn check(&self, plan: &Plan) -> anyhow::Result<()> {
+    fn check(&self, plan: &Plan) -> Result<(), Error> {
         let mut problems = Vec::new();
         for option in &self.subject.options {
-            if let Err(refused) = options::check_name(&option.key.value) {
+            if let Err(refused) = options::check_name(self.command, &option.key.value) {
                 problems.push(refused.problem(plan, &[], &option.key.span, &format!("run.{}", option.key.value)));
             }
         }
         for (i, cross) in self.subject.cross.iter().enumerate() {
             for option in &cross.options {
-                if let Err(refused) = options::check_name(&option.key.value) {
+                if let Err(refused) = options::check_name(self.command, &option.key.value) {
                     problems.push(refused.problem(
                         plan,
                         &[],
@@ -118,15 +125,14 @@ impl Hosts {
         if problems.is_empty() {
             self.check_levels(plan, &mut problems);
         }
-        ensure!(problems.is_empty(), "{}", plan.problems(problems));
-        Ok(())
+        if problems.is_empty() { Ok(()) } else { Err(plan.problems(problems).into()) }
     }
 
     fn check_key(&self, plan: &Plan, number: usize, key: &Written<String>) -> Option<Problem> {
         let at = format!("factor.{number}.key");
         let name = key.value.as_str();
         if let Some(option) = name.strip_prefix("run.") {
-            let refused = options::check_name(option).err()?;
+            let refused = options::check_name(self.command, option).err()?;
             return Some(refused.problem(plan, &[], &key.span, &at));
         }
         if let Some((index, option)) = cross_key(name) {
@@ -134,15 +140,16 @@ impl Hosts {
                 let message = format!("no such key: the plan has {} [[cross]]", self.subject.cross.len());
                 return Some(plan.problem(&key.span, &at, message).hint("count them from 0: cross.0.rate"));
             }
-            let refused = options::check_name(option).err()?;
+            let refused = options::check_name(self.command, option).err()?;
             return Some(refused.problem(plan, &[], &key.span, &at));
         }
         let is_known = name == SENDER || name == RECEIVER || host_key(name).is_some();
         if is_known {
             return None;
         }
-        let known: Vec<String> = options::names().into_iter().map(|option| format!("run.{option}")).collect();
-        let hint = if options::check_name(name).is_ok() {
+        let known: Vec<String> =
+            options::names(self.command).into_iter().map(|option| format!("run.{option}")).collect();
+        let hint = if options::check_name(self.command, name).is_ok() {
             Some(format!("did you mean `run.{name}`?"))
         } else {
             suggest_or_list(name, known.iter().map(String::as_str)).filter(|hint| hint.starts_with("did you"))
@@ -221,7 +228,7 @@ impl Hosts {
                 }
             }
         }
-        let args = parse(plan, &options, "run")?;
+        let test = self.parse(plan, &options, "run")?;
         let cross: Result<Vec<Cross>, Problem> = self
             .subject
             .cross
@@ -232,23 +239,22 @@ impl Hosts {
                 Ok(Cross {
                     name: format!("cross {} to {}", cross.from.value, cross.to.value),
                     from: host(plan, &cross.from)?,
-                    args: parse(plan, options, &format!("cross.{i}"))?,
+                    test: self.parse(plan, options, &format!("cross.{i}"))?,
                 })
             })
             .collect();
         let from = from.map(|from| host(plan, &from)).transpose()?;
-        Ok(HostCell { args, from, client: client_changes, server: server_changes, cross: cross? })
+        Ok(HostCell { test, from, client: client_changes, server: server_changes, cross: cross? })
     }
 
     /// Returns the cells, with facts of the hosts from the survey. Without a survey, the ids match no run.
-    pub fn cells(&self, plan: &Plan, design: &Design, survey: &Survey) -> anyhow::Result<Vec<CellInfo>> {
+    fn cells(&self, plan: &Plan, design: &Design, survey: &Survey) -> Result<Vec<CellInfo>, Error> {
         let mut groups: Vec<String> = Vec::new();
         let mut cells: Vec<CellInfo> = Vec::new();
         let mut known: HashMap<String, usize> = HashMap::new();
-        for levels in &design.cells {
-            let cell = self.cell(plan, levels).map_err(|problem| anyhow!("{}", plan.problems(vec![problem])))?;
+        for (levels, cell) in design.cells.iter().zip(self.host_cells(plan, design)?) {
             let pair = cell.pair();
-            let (mut parameters, _) = cell.args.parameters();
+            let (mut parameters, _) = cell.test.parameters();
             let seconds = (parameters.time_ns.unwrap_or(10_000_000_000) + parameters.omit_ns) as f64 / 1e9;
             parameters.title = None;
             let changes = json!({"client": cell.client, "server": cell.server});
@@ -256,12 +262,12 @@ impl Hosts {
                 .cross
                 .iter()
                 .map(|cross| {
-                    json!([cross.from.to_string(), cross.args.server().to_string(), cross.args.parameters().0])
+                    json!([cross.from.to_string(), cross.test.server().to_string(), cross.test.parameters().0])
                 })
                 .collect();
             let content = json!({
                 "kind": "hosts", "parameters": parameters, "pair": pair.to_string(), "changes": changes,
-                "iperf3": cell.args.iperf3, "cross": cross, "hosts": survey.hosts(&pair), "landspeed": self.build,
+                "iperf3": cell.test.is_iperf3(), "cross": cross, "hosts": survey.hosts(&pair), "landspeed": self.build,
             });
             let held = if cell.client.is_empty() && cell.server.is_empty() {
                 String::new()
@@ -274,11 +280,7 @@ impl Hosts {
             });
             let id = id::cell(&content);
             if let Some(&at) = known.get(&id) {
-                bail!(
-                    "two cells are the same: {} and {}\nRemove one of the levels.",
-                    plan.describe(&design.cells[at]),
-                    plan.describe(levels)
-                );
+                return Err(Error::SameCells(plan.describe(&design.cells[at]), plan.describe(levels)));
             }
             known.insert(id.clone(), cells.len());
             cells.push(CellInfo {
@@ -293,14 +295,17 @@ impl Hosts {
         Ok(cells)
     }
 
-    /// Returns each pair of hosts once, with one of its cells.
-    pub fn pairs(&self, plan: &Plan, design: &Design) -> anyhow::Result<BTreeMap<Pair, HostCell>> {
-        let mut pairs = BTreeMap::new();
-        for levels in &design.cells {
-            let cell = self.cell(plan, levels).map_err(|problem| anyhow!("{}", plan.problems(vec![problem])))?;
-            pairs.entry(cell.pair()).or_insert(cell);
-        }
-        Ok(pairs)
+    fn host_cells(&self, plan: &Plan, design: &Design) -> Result<Vec<HostCell>, Error> {
+        let cells = design.cells.iter().map(|levels| self.cell(plan, levels));
+        cells.collect::<Result<_, _>>().map_err(|problem| plan.problems(vec![problem]).into())
+    }
+
+    /// Parses options and checks that they are compatible.
+    fn parse(&self, plan: &Plan, given: &[RunOption], key: &str) -> Result<Box<dyn RunTest>, Problem> {
+        let span: Range<usize> = given.last().map_or(0..0, |option| option.span.clone());
+        let test = options::parse(self.command, given).map_err(|refused| refused.problem(plan, given, &span, key))?;
+        test.parameters().1.map_err(|why| plan.problem(&span, key, why))?;
+        Ok(test)
     }
 
     /// Describes the host settings that the plan varies.
@@ -317,26 +322,6 @@ impl Hosts {
         };
         plan.factors.iter().flat_map(of).collect()
     }
-}
-
-impl HostCell {
-    /// Returns client and server of the cell.
-    pub fn pair(&self) -> Pair {
-        Pair { from: self.from.as_ref().map(ToString::to_string), to: self.args.server().to_string() }
-    }
-
-    /// Whether the cell changes host settings.
-    pub fn changes_hosts(&self) -> bool {
-        !self.client.is_empty() || !self.server.is_empty()
-    }
-}
-
-/// Parses options and checks that they are compatible.
-fn parse(plan: &Plan, given: &[RunOption], key: &str) -> Result<run::Args, Problem> {
-    let span: Range<usize> = given.last().map_or(0..0, |option| option.span.clone());
-    let args = options::parse(given).map_err(|refused| refused.problem(plan, given, &span, key))?;
-    args.parameters().1.map_err(|why| plan.problem(&span, key, why))?;
-    Ok(args)
 }
 
 fn host(plan: &Plan, host: &Written<String>) -> Result<Target, Problem> {

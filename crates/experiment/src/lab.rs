@@ -4,25 +4,30 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use anyhow::{Context as _, anyhow, bail};
 use landspeed_lab::cell::{self, PreparedCell, SharedSettings};
-use landspeed_lab::kernel::Kernel;
+use landspeed_lab::kernel::{self, Kernel};
 use landspeed_lab::{gallery, scenario};
 use landspeed_model::Warning;
 use landspeed_problems::{Problem, Problems, suggest_or_list};
+use landspeed_sweep::order::Order;
 use landspeed_sweep::plan::{LabSubject, Written};
-use landspeed_sweep::{Design, Factor, Level, Plan, Subject, id};
+use landspeed_sweep::{Design, Factor, Level, Plan, id};
+use landspeed_sys::process::available_memory;
+use landspeed_units::Bytes;
 use serde_json::json;
 
-use super::session::CellInfo;
-use crate::lab::cells::Kernels;
-use crate::lab::edit;
+use crate::cells::Kernels;
+use crate::edit;
+use crate::error::Error;
+use crate::origin::now;
+use crate::setup::{CellInfo, Request, Setup};
 
 /// Maximum number of refused cells that are listed.
 const MAX_LISTED: usize = 5;
 
 /// The scenario of a plan, with its kernels and build.
 pub struct Lab {
+    subject: LabSubject,
     /// The scenario's text without the plan's settings.
     pub text: String,
     /// Keys with the same value in all cells.
@@ -39,7 +44,7 @@ pub struct Lab {
 
 impl Lab {
     /// Reads the scenario that the plan names: a gallery exhibit, or a path relative to `beside`.
-    pub fn scenario(subject: &LabSubject, plan: &Plan, beside: &Path) -> anyhow::Result<String> {
+    pub fn scenario(subject: &LabSubject, plan: &Plan, beside: &Path) -> Result<String, Error> {
         let named = &subject.scenario;
         if let Some(name) = named.value.strip_prefix("gallery:") {
             let exhibit = gallery::find(name);
@@ -61,11 +66,14 @@ impl Lab {
     }
 
     /// Prepares the cells of a plan. Keys that the scenario itself varies become factors.
-    pub fn open(plan: &mut Plan, text: String, cache: Option<&Path>, repeats: u32) -> anyhow::Result<Self> {
-        let Subject::Lab(subject) = &plan.subject else { bail!("the plan has no scenario") };
-        let subject = subject.clone();
-        let program = std::fs::read("/proc/self/exe")
-            .context("cannot read landspeed's own executable for the guest: /proc/self/exe")?;
+    pub fn open(
+        plan: &mut Plan,
+        subject: LabSubject,
+        text: String,
+        cache: Option<&Path>,
+        repeats: u32,
+    ) -> Result<Self, Error> {
+        let program = std::fs::read("/proc/self/exe").map_err(Error::Program)?;
         let factors: Vec<&str> =
             plan.factors.iter().flat_map(|factor| &factor.keys).map(|key| key.value.as_str()).collect();
         let set = subject.set.iter().filter(|setting| !factors.contains(&setting.key.value.as_str()));
@@ -76,28 +84,27 @@ impl Lab {
             plan.reference = plan.reference.take().or_else(|| scenario.reference.clone());
             plan.description = plan.description.take().or_else(|| scenario.description.clone());
         }
-        let lab = Self {
+        Ok(Self {
+            subject,
             set,
             kernels: Mutex::new(Kernels::open(cache)?),
             build: id::sha256(&program),
             program,
-            started: crate::lab::run::now(),
+            started: now(),
             command: std::env::args().collect(),
             repeats,
             text,
-        };
-        Ok(lab)
+        })
     }
 
     /// Checks scenario, settings and levels before anything runs. Returns the flow of the plan's metric, and
     /// warnings.
-    pub fn check(&self, plan: &Plan) -> anyhow::Result<(Option<String>, Vec<Warning>)> {
-        let Subject::Lab(subject) = &plan.subject else { bail!("the plan has no scenario") };
+    pub fn check(&self, plan: &Plan) -> Result<(Option<String>, Vec<Warning>), Error> {
+        let subject = &self.subject;
         let base = edit::fix(&self.text, &[]);
         // With two repeats, the scenario warns if seeds make no difference.
         let base = base.replacen("repeats = 1", "repeats = 2", 1);
-        let loaded =
-            scenario::load(&base).map_err(|problems| anyhow!("{}", problems.named(&subject.scenario.value)))?;
+        let loaded = scenario::load(&base).map_err(|problems| problems.named(&subject.scenario.value))?;
         let flows: Vec<&str> = loaded.cells[0].scenario.flow.iter().filter_map(|flow| flow.name.as_deref()).collect();
         let mut problems = Vec::new();
         if let Some(flow) = subject.flow.as_ref().filter(|flow| !flows.contains(&flow.value.as_str())) {
@@ -127,7 +134,7 @@ impl Lab {
             self.check_levels(plan, &mut problems);
         }
         if !problems.is_empty() {
-            return Err(anyhow!("{}", plan.problems(problems)));
+            return Err(plan.problems(problems).into());
         }
         let warnings = loaded.warnings.into_iter().map(|warning| match warning.code.as_str() {
             "seeds-alike" => Warning {
@@ -152,7 +159,7 @@ impl Lab {
                     Ok(cell) => {
                         let named = factor.keys.iter().any(|key| key.value == "kernel");
                         if named && let Err(error) = self.kernel(cell.scenario.kernel.as_deref()) {
-                            let text = format!("{error:#}");
+                            let text = error.to_string();
                             let (message, hint) = text.split_once('\n').unwrap_or((&text, ""));
                             let problem = plan.problem(&level.span, &format!("factor.{number}.levels.{at}"), message);
                             problems.push(problem.hint(hint));
@@ -182,8 +189,30 @@ impl Lab {
         }
     }
 
+    /// Returns the parameters of the sweep, with the flow and the warnings from [`Lab::check`].
+    pub fn setup(
+        &self,
+        plan: Plan,
+        (flow, warnings): (Option<String>, Vec<Warning>),
+        request: Request,
+    ) -> Result<Setup, Error> {
+        let design = Design::of(&plan);
+        let cells = self.cells(&plan, &design)?;
+        let memory = cells.iter().map(|cell| cell.memory_bytes).max().unwrap_or(0);
+        let available = available_memory().unwrap_or(u64::MAX);
+        if memory > available && !request.dry_run {
+            return Err(Error::Memory { needed: Bytes::new(memory), available: Bytes::new(available) });
+        }
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let fit = usize::try_from(available / memory.max(1)).unwrap_or(usize::MAX).max(1);
+        let jobs = request.jobs.map_or(cores, usize::from).min(fit).max(1);
+        let order = Order::new(cells.iter().map(|cell| cell.group).collect(), plan.seed, plan.seed, true);
+        let Request { directory, rules, .. } = request;
+        Ok(Setup { plan, design, cells, rules, order, flow, directory, engine: "local", jobs, warnings })
+    }
+
     /// Returns the cells. Combinations that the scenario refuses are an error that lists their levels.
-    pub fn cells(&self, plan: &Plan, design: &Design) -> anyhow::Result<Vec<CellInfo>> {
+    fn cells(&self, plan: &Plan, design: &Design) -> Result<Vec<CellInfo>, Error> {
         let mut refused = Vec::new();
         let mut cells: Vec<CellInfo> = Vec::with_capacity(design.cells.len());
         let mut known: HashMap<String, usize> = HashMap::new();
@@ -204,11 +233,7 @@ impl Lab {
             let need = scenario::estimate(&cell.scenario);
             let id = self.id_of(&cell, &kernel);
             if let Some(&at) = known.get(&id) {
-                bail!(
-                    "two cells are the same: {} and {}\nRemove one of the levels.",
-                    plan.describe(&design.cells[at]),
-                    plan.describe(levels)
-                );
+                return Err(Error::SameCells(plan.describe(&design.cells[at]), plan.describe(levels)));
             }
             known.insert(id.clone(), cells.len());
             cells.push(CellInfo {
@@ -223,18 +248,14 @@ impl Lab {
         if !refused.is_empty() {
             let count = refused.len();
             refused.truncate(MAX_LISTED);
-            bail!(
-                "the scenario refuses {count} of {} cells:\n{}\nChange the levels, or split the plan.",
-                design.cells.len(),
-                refused.join("\n")
-            );
+            return Err(Error::Refused { refused: count, cells: design.cells.len(), list: refused.join("\n") });
         }
         Ok(cells)
     }
 
     /// Returns the id of a cell; `kernel` overrides the scenario's kernel.
-    pub fn id(&self, plan: &Plan, levels: &[usize], kernel: Option<&str>) -> anyhow::Result<String> {
-        let cell = self.cell(plan, levels, plan.seed).map_err(|problems| anyhow!("{problems}"))?;
+    pub fn id(&self, plan: &Plan, levels: &[usize], kernel: Option<&str>) -> Result<String, Error> {
+        let cell = self.cell(plan, levels, plan.seed)?;
         let kernel = self.kernel(kernel.or(cell.scenario.kernel.as_deref()))?;
         Ok(self.id_of(&cell, &kernel))
     }
@@ -252,12 +273,12 @@ impl Lab {
         levels: &[usize],
         seed: u64,
         kernel: Option<&str>,
-    ) -> anyhow::Result<PreparedCell> {
+    ) -> Result<PreparedCell, Error> {
         let text = self.text_of(plan, levels);
-        let cell = self.cell(plan, levels, seed).map_err(|problems| anyhow!("{problems}"))?;
+        let cell = self.cell(plan, levels, seed)?;
         let kernel = self.kernel(kernel.or(cell.scenario.kernel.as_deref()))?;
         let setting = SharedSettings { text: &text, ..self.setting() };
-        cell::prepare(&cell, &kernel, &setting).map_err(|message| anyhow!(message))
+        cell::prepare(&cell, &kernel, &setting).map_err(Error::Cell)
     }
 
     /// Returns the settings common to all runs.
@@ -274,7 +295,7 @@ impl Lab {
         }
     }
 
-    fn kernel(&self, name: Option<&str>) -> anyhow::Result<Kernel> {
+    fn kernel(&self, name: Option<&str>) -> Result<Kernel, kernel::Error> {
         self.kernels.lock().unwrap_or_else(PoisonError::into_inner).find(name)
     }
 
@@ -329,8 +350,8 @@ fn is_about_key(problem: &Problem) -> bool {
         .any(|words| problem.message.contains(words))
 }
 
-fn one(plan: &Plan, problem: Problem) -> anyhow::Error {
-    anyhow!("{}", plan.problems(vec![problem]))
+fn one(plan: &Plan, problem: Problem) -> Error {
+    plan.problems(vec![problem]).into()
 }
 
 fn to_edit(value: &toml::Value) -> toml_edit::Value {

@@ -1,16 +1,15 @@
 //! Exports the runs of a sweep as an Indexed Job of Kubernetes (`batch/v1`). All pods mount the volume with the
 //! sweep's directory.
 
-use anyhow::{Context as _, ensure};
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 
-use super::lab::Lab;
-use super::session::{Session, Work};
-use super::slurm::array::batches;
-use super::slurm::bundle::Bundle;
-use super::slurm::{self, WORKER_MEMORY_BYTES};
-use crate::CommandOutcome;
-use crate::output::Sink;
+use crate::bundle::Bundle;
+use crate::error::Error;
+use crate::lab::Lab;
+use crate::session::{Session, Work};
+use crate::tasks::{WORKER_MEMORY_BYTES, batches, kernels, lines};
 
 /// Mount point of the volume in a pod.
 const MOUNT: &str = "/sweep";
@@ -24,42 +23,31 @@ const RETRIES: u32 = 2;
 const MAX_NAME_LEN: usize = 40;
 
 /// Options of the export.
-#[derive(Debug, Clone, clap::Args)]
-#[group(id = "kubernetes-options")]
-pub struct Args {
-    /// Print a manifest for another system: the runs become an Indexed Job
-    #[arg(long, value_enum, value_name = "SYSTEM", conflicts_with_all = ["dry_run", "json"],
-          help_heading = "Clusters")]
-    pub export: Option<System>,
-    /// Container image of the workers: any that mounts the volume, for landspeed is one static binary
-    #[arg(
-        long,
-        value_name = "IMAGE",
-        default_value = "busybox:stable",
-        requires = "export",
-        help_heading = "Clusters"
-    )]
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Container image of the workers.
     pub image: String,
-    /// PersistentVolumeClaim that holds the sweep's directory
-    #[arg(
-        long,
-        value_name = "NAME",
-        default_value = "landspeed-sweep",
-        requires = "export",
-        help_heading = "Clusters"
-    )]
+    /// PersistentVolumeClaim that holds the sweep's directory.
     pub claim: String,
+    /// Maximum number of concurrent pods.
+    pub jobs: Option<u16>,
+    /// Directory of the lab's kernels.
+    pub cache: Option<PathBuf>,
 }
 
-/// Systems that a sweep can be exported to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum System {
-    /// An Indexed Job (batch/v1) as JSON, which kubectl reads as it reads YAML
-    Kubernetes,
+/// An exported sweep.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// The manifest, JSON.
+    pub manifest: String,
+    /// Number of runs.
+    pub runs: usize,
+    /// Number of pods that make them.
+    pub pods: usize,
 }
 
-/// Prepares the directory for workers, and prints the manifest.
-pub fn export(session: &Session, lab: &Lab, args: &super::Args) -> anyhow::Result<CommandOutcome> {
+/// Prepares the directory for workers, and returns the manifest.
+pub fn export(session: &Session, lab: &Lab, options: &Options) -> Result<Exported, Error> {
     let setup = &session.setup;
     let mut runs = Vec::new();
     while let Work::Run(assigned) = session.try_next() {
@@ -69,35 +57,26 @@ pub fn export(session: &Session, lab: &Lab, args: &super::Args) -> anyhow::Resul
             break;
         }
     }
-    ensure!(!runs.is_empty(), "nothing to export: every run of the plan is there");
-    let directory = std::path::absolute(setup.directory.root()).context("cannot find the directory of the sweep")?;
+    if runs.is_empty() {
+        return Err(Error::NothingToExport);
+    }
+    let directory = setup.directory.absolute()?;
     let bundle = Bundle::in_directory(&directory, &lab.program);
-    bundle.stage(&lab.program, &slurm::kernels(session, args.cache.as_deref())?)?;
+    bundle.stage(&lab.program, &kernels(setup, options.cache.as_deref())?)?;
     session.publish()?;
-    let parallel = args.jobs.map_or(DEFAULT_PARALLEL, usize::from);
+    let parallel = options.jobs.map_or(DEFAULT_PARALLEL, usize::from);
     let tasks = batches(&runs, parallel);
-    setup.directory.write("kubernetes.tasks", slurm::lines(&tasks).as_bytes())?;
+    setup.directory.write("kubernetes.tasks", lines(&tasks).as_bytes())?;
     let program = bundle.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let program = format!("{MOUNT}/bundle/{program}");
     let name = job_name(&setup.plan.name);
-    let manifest = document(&name, &args.kubernetes, &program, (tasks.len(), parallel), slurm::memory_bytes(setup));
-    let mut text = serde_json::to_string_pretty(&manifest).context("cannot encode the manifest")?;
-    text.push('\n');
-    Sink::Stdout.write(text.as_bytes())?;
-    if !args.output.quiet {
-        let shown = setup.directory.root().display();
-        eprintln!(
-            "{} runs in {} pods. Copy {shown} to the volume of the claim {}, apply the manifest, and copy {shown}/runs back when the job is \
-             complete; then run the same command without --export: it makes only what is missing.",
-            runs.len(),
-            tasks.len(),
-            args.kubernetes.claim
-        );
-    }
-    Ok(CommandOutcome::Clean)
+    let manifest = document(&name, options, &program, (tasks.len(), parallel), setup.memory_bytes());
+    let mut manifest = serde_json::to_string_pretty(&manifest).map_err(Error::encode("the manifest"))?;
+    manifest.push('\n');
+    Ok(Exported { manifest, runs: runs.len(), pods: tasks.len() })
 }
 
-fn document(name: &str, args: &Args, program: &str, (tasks, parallel): (usize, usize), guest: u64) -> Value {
+fn document(name: &str, options: &Options, program: &str, (tasks, parallel): (usize, usize), guest: u64) -> Value {
     // The guest's memory is a file in /dev/shm, which counts towards the pod's memory.
     let memory = mebibytes(guest + WORKER_MEMORY_BYTES);
     let labels = json!({ "app.kubernetes.io/name": "landspeed", "app.kubernetes.io/instance": name });
@@ -119,7 +98,7 @@ fn document(name: &str, args: &Args, program: &str, (tasks, parallel): (usize, u
                     "enableServiceLinks": false,
                     "containers": [{
                         "name": "worker",
-                        "image": args.image,
+                        "image": options.image,
                         "command": [program, "sweep", "worker", MOUNT],
                         // JOB_COMPLETION_INDEX selects the line of the task file.
                         "args": [
@@ -143,7 +122,7 @@ fn document(name: &str, args: &Args, program: &str, (tasks, parallel): (usize, u
                         ],
                     }],
                     "volumes": [
-                        { "name": "sweep", "persistentVolumeClaim": { "claimName": args.claim } },
+                        { "name": "sweep", "persistentVolumeClaim": { "claimName": options.claim } },
                         { "name": "memory", "emptyDir": { "medium": "Memory", "sizeLimit": mebibytes(guest) } },
                     ],
                 },

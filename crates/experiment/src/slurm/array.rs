@@ -1,41 +1,14 @@
-//! Assigns runs to tasks of job arrays and tracks their state. Uses no processes, files or clocks.
+//! Tracks the state of tasks of job arrays. Uses no processes, files or clocks.
 
 use std::collections::BTreeMap;
 
 use super::tools::QueuedTask;
 
-/// Target duration of a task, seconds: starting one takes a second or two.
-const TASK_S: f64 = 30.0;
-/// Tasks per core if there are enough runs, so that all cores finish at about the same time.
-const TASKS_PER_CORE: usize = 4;
 /// Number of attempts before a run counts as failed.
 pub const MAX_ATTEMPTS: u32 = 3;
 /// Number of consecutive polls without a task before it counts as gone: its files may appear later than the end
 /// in the queue.
 const MAX_ABSENT_POLLS: u32 = 3;
-
-/// Groups runs into tasks. `runs` contains (index in `runs.json`, estimated seconds); each result lists the
-/// indices of one task.
-pub fn batches(runs: &[(usize, f64)], cores: usize) -> Vec<Vec<usize>> {
-    let total_s: f64 = runs.iter().map(|(_, seconds)| seconds.max(0.01)).sum();
-    let fair_s = total_s / (cores * TASKS_PER_CORE).max(1) as f64;
-    let target_s = fair_s.min(TASK_S);
-    let mut batches = Vec::new();
-    let (mut batch, mut batch_s) = (Vec::new(), 0.0);
-    for &(index, seconds) in runs {
-        batch.push(index);
-        batch_s += seconds.max(0.01);
-        // Tolerance, so that rounding does not create one task per run.
-        if batch_s >= target_s * 0.999 {
-            batches.push(std::mem::take(&mut batch));
-            batch_s = 0.0;
-        }
-    }
-    if !batch.is_empty() {
-        batches.push(batch);
-    }
-    batches
-}
 
 /// A submitted job array.
 #[derive(Debug, Clone)]
@@ -166,22 +139,6 @@ mod tests {
 
     fn task(index: usize, state: &str) -> QueuedTask {
         QueuedTask { index, state: state.to_owned(), reason: "None".to_owned() }
-    }
-
-    fn of(count: usize, seconds: f64) -> Vec<(usize, f64)> {
-        (0..count).map(|index| (index, seconds)).collect()
-    }
-
-    #[test]
-    fn short_runs_share_a_task_and_long_ones_do_not() {
-        assert_eq!(batches(&of(1000, 1.0), 2).iter().map(Vec::len).max(), Some(30));
-        assert_eq!(batches(&of(16, 60.0), 2).len(), 16);
-        // Few runs: several tasks per core.
-        assert_eq!(batches(&of(16, 1.0), 2).len(), 8);
-        assert_eq!(batches(&of(3, 1.0), 2).len(), 3);
-        assert_eq!(batches(&[], 2).len(), 0);
-        let all: Vec<usize> = batches(&of(1000, 0.3), 64).concat();
-        assert_eq!(all, (0..1000).collect::<Vec<_>>());
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The batch script of a job array, and the file that lists the runs of each task.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use super::bundle::Bundle;
-use crate::output::Sink;
+use landspeed_sys::file::write_atomically;
+
+use crate::bundle::Bundle;
+use crate::error::Error;
+use crate::tasks::lines;
 
 /// Files of one job array.
 #[derive(Debug, Clone)]
@@ -50,19 +52,12 @@ impl Script {
     }
 
     /// Writes the batch script and the task file.
-    pub fn write(&self, tasks: &[Vec<usize>]) -> anyhow::Result<()> {
-        Sink::File(self.tasks()).write(lines(tasks).as_bytes())?;
-        Sink::File(self.path()).write(self.text().as_bytes())
+    pub fn write(&self, tasks: &[Vec<usize>]) -> Result<(), Error> {
+        for (path, text) in [(self.tasks(), lines(tasks)), (self.path(), self.text())] {
+            write_atomically(&path, text.as_bytes()).map_err(|cause| Error::Write { path, cause })?;
+        }
+        Ok(())
     }
-}
-
-/// Formats the task file: one line of runs per task.
-pub fn lines(tasks: &[Vec<usize>]) -> String {
-    tasks.iter().fold(String::new(), |mut text, runs| {
-        let runs: Vec<String> = runs.iter().map(ToString::to_string).collect();
-        let _ = writeln!(text, "{}", runs.join(" "));
-        text
-    })
 }
 
 /// Quotes an argument for the shell if necessary.
