@@ -19,11 +19,9 @@ use landspeed_model::{Change, ErrorEntry, Family};
 
 pub use clients::ClientService;
 pub use holder::Holder;
+use holder::NOT_RESTORED;
 
 use crate::trust::TrustArgs;
-
-/// Error code: a setting could not be restored.
-const NOT_RESTORED: &str = "not-restored";
 
 /// Changes held on one host.
 pub enum HostChanges {
