@@ -20,6 +20,7 @@ mod keep;
 mod lab;
 mod manual;
 mod options;
+mod outcome;
 mod output;
 mod report;
 mod run;
@@ -39,26 +40,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-/// The result of a command, which sets the exit status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum CommandOutcome {
-    /// Success, nothing to report: exit status 0.
-    Clean,
-    /// The command ran and found something to check: exit status 1.
-    Findings,
-    /// The command failed: exit status 2.
-    Failure,
-}
-
-impl From<CommandOutcome> for ExitCode {
-    fn from(outcome: CommandOutcome) -> Self {
-        Self::from(match outcome {
-            CommandOutcome::Clean => 0,
-            CommandOutcome::Findings => 1,
-            CommandOutcome::Failure => 2,
-        })
-    }
-}
+use outcome::CommandOutcome;
 
 /// How fast data can move between two hosts, what limits it, and what to change.
 #[derive(Debug, Parser)]
@@ -145,14 +127,14 @@ pub fn main() -> ExitCode {
             return CommandOutcome::Failure.into();
         }
     }
-    let words = words();
+    let command_line = iperf3::command_line();
     // iperf3 exits with status 1 after every failure.
-    let failed = if words.get(1).is_some_and(|word| word == iperf3::NAME) {
+    let failed = if command_line.get(1).is_some_and(|word| word == iperf3::NAME) {
         CommandOutcome::Findings
     } else {
         CommandOutcome::Failure
     };
-    let matches = match Cli::command().try_get_matches_from(words) {
+    let matches = match Cli::command().try_get_matches_from(command_line) {
         Ok(matches) => matches,
         Err(error) => {
             // clap reports help and version as errors, too; only the others are failures.
@@ -204,16 +186,6 @@ fn iperf3_hint(first: Option<&str>) -> Option<&'static str> {
         "-s" | "--server" => Some("To serve landspeed and iperf3 clients, use 'landspeed serve'."),
         _ => None,
     }
-}
-
-/// Returns the command line. If the program is called as `iperf3`, the subcommand of that name is inserted.
-fn words() -> Vec<std::ffi::OsString> {
-    let mut words: Vec<_> = std::env::args_os().collect();
-    let name = words.first().map(|called| std::path::Path::new(called).file_name().unwrap_or_default().to_owned());
-    if name.is_some_and(|name| name == iperf3::NAME) {
-        words.insert(1, iperf3::NAME.into());
-    }
-    words
 }
 
 /// Ends the program with exit status 2 instead of a panic if standard output is closed, as in `landspeed … |

@@ -13,7 +13,7 @@ use super::{Tree, Violation};
 /// Files that are in a circle, per crate; a crate without a row has none. A number may only be lowered.
 const FILES_IN_CIRCLES: &[(&str, usize)] = &[
     ("checks", 65),
-    ("cli", 72),
+    ("cli", 36),
     ("diagnose", 12),
     ("emulate", 4),
     ("flow", 15),

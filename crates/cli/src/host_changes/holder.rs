@@ -14,7 +14,10 @@ use landspeed_tune::{
 };
 
 use crate::trust::TrustArgs;
-use crate::tune::{self, StateArgs, watchdog};
+use crate::tune::state::{self, StateArgs};
+use crate::tune::watchdog;
+
+/// Error code: a setting could not be restored.
 
 /// Maximum time that changes are held, seconds.
 const MAX_HOLD_S: u64 = 3600;
@@ -47,7 +50,7 @@ impl Holder {
     pub fn with(limit: Duration, trust: TrustArgs, objection: Objection) -> Result<Self, ErrorEntry> {
         need_privilege()?;
         let state = StateArgs { state: state_directory(), trust };
-        let context = tune::context(&state).map_err(|why| entry("unavailable", format!("{why:#}")))?;
+        let context = state::context(&state).map_err(|why| entry("unavailable", format!("{why:#}")))?;
         let limit_ns = limit.as_secs().clamp(*CONFIRM_RANGE_S.start(), MAX_HOLD_S).saturating_mul(1_000_000_000);
         let ends_ns = clock::monotonic_ns().saturating_add(limit_ns);
         let holder = Self { state, context, ends_ns, objection, held: Vec::new(), transaction: None, warned: false };
@@ -238,6 +241,6 @@ fn state_directory() -> PathBuf {
             let inode: String = own.chars().filter(char::is_ascii_digit).collect();
             Path::new(NAMESPACE_STATE).join(inode)
         }
-        _ => tune::DEFAULT_STATE_DIR.into(),
+        _ => state::DEFAULT_STATE_DIR.into(),
     }
 }

@@ -1,6 +1,7 @@
 //! `landspeed iperf3`: iperf3's command line and output, with landspeed's engine.
 
 mod args;
+mod command_line;
 mod server;
 
 use std::io::Write;
@@ -14,12 +15,10 @@ use landspeed_iperf3::{Credentials, Extras, text};
 use landspeed_model::{ErrorEntry, Protocol, RunDocument, Status};
 
 pub use args::Args;
+pub use command_line::{NAME, command_line};
 
 use crate::run::{self, RemoteEnd, live};
 use crate::{CommandOutcome, keep};
-
-/// Subcommand name; a program called by this name is the subcommand.
-pub const NAME: &str = "iperf3";
 
 /// Runs a client or a server.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {

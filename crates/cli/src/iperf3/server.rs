@@ -127,7 +127,7 @@ pub fn detach(args: &Args) -> anyhow::Result<CommandOutcome> {
     // Report unwritable files here, while a terminal is attached.
     let _ = output(args)?;
     Command::new(program)
-        .args(crate::words().into_iter().skip(1))
+        .args(super::command_line().into_iter().skip(1))
         .env(DETACHED, "1")
         .stdin(Stdio::null())
         .stdout(Stdio::null())

@@ -2,6 +2,7 @@
 
 mod hold;
 mod persist;
+pub mod state;
 pub mod text;
 pub mod watchdog;
 
@@ -12,22 +13,14 @@ use landspeed_model::{AuditDocument, Change};
 use landspeed_sys::process;
 use landspeed_sys::trust::{self as files, Content, Policy};
 use landspeed_tune::{
-    Allow, CONFIRM_RANGE_S, Context, Engine, Fault, Journal, LiveKnobs, Plan, State, TuneError, changes_from_audit,
-    parse_setting,
+    Allow, CONFIRM_RANGE_S, Engine, Journal, LiveKnobs, Plan, State, TuneError, changes_from_audit, parse_setting,
 };
 use serde_json::json;
 
+use self::state::{StateArgs, context, need_root, write_json};
 use crate::CommandOutcome;
 use crate::check;
 use crate::output::Sink;
-use crate::trust;
-
-/// Environment variable that makes the process end at a point in the journal, to test crash recovery.
-const FAULT: &str = "LANDSPEED_TUNE_FAULT";
-/// Environment variable that overrides the boot id, to test recovery after a reboot.
-const BOOT_ID: &str = "LANDSPEED_TUNE_BOOT_ID";
-/// Registry of this host's transactions, independent of their state directory. A reboot empties it.
-const REGISTRY: &str = "/run/landspeed/tune";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -79,19 +72,6 @@ enum Command {
     Hold(hold::Args),
     #[command(hide = true)]
     Watchdog(watchdog::Args),
-}
-
-/// Default directory of the journals.
-pub const DEFAULT_STATE_DIR: &str = "/var/lib/landspeed/tune";
-
-/// Where the journals are.
-#[derive(Debug, Clone, clap::Args)]
-pub struct StateArgs {
-    /// Directory of the journals
-    #[arg(long, value_name = "DIR", default_value = DEFAULT_STATE_DIR)]
-    pub state: PathBuf,
-    #[command(flatten)]
-    pub trust: trust::TrustArgs,
 }
 
 /// What to change.
@@ -182,40 +162,10 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     }
 }
 
-/// Returns the context of this process: state directory, boot id, network namespace.
-pub fn context(args: &StateArgs) -> anyhow::Result<Context> {
-    let boot = match std::env::var(BOOT_ID) {
-        Ok(boot) => boot,
-        Err(_) => std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot read the boot id")?,
-    };
-    let namespace = std::fs::read_link("/proc/self/ns/net").context("cannot read the network namespace")?;
-    let fault = match std::env::var(FAULT) {
-        Ok(text) => Some(Fault::parse(&text).with_context(|| format!("{FAULT}: `{text}` is not a fault"))?),
-        Err(_) => None,
-    };
-    let state = std::path::absolute(&args.state)
-        .with_context(|| format!("cannot use the state directory {}", args.state.display()))?;
-    Ok(Context {
-        state,
-        boot: boot.trim().to_owned(),
-        namespace: namespace.to_string_lossy().into_owned(),
-        policy: args.trust.policy(),
-        registry: REGISTRY.into(),
-        fault,
-    })
-}
-
 /// Returns `SSH_CONNECTION`: identifies the management peer, and whether a confirmation comes from the same
 /// session.
 fn session() -> Option<String> {
     std::env::var("SSH_CONNECTION").ok().filter(|text| !text.trim().is_empty())
-}
-
-fn need_root(what: &str) -> anyhow::Result<()> {
-    if process::is_root() {
-        return Ok(());
-    }
-    bail!("{what} needs root: run it with sudo. `landspeed tune plan` needs no privilege");
 }
 
 /// Returns the user who called sudo: besides root and the effective user, it may own the audit file.
@@ -259,14 +209,6 @@ fn changes(wanted: &ChangeArgs, policy: Option<Policy>) -> anyhow::Result<Vec<Ch
 fn make_plan(wanted: &ChangeArgs, policy: Option<Policy>) -> anyhow::Result<Plan> {
     let allow = Allow { disruptive: wanted.disruptive, tied: wanted.allow_tied };
     Ok(landspeed_tune::plan(&changes(wanted, policy)?, &LiveKnobs, allow))
-}
-
-/// Writes the document if requested. Returns whether standard output is free for text.
-fn write_json(sink: Option<&Sink>, document: &serde_json::Value) -> anyhow::Result<bool> {
-    let Some(sink) = sink else { return Ok(true) };
-    let text = serde_json::to_string_pretty(document).context("cannot encode the answer")?;
-    sink.write((text + "\n").as_bytes())?;
-    Ok(*sink != Sink::Stdout)
 }
 
 fn plan(args: &PlanArgs) -> anyhow::Result<CommandOutcome> {

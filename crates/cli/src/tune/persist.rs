@@ -7,7 +7,7 @@ use landspeed_sys::process;
 use landspeed_tune::{Engine, LiveKnobs, PersistPlan};
 use serde_json::json;
 
-use super::{StateArgs, context, need_root, write_json};
+use super::state::{StateArgs, context, need_root, write_json};
 use crate::CommandOutcome;
 use crate::output::Sink;
 

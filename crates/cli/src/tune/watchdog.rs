@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use landspeed_sys::{clock, process};
 use landspeed_tune::{BoundedKnobs, Engine, LiveKnobs, Watchdog};
 
-use super::{FAULT, StateArgs, context};
+use super::state::{FAULT, StateArgs, context};
 use crate::CommandOutcome;
 
 /// Timeout for the watchdog's start, nanoseconds.
