@@ -17,8 +17,6 @@ use crate::trust::TrustArgs;
 use crate::tune::state::{self, StateArgs};
 use crate::tune::watchdog;
 
-/// Error code: a setting could not be restored.
-
 /// Maximum time that changes are held, seconds.
 const MAX_HOLD_S: u64 = 3600;
 /// State directories of network namespaces other than the host's own. Like the namespaces, they do not survive
