@@ -204,7 +204,7 @@ fn instructions(pattern: &Pattern, map: libc::c_int, entries: usize) -> Vec<Inst
         vec![load(4, 1, DROPPED_OFFSET), instruction(ADD_CONSTANT, 4, 0, 0, 1), store(1, DROPPED_OFFSET, 4)];
     match pattern {
         Pattern::Every(_) => {
-            dropping.extend([load(5, 1, LIST_OFFSET), instruction(ADD, 3, 5, 0, 0), store(1, NEXT_OFFSET, 3)])
+            dropping.extend([load(5, 1, LIST_OFFSET), instruction(ADD, 3, 5, 0, 0), store(1, NEXT_OFFSET, 3)]);
         }
         Pattern::Numbers(_) => dropping.extend([
             // Always in bounds, but the verifier requires the check.
