@@ -434,7 +434,7 @@ impl<'a> Engine<'a> {
             match self.knobs.find(device) {
                 None => problems.push(format!("{} is gone", device.name)),
                 Some(name) if *carrier && !self.knobs.carrier(&name) => {
-                    problems.push(format!("{name} lost its carrier"))
+                    problems.push(format!("{name} lost its carrier"));
                 }
                 Some(_) => {}
             }
