@@ -65,7 +65,7 @@ fn scaled(number: u64, step: u64, units: &[&str]) -> String {
     let mut number = number;
     let mut units = units.iter().peekable();
     while let Some(unit) = units.next() {
-        if number == 0 || number % step != 0 || units.peek().is_none() {
+        if number == 0 || !number.is_multiple_of(step) || units.peek().is_none() {
             return format!("{number}{unit}");
         }
         number /= step;

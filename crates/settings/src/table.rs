@@ -25,8 +25,8 @@ pub const MAX_UDP_PAYLOAD: u32 = 65_507;
 const RATE: Range = Range::Integers { min: 8, max: u64::MAX, text: "at least 8 bit/s" };
 const CORES: Range = Range::Length { max: 1024, text: "at most 1024 cores" };
 
-const fn iperf3(key: &'static str, option: &'static str, max: u64) -> Option<Iperf3Key> {
-    Some(Iperf3Key { key, option, max })
+const fn iperf3(key: &'static str, option: &'static str, max: u64) -> Iperf3Key {
+    Iperf3Key { key, option, max }
 }
 
 const fn flag(value: bool) -> Form {
@@ -64,7 +64,7 @@ pub const SETTINGS: &[Setting] = &[
         unit: Unit::Flag,
         protocols: BULK,
         instead: "request/response always uses both directions",
-        iperf3: iperf3("reverse", "--reverse", 0),
+        iperf3: Some(iperf3("reverse", "--reverse", 0)),
         ..PLAIN
     },
     Setting {
@@ -74,7 +74,7 @@ pub const SETTINGS: &[Setting] = &[
         unit: Unit::Flag,
         protocols: BULK,
         instead: "request/response always uses both directions",
-        iperf3: iperf3("bidirectional", "--bidir", 0),
+        iperf3: Some(iperf3("bidirectional", "--bidir", 0)),
         ..PLAIN
     },
     Setting {
@@ -83,7 +83,7 @@ pub const SETTINGS: &[Setting] = &[
         field: "streams",
         unit: Unit::Count,
         range: Range::Integers { min: 1, max: MAX_STREAMS as u64, text: "1 to 128 streams" },
-        iperf3: iperf3("parallel", "--parallel", MAX_STREAMS as u64),
+        iperf3: Some(iperf3("parallel", "--parallel", MAX_STREAMS as u64)),
         ..PLAIN
     },
     Setting {
@@ -93,7 +93,7 @@ pub const SETTINGS: &[Setting] = &[
         unit: Unit::Nanoseconds,
         range: Range::Integers { min: 1_000_000, max: MAX_TIME_NS, text: "1ms to 30 days" },
         agreement: Agreement::AtMost,
-        iperf3: iperf3("time", "--time", 86_400),
+        iperf3: Some(iperf3("time", "--time", 86_400)),
         ..PLAIN
     },
     Setting {
@@ -105,7 +105,7 @@ pub const SETTINGS: &[Setting] = &[
         protocols: BULK,
         instead: "use --time",
         agreement: Agreement::AtMost,
-        iperf3: iperf3("num", "--bytes", 1 << 60),
+        iperf3: Some(iperf3("num", "--bytes", 1 << 60)),
         ..PLAIN
     },
     Setting {
@@ -114,7 +114,7 @@ pub const SETTINGS: &[Setting] = &[
         field: "omit_ns",
         unit: Unit::Nanoseconds,
         range: Range::Integers { min: 0, max: 3600 * SECOND_NS, text: "at most one hour" },
-        iperf3: iperf3("omit", "--omit", 600),
+        iperf3: Some(iperf3("omit", "--omit", 600)),
         ..PLAIN
     },
     Setting {
@@ -125,7 +125,7 @@ pub const SETTINGS: &[Setting] = &[
         range: Range::Integers { min: 1, max: 64 << 20, text: "1 byte to 64MiB per write" },
         protocols: BULK_TCP,
         instead: "use --sizes",
-        iperf3: iperf3("len", "--length", 1 << 20),
+        iperf3: Some(iperf3("len", "--length", 1 << 20)),
         ..PLAIN
     },
     Setting {
@@ -136,7 +136,7 @@ pub const SETTINGS: &[Setting] = &[
         range: Range::Integers { min: 1, max: MAX_UDP_PAYLOAD as u64, text: "a UDP payload of at most 65507 bytes" },
         protocols: BULK_UDP,
         instead: "use --sizes",
-        iperf3: iperf3("len", "--length", MAX_UDP_PAYLOAD as u64),
+        iperf3: Some(iperf3("len", "--length", MAX_UDP_PAYLOAD as u64)),
         ..PLAIN
     },
     Setting {
@@ -147,7 +147,7 @@ pub const SETTINGS: &[Setting] = &[
         range: RATE,
         protocols: BULK,
         agreement: Agreement::AtMost,
-        iperf3: iperf3("bandwidth", "--bitrate", 1 << 52),
+        iperf3: Some(iperf3("bandwidth", "--bitrate", 1 << 52)),
         acts: Acts::Sender,
         ..PLAIN
     },
@@ -168,7 +168,7 @@ pub const SETTINGS: &[Setting] = &[
         unit: Unit::Bytes,
         // The kernel doubles the value in an int.
         range: Range::Integers { min: 1024, max: i32::MAX as u64 / 2, text: "1KiB to 1GiB" },
-        iperf3: iperf3("window", "--window", 512 << 20),
+        iperf3: Some(iperf3("window", "--window", 512 << 20)),
         ..PLAIN
     },
     Setting {
@@ -179,7 +179,7 @@ pub const SETTINGS: &[Setting] = &[
         range: Range::Integers { min: 88, max: 65_495, text: "88 to 65495 bytes" },
         protocols: OVER_TCP,
         instead: "use --len",
-        iperf3: iperf3("MSS", "--set-mss", 9 * 1024),
+        iperf3: Some(iperf3("MSS", "--set-mss", 9 * 1024)),
         ..PLAIN
     },
     Setting {
@@ -189,7 +189,7 @@ pub const SETTINGS: &[Setting] = &[
         range: Range::Name { text: "a name of at most 15 letters, such as cubic or bbr" },
         protocols: OVER_TCP,
         instead: "use --rate",
-        iperf3: iperf3("congestion", "--congestion", 0),
+        iperf3: Some(iperf3("congestion", "--congestion", 0)),
         acts: Acts::Sender,
         ..PLAIN
     },
@@ -209,7 +209,7 @@ pub const SETTINGS: &[Setting] = &[
         form: flag(true),
         unit: Unit::Flag,
         protocols: OVER_TCP,
-        iperf3: iperf3("nodelay", "--no-delay", 0),
+        iperf3: Some(iperf3("nodelay", "--no-delay", 0)),
         acts: Acts::Sender,
         ..PLAIN
     },
@@ -220,7 +220,7 @@ pub const SETTINGS: &[Setting] = &[
         form: flag(true),
         unit: Unit::Flag,
         protocols: OVER_TCP,
-        iperf3: iperf3("mptcp", "--mptcp", 0),
+        iperf3: Some(iperf3("mptcp", "--mptcp", 0)),
         ..PLAIN
     },
     Setting {
@@ -231,7 +231,7 @@ pub const SETTINGS: &[Setting] = &[
         protocols: BULK_TCP,
         instead: "use --rate",
         agreement: Agreement::AtMost,
-        iperf3: iperf3("fqrate", "--fq-rate", 1 << 52),
+        iperf3: Some(iperf3("fqrate", "--fq-rate", 1 << 52)),
         acts: Acts::Sender,
         ..PLAIN
     },
@@ -249,7 +249,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "send",
         field: "send",
         protocols: BULK_TCP,
-        iperf3: iperf3("zerocopy", "--zerocopy", 1),
+        iperf3: Some(iperf3("zerocopy", "--zerocopy", 1)),
         acts: Acts::Sender,
         ..PLAIN
     },
@@ -257,7 +257,7 @@ pub const SETTINGS: &[Setting] = &[
         name: "receive",
         field: "receive",
         protocols: BULK_TCP,
-        iperf3: iperf3("skip_rx_copy", "--skip-rx-copy", 1),
+        iperf3: Some(iperf3("skip_rx_copy", "--skip-rx-copy", 1)),
         acts: Acts::Receiver,
         ..PLAIN
     },
@@ -278,7 +278,7 @@ pub const SETTINGS: &[Setting] = &[
         range: Range::Integers { min: 1, max: 65_536, text: "1 to 65536 packets" },
         protocols: BULK_UDP,
         instead: "add -u",
-        iperf3: iperf3("burst", "--bitrate", 1000),
+        iperf3: Some(iperf3("burst", "--bitrate", 1000)),
         acts: Acts::Sender,
         ..PLAIN
     },
@@ -353,7 +353,7 @@ pub const SETTINGS: &[Setting] = &[
         field: "server_cpus",
         unit: Unit::Cores,
         range: CORES,
-        iperf3: iperf3("server_affinity", "--affinity", 1024),
+        iperf3: Some(iperf3("server_affinity", "--affinity", 1024)),
         acts: Acts::Server,
         ..PLAIN
     },
@@ -398,7 +398,7 @@ pub const SETTINGS: &[Setting] = &[
         field: "dscp",
         unit: Unit::Count,
         range: Range::Integers { min: 0, max: 63, text: "0 to 63 (the TOS byte divided by four)" },
-        iperf3: iperf3("TOS", "--tos", 255),
+        iperf3: Some(iperf3("TOS", "--tos", 255)),
         ..PLAIN
     },
     Setting { name: "probe-mtu", field: "probe_mtu", form: flag(true), unit: Unit::Flag, ..PLAIN },
@@ -425,7 +425,7 @@ pub const SETTINGS: &[Setting] = &[
         short: Some('T'),
         field: "title",
         range: Range::Length { max: 1024, text: "at most 1024 bytes" },
-        iperf3: iperf3("title", "--title", 0),
+        iperf3: Some(iperf3("title", "--title", 0)),
         acts: Acts::Client,
         ..PLAIN
     },

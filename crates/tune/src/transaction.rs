@@ -275,7 +275,7 @@ impl Engine<'_> {
             match self.knobs.find(device) {
                 None => problems.push(format!("{} is gone", device.name)),
                 Some(name) if *carrier && !self.knobs.carrier(&name) => {
-                    problems.push(format!("{name} lost its carrier"))
+                    problems.push(format!("{name} lost its carrier"));
                 }
                 Some(_) => {}
             }

@@ -330,10 +330,10 @@ impl Client<'_> {
                 None => search.pass(size),
             },
             Kind::Refused if message.errno == EMSGSIZE_ERRNO => {
-                search.fail(size, Failure::Interface(message.interface_mtu))
+                search.fail(size, Failure::Interface(message.interface_mtu));
             }
             Kind::Refused if message.errno != EAGAIN_ERRNO => {
-                search.fail(size, Failure::Blocked(message.errno.into()))
+                search.fail(size, Failure::Blocked(message.errno.into()));
             }
             _ => {}
         }

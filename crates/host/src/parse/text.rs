@@ -22,7 +22,7 @@ impl CpuInfo {
             match key.trim_end() {
                 "processor" => core = value.parse::<usize>().ok().filter(|&n| n < MAX_CORES),
                 "model name" if info.model.is_none() && !value.is_empty() => {
-                    info.model = Some(collapse_whitespace(value))
+                    info.model = Some(collapse_whitespace(value));
                 }
                 "flags" if !info.hypervisor => info.hypervisor = value.split(' ').any(|flag| flag == "hypervisor"),
                 "cpu MHz" => {

@@ -486,13 +486,13 @@ fn descriptions(forward: &Impairments, reverse: &Impairments) -> Vec<String> {
             PlannedLoss::Random(p) => descriptions.push(format!("{direction}: random loss {:.6} %", p * 100.0)),
             PlannedLoss::Every(n) => descriptions.push(format!("{direction}: loses 1 in {n} frames")),
             PlannedLoss::Packets(list) => {
-                descriptions.push(format!("{direction}: loses {} specified frames", list.len()))
+                descriptions.push(format!("{direction}: loses {} specified frames", list.len()));
             }
             PlannedLoss::LongerThan(bytes) => {
                 descriptions.push(format!("{direction}: loses packets larger than {bytes} bytes"));
             }
             PlannedLoss::GilbertElliott(..) => {
-                descriptions.push(format!("{direction}: burst loss (Gilbert-Elliott)"))
+                descriptions.push(format!("{direction}: burst loss (Gilbert-Elliott)"));
             }
         }
         if impairments.jitter_ns > 0 {

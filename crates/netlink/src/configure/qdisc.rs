@@ -155,7 +155,7 @@ impl Discipline {
             // struct tc_htb_glob: version, rate2quantum, defcls, debug, direct_pkts.
             Self::Htb { default_class } => request.nest(TCA_OPTIONS, |r| {
                 r.nest_without_flag(TCA_HTB_INIT, |r| {
-                    r.words(&[HTB_VERSION, RATE_TO_QUANTUM, (*default_class).into(), 0, 0])
+                    r.words(&[HTB_VERSION, RATE_TO_QUANTUM, (*default_class).into(), 0, 0]);
                 });
             }),
             Self::Netem(netem) => netem.encode(request)?,
