@@ -5,8 +5,8 @@ use std::fmt;
 use landspeed_model::{Parameters, Protocol};
 use serde_json::Value;
 
-use crate::setting::{Agreement, Setting};
-use crate::table::{SETTINGS, by_name, to_json};
+use crate::setting::{Agreement, Setting, to_json};
+use crate::table::{SETTINGS, by_name};
 
 /// A setting that a test cannot have.
 #[derive(Debug, Clone, Copy)]

@@ -3,8 +3,8 @@
 use landspeed_model::{Parameters, Protocol};
 use serde_json::Value;
 
-use crate::setting::{Form, Setting, Unit};
-use crate::table::{SETTINGS, to_json};
+use crate::setting::{Form, Setting, Unit, to_json};
+use crate::table::SETTINGS;
 
 /// Options of `landspeed run` for these parameters, each option and value as a separate argument; only for settings that
 /// `wanted` selects, and without defaults.

@@ -1,6 +1,8 @@
 //! The parts of a setting's declaration.
 
-use landspeed_model::{Direction, Protocol};
+use std::sync::LazyLock;
+
+use landspeed_model::{Direction, Parameters, Protocol, UdpParameters};
 use serde_json::Value;
 
 /// One setting of a test.
@@ -212,7 +214,7 @@ impl Setting {
 
     /// Value that the setting has if it is not given.
     pub fn default(&self) -> Value {
-        self.value(super::table::defaults())
+        self.value(defaults())
     }
 
     /// Whether the server needs it for a test in this direction.
@@ -238,4 +240,19 @@ impl Setting {
     pub(crate) fn pointer(&self) -> String {
         format!("/{}", self.field.replace('.', "/"))
     }
+}
+
+/// Default parameters as JSON, with those of UDP.
+fn defaults() -> &'static Value {
+    static DEFAULTS: LazyLock<Value> = LazyLock::new(|| {
+        let parameters = Parameters { udp: Some(UdpParameters::default()), ..Parameters::default() };
+        to_json(&parameters)
+    });
+    &DEFAULTS
+}
+
+/// Parameters as JSON.
+pub(crate) fn to_json(parameters: &Parameters) -> Value {
+    // Parameters are plain data; a float that is not finite becomes null.
+    serde_json::to_value(parameters).unwrap_or(Value::Null)
 }

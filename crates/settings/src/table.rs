@@ -1,9 +1,6 @@
 //! The settings.
 
-use std::sync::LazyLock;
-
-use landspeed_model::{Parameters, Protocol, UdpParameters};
-use serde_json::Value;
+use landspeed_model::Protocol;
 
 use crate::setting::{Acts, Agreement, FieldValue, Form, Iperf3Key, Range, Setting, Unit};
 
@@ -442,19 +439,4 @@ pub const SETTINGS: &[Setting] = &[
 /// The settings of this name: several if the protocols have separate fields; none if the name is unknown.
 pub fn by_name(name: &str) -> impl Iterator<Item = &'static Setting> {
     SETTINGS.iter().filter(move |setting| setting.name == name)
-}
-
-/// Default parameters as JSON, with those of UDP.
-pub(crate) fn defaults() -> &'static Value {
-    static DEFAULTS: LazyLock<Value> = LazyLock::new(|| {
-        let parameters = Parameters { udp: Some(UdpParameters::default()), ..Parameters::default() };
-        to_json(&parameters)
-    });
-    &DEFAULTS
-}
-
-/// Parameters as JSON.
-pub(crate) fn to_json(parameters: &Parameters) -> Value {
-    // Parameters are plain data; a float that is not finite becomes null.
-    serde_json::to_value(parameters).unwrap_or(Value::Null)
 }
