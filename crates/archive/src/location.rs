@@ -13,7 +13,7 @@ pub enum Location {
     Off,
     /// Unknown, because none of `LANDSPEED_ARCHIVE`, `XDG_DATA_HOME` and `HOME` is set.
     Unknown,
-    /// This directory.
+    /// Holds the index, the documents and the series.
     Directory(PathBuf),
 }
 

@@ -82,7 +82,7 @@ pub enum QueryError {
     /// Neither `KEY=VALUE` nor a comparison of a metric.
     #[error("`{0}` is not a condition: write KEY=VALUE, such as host=dtn1, or a figure, such as goodput<5G")]
     NoCondition(String),
-    /// Unknown key.
+    /// Not one of the keys that can be queried.
     #[error("unknown key `{key}`{}\nUse one of: {}.", suggestion.as_ref().map(|near| format!(": did you mean `{near}`?")).unwrap_or_default(), KEYS.join(", "))]
     UnknownKey {
         /// Key as given.
@@ -90,7 +90,7 @@ pub enum QueryError {
         /// Most similar known key, if any.
         suggestion: Option<String>,
     },
-    /// Unknown metric.
+    /// Not one of the metrics that can be queried.
     #[error("unknown figure `{name}`{}\nUse one of: {}.", suggestion.as_ref().map(|near| format!(": did you mean `{near}`?")).unwrap_or_default(), figures())]
     UnknownFigure {
         /// Name as given.

@@ -25,7 +25,7 @@ pub struct Gain {
     pub scenario: String,
     /// Path and traffic, a sentence.
     pub path: String,
-    /// Measured metric.
+    /// Metric of the rows.
     pub figure: Figure,
     /// Kernel version of the measurement.
     pub kernel: String,

@@ -11,9 +11,7 @@ use serde::Serialize;
 /// Destination of an output: a file, or `-` for standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sink {
-    /// Standard output.
     Stdout,
-    /// A file.
     File(PathBuf),
 }
 

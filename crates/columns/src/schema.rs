@@ -39,7 +39,7 @@ pub enum Values {
 
 /// A column of the file.
 pub struct Column {
-    /// Column name.
+    /// Name in the file's schema.
     pub name: &'static str,
     /// Encoding of the values.
     pub encoding: ColumnEncoding,

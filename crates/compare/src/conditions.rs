@@ -29,7 +29,7 @@ pub enum ConditionError {
     /// Neither two nor three words.
     #[error("`{0}` is not a condition: write METRIC better|worse|different [PERCENT], such as `goodput worse 3%`")]
     Form(String),
-    /// Unknown metric.
+    /// Neither `any` nor a metric; the second field lists the metrics.
     #[error("`{0}` is not a metric: use `any` or one of {1}")]
     Metric(String, String),
     /// Not a percentage.

@@ -55,7 +55,6 @@ pub(crate) struct HostView<'a> {
 /// Mean shares of one core's time, 0..=1.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CoreMean {
-    /// Core number.
     pub core: u32,
     /// All time but idle and I/O wait.
     pub busy: f64,

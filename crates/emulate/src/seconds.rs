@@ -5,7 +5,6 @@ use landspeed_units::Nanos;
 
 use crate::live::Live;
 
-/// A second.
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 /// Maximum number of invalid seconds stored with their messages.
 const MAX_KEPT: usize = 10_000;
@@ -15,7 +14,6 @@ const LATE_NS: u64 = 200_000;
 /// Counters of the current second, both directions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Second {
-    /// Frames sent.
     pub sent: u64,
     /// Frames sent later than tolerated.
     pub late: u64,
@@ -47,7 +45,6 @@ pub(crate) struct Second {
 pub(crate) struct CompletedSecond {
     /// Number of the second, from 0.
     pub number: u64,
-    /// Length, nanoseconds.
     pub length_ns: u64,
     /// Counters of the second.
     pub counts: Second,

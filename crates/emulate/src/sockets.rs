@@ -21,7 +21,6 @@ const POLL_NS: u64 = 5_000_000;
 /// A TCP or UDP socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Socket {
-    /// Local port.
     pub local_port: u16,
     /// Remote address; unspecified if the socket is not connected.
     pub remote: IpAddr,

@@ -9,7 +9,7 @@ use crate::path::DirectionPlan;
 /// Counters of a line. Invariant: `offered + duplicated = delivered + dropped + in_flight`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DirectionCounters {
-    /// Frames offered.
+    /// Frames that arrived, dropped ones included.
     pub offered: u64,
     /// Bytes offered, from the Ethernet header on.
     pub offered_bytes: u64,

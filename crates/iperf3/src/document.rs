@@ -86,13 +86,13 @@ pub struct Start {
 pub struct Connected {
     /// Number of the stream.
     pub socket: u32,
-    /// Local address.
+    /// IP address, without the port.
     pub local_host: String,
-    /// Local port.
+    /// TCP or UDP port.
     pub local_port: u16,
-    /// Remote address.
+    /// IP address, without the port.
     pub remote_host: String,
-    /// Remote port.
+    /// TCP or UDP port.
     pub remote_port: u16,
 }
 
@@ -115,7 +115,7 @@ pub struct Timestamp {
 pub struct HostPort {
     /// Host name or IP address.
     pub host: String,
-    /// Port number.
+    /// TCP or UDP port.
     pub port: u16,
 }
 

@@ -22,7 +22,7 @@ pub struct Extras {
 /// Credentials of a user of an iperf3 server.
 #[derive(Clone)]
 pub struct Credentials {
-    /// User name.
+    /// As in the server's file of authorized users.
     pub user: String,
     /// Password, sent encrypted with `key`.
     pub password: String,

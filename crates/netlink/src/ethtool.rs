@@ -59,7 +59,7 @@ const REQUEST_WORDS: usize = 24;
 pub struct EthtoolError {
     /// Operation, such as `ring sizes`.
     pub operation: &'static str,
-    /// Interface name.
+    /// Such as `eth0`.
     pub interface: String,
     /// Error of the ioctl.
     pub cause: io::Error,
@@ -91,7 +91,7 @@ impl std::error::Error for EthtoolError {
 /// Driver identification (`ethtool -i`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DriverInfo {
-    /// Driver name.
+    /// Such as `mlx5_core`.
     pub driver: String,
     /// Driver version; for most drivers the kernel's version.
     pub version: String,

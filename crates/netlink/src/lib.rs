@@ -31,9 +31,9 @@ const TCA_DUMP_INVISIBLE: u16 = 10;
 /// Identification of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LinkId<'a> {
-    /// Interface index.
+    /// `ifindex`.
     Index(u32),
-    /// Interface name.
+    /// Such as `eth0`.
     Name(&'a str),
 }
 

@@ -61,9 +61,9 @@ pub const LINK_STATS_NAMES: [&str; 25] = [
 /// A network interface as reported by the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Link {
-    /// Interface index.
+    /// `ifindex`.
     pub index: u32,
-    /// Interface name.
+    /// Such as `eth0`.
     pub name: String,
     /// Interface flags (`IFF_UP`, `IFF_LOOPBACK` …).
     pub flags: u32,
@@ -81,7 +81,7 @@ pub struct Link {
     pub state: Option<u8>,
     /// Whether an XDP program is attached; `None` on kernels before 4.8.
     pub xdp: Option<bool>,
-    /// MTU, bytes.
+    /// Without the link-layer header, bytes.
     pub mtu_bytes: u32,
     /// Minimum and maximum MTU of the device, bytes; a maximum of 0 means no limit.
     pub mtu_limits_bytes: (Option<u32>, Option<u32>),
@@ -150,7 +150,7 @@ impl Link {
 /// A queueing discipline or a class, with its counters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Qdisc {
-    /// Interface index.
+    /// `ifindex` of its interface.
     pub ifindex: u32,
     /// Kind (`fq`, `mq`, `htb` …).
     pub kind: String,
@@ -171,7 +171,7 @@ pub struct Qdisc {
     pub overlimits: u32,
     /// Requeues, 32 bits.
     pub requeues: u32,
-    /// Queued packets.
+    /// Queued packets; a super-packet counts as one.
     pub queue_packets: u32,
     /// Queued bytes.
     pub backlog_bytes: u32,
@@ -182,7 +182,7 @@ pub struct Qdisc {
 /// An address of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
-    /// Interface index.
+    /// `ifindex` of its interface.
     pub ifindex: u32,
     /// IPv4 or IPv6 address.
     pub ip: IpAddr,

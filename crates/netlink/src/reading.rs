@@ -59,7 +59,7 @@ impl Kind {
 /// Counters of one queueing discipline at one time. A parent's counters include its children's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QdiscReading {
-    /// Interface index.
+    /// `ifindex` of its interface.
     pub ifindex: u32,
     kind: Kind,
     /// Handle, major number in the upper 16 bits.

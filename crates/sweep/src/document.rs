@@ -113,7 +113,7 @@ pub struct SweepMetadata {
     pub landspeed: BuildInfo,
     /// Start of the first run, RFC 3339 UTC.
     pub started: String,
-    /// Command line.
+    /// One argument per element.
     pub command: Vec<String>,
     /// Name of the flow that the plan's metric is taken from; `None` for the first.
     pub flow: Option<String>,

@@ -28,7 +28,7 @@ pub enum Clock {
     Hardware,
 }
 
-/// File rotation.
+/// When the next file is begun, and how many are kept.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rotation {
     /// Maximum size of a file, bytes.
@@ -113,7 +113,7 @@ pub struct Options {
     pub core: Option<u32>,
     /// Destination of the packets.
     pub output: Output,
-    /// File rotation.
+    /// When the next file is begun, and how many are kept.
     pub rotation: Rotation,
     /// Limits after which the capture ends.
     pub limits: Limits,

@@ -35,7 +35,7 @@ pub enum TapTransport {
 /// A data socket of the test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TapFlow {
-    /// Transport protocol.
+    /// TCP or UDP.
     pub transport: TapTransport,
     /// Port of the client.
     pub port: u16,

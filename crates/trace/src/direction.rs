@@ -177,7 +177,7 @@ pub struct FlowDirection {
 /// An ACK from the opposite direction.
 #[derive(Debug, Clone, Copy)]
 pub struct AckInfo<'a> {
-    /// ACK number.
+    /// Next byte expected, not unwrapped.
     pub acknowledgement: u32,
     /// SACK blocks; the first may be a DSACK.
     pub sack: &'a [(u32, u32)],

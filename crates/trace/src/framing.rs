@@ -72,7 +72,7 @@ pub struct Framing {
 /// A detected period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Period {
-    /// Period, nanoseconds.
+    /// In nanoseconds.
     pub period_ns: u64,
     /// Agreement of the clusters with the period, 0 to 1, also over many periods: the mean resultant length of their
     /// distances as angles on a circle of one period.

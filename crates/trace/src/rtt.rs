@@ -40,11 +40,11 @@ pub struct RoundTrips {
     pending: [TimedSegment; MAX_TIMED_SEGMENTS],
     /// Number of samples.
     pub count: u64,
-    /// Minimum, nanoseconds.
+    /// In nanoseconds.
     pub min_ns: u64,
-    /// Maximum, nanoseconds.
+    /// In nanoseconds.
     pub max_ns: u64,
-    /// Sum, nanoseconds.
+    /// In nanoseconds.
     pub sum_ns: u64,
     /// Distribution of the samples; `None` for few samples, or if too many directions have one.
     pub histogram: Option<Histogram>,

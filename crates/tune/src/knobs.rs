@@ -56,7 +56,7 @@ impl KnobError {
 pub struct Device {
     /// Interface name when the device was read.
     pub name: String,
-    /// Interface index.
+    /// `ifindex` when the device was read.
     pub ifindex: u32,
     /// Hardware address, hexadecimal with colons; empty if it has none.
     pub mac: String,

@@ -149,7 +149,7 @@ pub struct Written {
     pub target: Target,
     /// Value before the write.
     pub before: Value,
-    /// Requested value.
+    /// As in the plan; the driver may round or clamp it.
     pub requested: String,
     /// Value read back after the write.
     pub observed: Value,

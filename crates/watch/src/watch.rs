@@ -70,7 +70,7 @@ pub enum WatchError {
     /// The process does not exist, or its files cannot be read.
     #[error("cannot watch process {pid}: {why}")]
     Process {
-        /// Process id.
+        /// Process to watch.
         pid: u32,
         /// Error of the operating system.
         #[source]

@@ -29,9 +29,9 @@ pub struct HeaderTemplate {
 pub struct FastHeader<'a> {
     /// IPv4 identification.
     pub identification: u16,
-    /// Sequence number.
+    /// Sequence number of the first byte.
     pub sequence: u32,
-    /// Acknowledgement number.
+    /// Acknowledgement number: the next byte expected.
     pub acknowledgement: u32,
     /// Receive window, unscaled.
     pub window: u16,

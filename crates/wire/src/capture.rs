@@ -48,7 +48,7 @@ pub trait Sink {
 /// Result of parsing the next part of a capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CaptureItem<'a> {
-    /// A frame.
+    /// A packet with its timestamp.
     Frame(Frame<'a>),
     /// Statistics of an interface.
     Statistics(InterfaceStatistics),

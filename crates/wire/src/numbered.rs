@@ -17,7 +17,7 @@ pub enum Numbering {
 /// Fields of a numbered datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NumberedDatagram {
-    /// Sequence number.
+    /// Sequence number, [`Numbering::bits`] wide.
     pub number: u64,
     /// Identifier of the stream: landspeed's tag, or RTP's SSRC; 0 for iperf3.
     pub tag: u32,
@@ -26,7 +26,7 @@ pub struct NumberedDatagram {
 }
 
 impl Numbering {
-    /// All protocols.
+    /// Every protocol that payloads are tried as.
     pub const ALL: [Self; 4] = [Self::Landspeed, Self::Iperf3, Self::Iperf3Wide, Self::Rtp];
 
     /// Name of the protocol, as printed in reports.

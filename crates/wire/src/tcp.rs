@@ -113,7 +113,7 @@ pub struct TcpHeader {
     pub destination: u16,
     /// Sequence number of the first byte, or of the SYN.
     pub sequence: u32,
-    /// Acknowledgement number.
+    /// Next byte expected, if ACK is set.
     pub acknowledgement: u32,
     /// Flags (SYN, ACK, …).
     pub flags: Flags,

@@ -43,7 +43,6 @@ const BATCH_BYTES: usize = 64 << 20;
 /// Maximum number of errors printed; further errors are only counted.
 const MAX_PRINTED_ERRORS: u64 = 20;
 
-/// Imports documents.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let mut archive = Archive::open(&directory()?).map_err(advised)?;
     if archive.is_new() {

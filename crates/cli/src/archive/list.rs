@@ -43,7 +43,6 @@ pub struct FindArgs {
     json: Option<Sink>,
 }
 
-/// Lists documents.
 pub fn list(args: &ListArgs) -> anyhow::Result<CommandOutcome> {
     let query = args.filter.query()?;
     let archive = open()?;
@@ -60,7 +59,6 @@ pub fn list(args: &ListArgs) -> anyhow::Result<CommandOutcome> {
     Ok(CommandOutcome::Clean)
 }
 
-/// Finds records.
 pub fn find(args: &FindArgs) -> anyhow::Result<CommandOutcome> {
     if let Some(sink) = &args.json {
         sink.check()?;

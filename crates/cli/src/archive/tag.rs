@@ -27,7 +27,6 @@ pub struct Args {
     remove: Vec<String>,
 }
 
-/// Tags documents.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let mut change =
         TagChange { add: args.add.iter().cloned().collect(), remove: args.remove.iter().cloned().collect() };

@@ -12,7 +12,6 @@ pub const ANY: &str = "any";
 /// A value of the option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
-    /// All targets.
     Any,
     /// Targets with an address in this network.
     Network(IpNet),

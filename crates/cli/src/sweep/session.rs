@@ -43,7 +43,6 @@ pub struct Setup {
     pub design: Design,
     /// Properties of the cells, in the same order.
     pub cells: Vec<CellInfo>,
-    /// Stopping rules.
     pub rules: Rules,
     /// The order of the runs.
     pub order: Order,

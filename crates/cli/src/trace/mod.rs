@@ -78,7 +78,6 @@ pub struct Args {
     pictures: pictures::GraphArgs,
 }
 
-/// Analyses captures.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     for sink in [&args.json, &args.pictures.report].into_iter().flatten() {
         sink.check()?;

@@ -13,7 +13,6 @@ use crate::text::Page;
 const MAX_PRINTED_FLOWS: usize = 8;
 /// Minimum payload of a reverse direction that is printed: excludes application-level replies and TLS handshakes.
 const MIN_REVERSE_BYTES: u64 = 100_000;
-/// Stations printed.
 const MAX_PRINTED_STATIONS: usize = 4;
 
 /// Returns the summary: the capture, the path between taps, flows, stations, notes.

@@ -272,7 +272,6 @@ pub fn confidence_level(confidence: Confidence) -> &'static str {
     }
 }
 
-/// Converts microseconds.
 pub fn micros(us: u32) -> Nanos {
     Nanos::from_micros(u64::from(us))
 }

@@ -17,7 +17,7 @@ use crate::end::EndReport;
 /// State of a test as the client has collected it so far; the input of [`document`].
 #[derive(Debug, Clone)]
 pub struct CollectedRun {
-    /// Requested parameters.
+    /// As given, before the server reduces them to its limits.
     pub requested: Parameters,
     /// Command line of the client, one argument per element.
     pub command: Vec<String>,

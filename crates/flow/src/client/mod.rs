@@ -53,7 +53,7 @@ const PINGS: u32 = 10;
 pub struct Request {
     /// Address of the server's control connection.
     pub target: Target,
-    /// Test parameters.
+    /// As requested; the server may reduce them to its limits.
     pub parameters: Parameters,
     /// Pre-shared key; without one the connection is not authenticated.
     pub key: Option<Key>,

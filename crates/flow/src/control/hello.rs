@@ -33,7 +33,6 @@ pub const HELLO_LEN: usize = 64;
 /// Longest datagram of an exchange, with or without a key, bytes.
 const MAX_LEN: usize = super::keyed_hello::KEYED_HELLO_LEN;
 const MAGIC: &[u8; 8] = b"LNDSUDP1";
-/// Retransmission interval.
 const RETRANSMIT_INTERVAL: Duration = Duration::from_millis(200);
 /// Timeout of the client for the whole exchange.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -62,7 +62,7 @@ pub enum ToServer {
     Tap,
     /// All data connections are open; the server answers [`ToClient::Ready`] when it has them all.
     Opened,
-    /// Start time.
+    /// All data connections are ready; the test starts at this time.
     Start {
         /// Start time on the server's monotonic clock, nanoseconds.
         at_ns: u64,
@@ -167,7 +167,7 @@ impl Accepted {
 /// Final counts of a sending stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SenderDone {
-    /// Stream number.
+    /// Number of the stream within the test.
     pub stream: u32,
     /// Payload bytes accepted by the kernel.
     pub bytes: u64,

@@ -52,7 +52,7 @@ pub enum Phase {
     Startup,
     /// Samples are excluded from the results.
     Omitted,
-    /// Samples count.
+    /// Samples are part of the results.
     Steady,
     /// Senders have stopped; receivers read the data in flight.
     Drain,

@@ -23,7 +23,7 @@ pub enum Side {
 
 /// Everything one side needs to run its part of a test.
 pub struct EndPlan {
-    /// Local side.
+    /// Role of this host in the test.
     pub side: Side,
     /// Framing and termination of the data.
     pub dialect: Dialect,

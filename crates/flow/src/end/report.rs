@@ -95,7 +95,7 @@ pub struct StreamReport {
     pub direction: Direction,
     /// Whether this side is the sender.
     pub sends: bool,
-    /// Local address.
+    /// Address and port of this side's socket.
     pub local_addr: String,
     /// Peer address, as this side sees it.
     pub peer_addr: String,
@@ -123,7 +123,7 @@ impl StreamReport {
 pub struct RrReport {
     /// Stream number within the test.
     pub id: u32,
-    /// Local address.
+    /// Address and port of this side's socket.
     #[serde(default)]
     pub local_addr: String,
     /// Peer address, as this side sees it.

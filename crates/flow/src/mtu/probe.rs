@@ -23,7 +23,6 @@ const MAX_FIRST_PACKETS: u32 = 8;
 const MIN_ANSWERS: u32 = 3;
 /// Number of consecutive volleys without an answer after which the path is given up.
 const MAX_UNANSWERED_VOLLEYS: u32 = 4;
-/// `EMSGSIZE`, `EAGAIN`.
 const EMSGSIZE_ERRNO: u16 = 90;
 const EAGAIN_ERRNO: u16 = 11;
 

@@ -16,9 +16,7 @@ const TICK_NS: u64 = 100_000_000;
 const TOTAL_NS: u64 = 20_000_000_000;
 /// Maximum number of answers; more than any search needs.
 const MAX_ANSWERS: u32 = 4_000;
-/// `EMSGSIZE`.
 const EMSGSIZE_ERRNO: u16 = 90;
-/// `EAGAIN`.
 const EAGAIN_ERRNO: u16 = 11;
 
 /// Answers the probes of one client whose address is validated: answers may be larger than requests. Returns

@@ -22,7 +22,6 @@ pub(super) struct RequestsInFlight {
 pub(super) enum Answer {
     /// First response, within the timeout.
     First,
-    /// Duplicate response.
     Duplicate,
     /// First response, after the timeout.
     Late,

@@ -57,7 +57,7 @@ impl Phase {
         Self { from_ns, to_ns, tally: Tally::default(), histogram: LatencyHistogram::new() }
     }
 
-    /// Duration, nanoseconds.
+    /// End minus start, nanoseconds; 0 if the end is not after the start.
     pub const fn duration_ns(&self) -> u64 {
         self.to_ns.saturating_sub(self.from_ns)
     }

@@ -15,7 +15,7 @@ pub enum ServerEvent {
     Listening {
         /// Name of the protocol.
         protocol: &'static str,
-        /// Listening address.
+        /// Address and port of the listening socket.
         addr: SocketAddr,
     },
     /// An optional address could not be used.
@@ -24,7 +24,7 @@ pub enum ServerEvent {
         protocol: &'static str,
         /// Address that could not be used.
         addr: SocketAddr,
-        /// Error message.
+        /// Error, for the log.
         why: String,
     },
     /// A test was accepted.
@@ -59,7 +59,7 @@ pub enum ServerEvent {
     Refused {
         /// Address of the client.
         peer: SocketAddr,
-        /// Reason.
+        /// Reason, for the log.
         why: String,
     },
 }

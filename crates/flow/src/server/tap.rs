@@ -31,7 +31,7 @@ pub enum TestTransport {
 /// A data socket of a test that the server accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TestFlow {
-    /// Transport protocol.
+    /// TCP or UDP.
     pub transport: TestTransport,
     /// Address and port of the client.
     pub client: SocketAddr,
@@ -42,7 +42,7 @@ pub struct TestFlow {
 /// Callback for every data socket of a test.
 pub type FlowSink = dyn Fn(TestFlow) + Send + Sync;
 
-/// Captures packets.
+/// Captures the packets of tests on the server (`serve --allow-tap`).
 pub trait Tapper: Send + Sync {
     /// Begins to capture the data of a test; packets are captured from when it returns. `local` includes the port.
     /// The port of `peer` is that of the control connection, which is not captured. The error is a message for the

@@ -33,9 +33,9 @@ pub struct KernelAnswers {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LinkAnswer {
-    /// Interface index.
+    /// `ifindex`.
     pub index: u32,
-    /// Interface name.
+    /// Such as `eth0`.
     pub name: String,
     /// Whether it is the loopback.
     #[serde(skip_serializing_if = "is_false")]
@@ -53,12 +53,12 @@ pub struct LinkAnswer {
     pub mac: String,
     /// Operational state (RFC 2863), as sysfs names it.
     pub state: String,
-    /// MTU, bytes.
+    /// Without the link-layer header, bytes.
     pub mtu_bytes: u32,
     /// Maximum MTU, bytes; 0 for no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_mtu_bytes: Option<u32>,
-    /// `txqueuelen`.
+    /// Packets (`txqueuelen`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tx_queue_len: Option<u32>,
     /// `gso_max_size`, bytes.

@@ -20,7 +20,7 @@ pub enum RecordError {
     /// The directory exists and is not empty.
     #[error("cannot record into {}: it is not empty; name a directory that is not there", directory.display())]
     NotEmpty {
-        /// Destination directory.
+        /// Destination, as given.
         directory: PathBuf,
     },
     /// A file or directory could not be written.

@@ -49,7 +49,6 @@ pub(super) struct Answers {
 pub(super) struct Refusal {
     /// `errno`, if the operating system gave one.
     pub errno: Option<i32>,
-    /// Error message.
     pub why: String,
 }
 

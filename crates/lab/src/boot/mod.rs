@@ -76,7 +76,7 @@ pub enum BootError {
     Io {
         /// The operation that failed.
         what: String,
-        /// Its error.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The guest reported an error.

@@ -29,7 +29,6 @@ struct SampledQueue {
     totals: Vec<(u64, u64)>,
     /// Total bytes sent on the link, with framing, at each sample.
     drained: Vec<u64>,
-    /// Latest reading.
     reading: QdiscReading,
 }
 

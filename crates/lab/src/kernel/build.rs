@@ -73,11 +73,11 @@ pub enum Step {
     Unpack,
     /// Applying the edits to the copy.
     Edit,
-    /// Configuring.
+    /// Writing and checking `.config`.
     Configure,
     /// Compiling. Counts objects.
     Compile,
-    /// Linking.
+    /// Linking `vmlinux`.
     Link,
 }
 

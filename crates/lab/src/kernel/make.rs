@@ -45,9 +45,7 @@ pub(super) const APPROX_OBJECTS: u64 = 765;
 pub(super) enum MakeOutput {
     /// Compilation of an object began.
     Object,
-    /// Linking began.
     Link,
-    /// Anything else.
     Other,
 }
 
@@ -65,7 +63,6 @@ impl MakeOutput {
 
 /// A source tree and its output directory.
 pub(super) struct Make<'a> {
-    /// Source tree.
     pub source: &'a Path,
     /// Directory for all build products.
     pub objects: &'a Path,

@@ -145,11 +145,8 @@ fn flows(plan: &Plan, report: GuestReport) -> Vec<LabFlow> {
 
 /// Increase of a port's counters from the scenario's zero to its end.
 pub(crate) struct CounterIncrease {
-    /// Frames received.
     pub rx_packets: u64,
-    /// Frames sent.
     pub tx_packets: u64,
-    /// Bytes sent.
     pub tx_bytes: u64,
     /// Packets dropped by the root qdisc, including those dropped by the qdisc inside.
     pub drops: u64,

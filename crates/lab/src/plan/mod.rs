@@ -174,7 +174,7 @@ pub struct Discipline {
 pub struct Impairments {
     /// One-way delay, nanoseconds.
     pub delay_ns: u64,
-    /// Jitter, nanoseconds.
+    /// Half the width of the uniform distribution, or the standard deviation of the normal one, nanoseconds.
     pub jitter_ns: u64,
     /// Whether the jitter is normally distributed, instead of uniformly.
     pub normal: bool,

@@ -32,7 +32,6 @@ pub(super) struct Hop<'a> {
     pub rate_bps: u64,
     /// Delay in this direction, nanoseconds.
     pub delay_ns: u64,
-    /// MTU, bytes.
     pub mtu: u32,
     /// Bytes of a frame on the link in addition to its IP packet.
     pub overhead: u64,

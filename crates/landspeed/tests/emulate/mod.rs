@@ -19,7 +19,6 @@ use tempfile::TempDir;
 /// Timeout of every step here, seconds; allows for a busy machine.
 const TIMEOUT_S: u64 = 60;
 
-/// The program.
 fn landspeed() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_landspeed"));
     command.stdin(Stdio::null()).env("NO_COLOR", "1").env("LANDSPEED_ARCHIVE", "off").env_remove("SSH_CONNECTION");

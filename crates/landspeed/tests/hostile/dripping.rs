@@ -200,7 +200,6 @@ fn the_rate_limit_holds_for_a_slow_client() {
 enum DripStage {
     /// Answer to the preface.
     Answer,
-    /// Key handshake.
     Handshake,
     /// Acceptance of the test.
     Acceptance,

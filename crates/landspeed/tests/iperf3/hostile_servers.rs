@@ -15,7 +15,6 @@ use landspeed_testkit::process::run_concurrently;
 /// One step of a server's script.
 #[derive(Debug, Clone)]
 enum Step {
-    /// Sends bytes.
     SendBytes(Vec<u8>),
     /// Sends a text with its length.
     Text(String),

@@ -130,7 +130,6 @@ pub struct Frame {
     pub at_ns: u64,
     /// Length on the link, bytes.
     pub length: u32,
-    /// Captured bytes.
     pub bytes: Vec<u8>,
 }
 

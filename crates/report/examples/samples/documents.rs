@@ -19,7 +19,6 @@ mod experiments;
 /// Name and constructor of a document.
 pub type Entry<T> = (&'static str, fn() -> T);
 
-/// Run documents.
 pub const RUNS: &[Entry<RunDocument>] = &[
     ("bulk", || flow(0)),
     ("bidir", || flow(1)),
@@ -58,11 +57,9 @@ pub const LAB_SETS: &[Entry<LabSetDocument>] = &[
     ("labset-hostile", || hostile(&LabSetDocument { charts: Vec::new(), ..cells() }, &["/varied"])),
 ];
 
-/// Audit documents.
 pub const AUDITS: &[Entry<AuditDocument>] =
     &[("audit", audit), ("audit-peer", both_ends), ("audit-hostile", || hostile(&both_ends(), &[]))];
 
-/// Trace documents.
 pub const TRACES: &[Entry<TraceDocument>] = &[
     ("trace", whole),
     ("trace-thinned", thinned),
@@ -72,7 +69,6 @@ pub const TRACES: &[Entry<TraceDocument>] = &[
 /// Comparisons of two traces.
 pub const TRACE_COMPARISONS: &[Entry<TraceComparison>] = &[("trace-comparison", comparison)];
 
-/// Watch documents.
 pub const WATCHES: &[Entry<WatchDocument>] = &[
     ("watch", watch),
     ("watch-empty", || WatchDocument { flows: Vec::new(), ..watch() }),

@@ -114,7 +114,7 @@ pub enum Shape {
     Circle {
         /// Centre, x and y.
         at: [f64; 2],
-        /// Radius, pixels.
+        /// In pixels.
         radius: f64,
         /// Fill colour.
         ink: Ink,
@@ -143,9 +143,9 @@ pub enum Shape {
 /// A drawing: its size, its description and its shapes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scene {
-    /// Width, pixels.
+    /// In pixels.
     pub width: f64,
-    /// Height, pixels.
+    /// In pixels.
     pub height: f64,
     /// Text alternative, for accessibility.
     pub title: String,

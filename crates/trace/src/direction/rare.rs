@@ -46,7 +46,6 @@ pub(super) struct RareState {
     pub closed_ns: u64,
     pub rto: TraceRto,
     pub reneged: u64,
-    /// SACKed ranges.
     sacked_ranges: Vec<(u64, u64)>,
     /// Ranges that were acknowledged before they were seen, with the time of the ACK.
     late: Vec<(u64, u64, u64)>,

@@ -47,7 +47,7 @@ pub struct Baseline {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum Entry {
-    /// The plan.
+    /// The plan, before anything is written.
     Planned {
         /// Steps in the order of execution.
         steps: Vec<JournalStep>,

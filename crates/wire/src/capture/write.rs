@@ -74,7 +74,7 @@ pub struct Section<'a> {
 /// Description of a captured interface.
 #[derive(Debug, Clone, Copy)]
 pub struct Interface<'a> {
-    /// Interface name.
+    /// Such as `eth0`.
     pub name: &'a str,
     /// Description, such as the driver.
     pub description: Option<&'a str>,
@@ -133,7 +133,7 @@ pub struct Packet<'a> {
     pub vlan: Option<[u8; 4]>,
     /// Direction at the interface.
     pub direction: PacketDirection,
-    /// Reception type.
+    /// How the packet was addressed.
     pub reception: Reception,
 }
 

@@ -36,7 +36,6 @@ pub enum SlurmError {
         what: &'static str,
         /// Slurm's message.
         said: String,
-        /// Advice.
         advice: &'static str,
     },
     /// The program did not end in time.

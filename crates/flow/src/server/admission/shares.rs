@@ -39,7 +39,7 @@ const SPLICE_DESCRIPTORS: u64 = 3;
 /// Connections of a connect/request/response stream that may be queued.
 const CONNECT_DESCRIPTORS: u64 = 9;
 
-/// Limited resources.
+/// Resources of which each client host may use a share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resource {
     /// Number of tests.
@@ -149,7 +149,7 @@ pub enum Full {
     Host(Resource),
     /// The test needs more than one client host may ever use.
     Never {
-        /// Resource concerned.
+        /// The one that does not suffice.
         resource: Resource,
         /// Amount that the test needs.
         needed: u64,

@@ -31,9 +31,9 @@ pub struct Netem {
     pub jitter_ns: u64,
     /// Whether the jitter is normally distributed, truncated at four standard deviations, instead of uniformly.
     pub normal_jitter: bool,
-    /// Loss model.
+    /// Pattern in which packets are lost.
     pub loss: Loss,
-    /// Duplication probability.
+    /// Probability that a packet is sent twice.
     pub duplicate: Probability,
     /// Reordering probability: the share of packets that skip the delay.
     pub reorder: Probability,
@@ -62,7 +62,7 @@ impl Default for Netem {
     }
 }
 
-/// Loss model.
+/// Pattern of the losses of a [`Netem`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Loss {
     /// No loss.
@@ -87,7 +87,7 @@ pub enum Loss {
 /// Rate limit of a [`Netem`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NetemRate {
-    /// Rate, bytes/s.
+    /// Packets count with `packet_overhead_bytes`.
     pub bytes_per_s: u64,
     /// Overhead added to each packet, bytes; may be negative.
     pub packet_overhead_bytes: i32,

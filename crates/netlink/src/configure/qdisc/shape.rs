@@ -16,7 +16,7 @@ const TC_LINKLAYER_ETHERNET: u8 = 1;
 /// Token bucket filter: sends at the configured rate, and after an idle time up to `burst_bytes` at line rate.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tbf {
-    /// Rate, bytes/s.
+    /// Packets count with their link-layer header.
     pub rate_bytes_per_s: u64,
     /// Bucket size, bytes: at least the largest packet with its headers. Super-packets larger than this are
     /// segmented.
@@ -66,7 +66,7 @@ impl Tbf {
 /// discipline is added to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HtbClass {
-    /// Rate, bytes/s.
+    /// Packets count with their link-layer header.
     pub rate_bytes_per_s: u64,
     /// Bucket size, bytes. The kernel stores it as a time in units of 64 ns, which is 800 bytes at 100 Gb/s.
     pub burst_bytes: u32,
