@@ -1,4 +1,4 @@
-//! Benchmarks and studies of landspeed: against other tools, of the lab, and of the statistics. A workspace of its own:
+//! Benchmarks and studies of landspeed: against other tools, of the lab, and of the statistics. A separate workspace:
 //! nothing of the product depends on it. `cargo xtask NAME` runs a task.
 #![forbid(unsafe_code)]
 

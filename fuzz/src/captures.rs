@@ -1,6 +1,6 @@
 //! Properties that hold for any capture, from any source.
 //!
-//! A file of its own, so that the tests of `landspeed-trace` can include it without the other properties.
+//! A separate file, so that the tests of `landspeed-trace` can include it without the other properties.
 
 use landspeed_model::{BuildInfo, TraceCapture, TraceDocument};
 use landspeed_trace::{Analysis, GraphLimits, Graphs, Limits, Observer as _, Pairing, Row, Tap, Xplot};

@@ -1,6 +1,6 @@
 //! Properties that hold for any filter text, and for any program of another compiler.
 //!
-//! A file of its own, so that the tests of `landspeed-wire` can include it without the other properties.
+//! A separate file, so that the tests of `landspeed-wire` can include it without the other properties.
 
 use landspeed_wire::LinkType;
 use landspeed_wire::filter::{Instruction, compile, verify};

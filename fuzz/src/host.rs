@@ -1,6 +1,6 @@
 //! Properties that hold for any recorded host, from any source.
 //!
-//! A file of its own, so that the tests of `landspeed-host` can include it without the other properties.
+//! A separate file, so that the tests of `landspeed-host` can include it without the other properties.
 
 use std::io;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Properties that hold for anything an iperf3 peer sends.
 //!
-//! A file of its own, so that the tests of `landspeed-iperf3` can include it without the other properties.
+//! A separate file, so that the tests of `landspeed-iperf3` can include it without the other properties.
 
 use landspeed_flow::validate;
 use landspeed_iperf3::request;

@@ -1,6 +1,6 @@
 //! Properties that hold for any bytes that are parsed as a result of any program.
 //!
-//! A file of its own, so that the tests of `landspeed-results` can include it without the other properties.
+//! A separate file, so that the tests of `landspeed-results` can include it without the other properties.
 
 use landspeed_results::{Document, foreign};
 

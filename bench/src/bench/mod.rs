@@ -70,7 +70,7 @@ pub struct Options {
     list: bool,
 }
 
-/// Benchmarks with options of their own.
+/// Benchmarks with separate options.
 #[derive(Debug, Clone, clap::Subcommand)]
 enum Other {
     /// Fill an archive with 100,000 runs and time queries

@@ -74,7 +74,7 @@ impl Namespaces {
 
     /// Creates the veth links from the path's namespace to both sides.
     fn make_links(&self, mtu_bytes: u32) -> Result<(), EmulateError> {
-        // The path must not send packets of its own.
+        // The path must not originate packets.
         write_sysctls(&[("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")]);
         let mut netlink = Netlink::open()?;
         for (name, namespace, mac) in

@@ -207,7 +207,7 @@ pub(crate) fn make_links(link: &Link, middle: &OwnedFd, mtu_bytes: u32) -> Resul
     let here = netns::current().map_err(EmulateError::system("keep a network namespace"))?;
     let names = ["h", "n"].map(|side| format!("lsemu{}{side}", link.index % 100_000_000));
     in_namespace(middle.as_fd(), || {
-        // The path must not send packets of its own.
+        // The path must not originate packets.
         write_sysctls(&[("net/ipv6/conf/all/disable_ipv6", "1"), ("net/ipv6/conf/default/disable_ipv6", "1")]);
         let mut netlink = Netlink::open()?;
         for (own, name) in PATH_INTERFACES.iter().zip(&names) {

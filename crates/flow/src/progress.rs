@@ -28,7 +28,7 @@ pub struct LiveReading {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TcpState {
-    /// Segments retransmitted.
+    /// Segments, summed over the streams.
     pub retransmits: u64,
     /// Smoothed RTT, mean over the streams, microseconds.
     pub rtt_us: u64,

@@ -2,13 +2,10 @@
 //! does not trust clients.
 
 use landspeed_model::{Parameters, Protocol};
-use landspeed_settings::MAX_UDP_PAYLOAD;
+use landspeed_settings::{MAX_BUFFERS, MAX_UDP_PAYLOAD};
 
 use crate::dialect::Dialect;
 use crate::end::RrSlot;
-
-/// Maximum memory for the write buffers of a test on one side, bytes.
-pub const MAX_BUFFERS: u64 = 1 << 30;
 
 /// Error for an invalid parameter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

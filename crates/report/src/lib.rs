@@ -149,7 +149,7 @@ pub fn render_figures(document: &FiguresDocument) -> Result<String, ReportError>
     Ok(page(&title::figures(document), &document.answer, &embed::figures(document)?))
 }
 
-/// Renders any document on a page of its own.
+/// Renders any document as a separate page.
 ///
 /// # Errors
 /// The document's schema is not supported by this version, or its kind has no page: taps and host facts.

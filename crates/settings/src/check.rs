@@ -11,9 +11,9 @@ use crate::table::{SETTINGS, by_name};
 /// A setting that a test cannot have.
 #[derive(Debug, Clone, Copy)]
 pub struct Problem {
-    /// The setting.
+    /// Declaration of the setting.
     pub setting: &'static Setting,
-    /// Why not.
+    /// Reason for the refusal.
     pub reason: Reason,
 }
 

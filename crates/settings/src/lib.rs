@@ -15,4 +15,4 @@ pub use check::{Problem, Reason, differences, problems, protocol_name, reset_ina
 pub use command::options;
 pub use page::page;
 pub use setting::{Acts, Agreement, FieldValue, Form, Iperf3Key, Range, Setting, Unit};
-pub use table::{MAX_STREAMS, MAX_TIME_NS, MAX_UDP_PAYLOAD, SETTINGS, by_name};
+pub use table::{MAX_BUFFERS, MAX_STREAMS, MAX_TIME_NS, MAX_UDP_PAYLOAD, SETTINGS, by_name};

@@ -18,7 +18,7 @@ pub struct Setting {
     pub form: Form,
     /// Unit of the field's value.
     pub unit: Unit,
-    /// Permitted values.
+    /// Values that a test may have; `null` is always permitted.
     pub range: Range,
     /// Protocols to which it applies.
     pub protocols: &'static [Protocol],
@@ -45,31 +45,31 @@ pub enum Form {
     Flag(FieldValue),
     /// The value `auto` of the option with the same name, given if the field is true.
     Auto,
-    /// Not an option of its own.
+    /// Not an option of `run`.
     Hidden,
 }
 
 /// Host on which a setting acts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Acts {
-    /// Both hosts.
+    /// Client and server.
     Both,
     /// Hosts that send.
     Sender,
     /// Hosts that receive.
     Receiver,
-    /// The client.
+    /// Only the client, in either direction.
     Client,
-    /// The server.
+    /// Only the server, in either direction.
     Server,
 }
 
 /// A value of a field that a flag stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FieldValue {
-    /// A boolean.
+    /// Value of a boolean field.
     Bool(bool),
-    /// One of the field's words.
+    /// Value of a field with a few words, such as `download`.
     Word(&'static str),
 }
 
@@ -88,7 +88,7 @@ impl FieldValue {
 pub enum Unit {
     /// A number of things.
     Count,
-    /// Bytes.
+    /// Bytes; K, M and G on the command line are powers of 1024.
     Bytes,
     /// Nanoseconds; seconds on the command line.
     Nanoseconds,
@@ -96,15 +96,15 @@ pub enum Unit {
     BitsPerSecond,
     /// Events per second.
     PerSecond,
-    /// Metres.
+    /// Metres; `m` or `km` on the command line.
     Metres,
-    /// Core numbers.
+    /// Core numbers, separated by commas on the command line.
     Cores,
     /// A word, or text.
     Text,
     /// True or false.
     Flag,
-    /// Parts with units of their own.
+    /// Several values with different units.
     Parts,
 }
 
@@ -115,25 +115,25 @@ pub enum Range {
     Any,
     /// Integers from `min` to `max`.
     Integers {
-        /// Least value.
+        /// Least permitted value, in the setting's unit.
         min: u64,
-        /// Greatest value.
+        /// Greatest permitted value, in the setting's unit.
         max: u64,
         /// The range in words.
         text: &'static str,
     },
     /// Fractions from `min` to `max`.
     Fractions {
-        /// Least value.
+        /// Least permitted value, in the setting's unit.
         min: f64,
-        /// Greatest value.
+        /// Greatest permitted value, in the setting's unit.
         max: f64,
         /// The range in words.
         text: &'static str,
     },
     /// Text or lists of at most `max` bytes or elements.
     Length {
-        /// Greatest length.
+        /// Greatest length, bytes of text or elements of a list.
         max: usize,
         /// The range in words.
         text: &'static str,
@@ -190,7 +190,7 @@ pub enum Agreement {
 pub struct Iperf3Key {
     /// Name in the JSON of the request.
     pub key: &'static str,
-    /// iperf3's option.
+    /// Long option of iperf3, such as `--fq-rate`.
     pub option: &'static str,
     /// Greatest value that iperf3 permits; 0 for flags and text.
     pub max: u64,

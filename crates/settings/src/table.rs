@@ -1,4 +1,4 @@
-//! The settings.
+//! The table: one entry for each field of the parameters and for each flag.
 
 use landspeed_model::Protocol;
 
@@ -17,6 +17,8 @@ const SECOND_NS: u64 = 1_000_000_000;
 pub const MAX_STREAMS: u32 = 128;
 /// Maximum duration of a test, nanoseconds (30 days).
 pub const MAX_TIME_NS: u64 = 30 * 86_400 * SECOND_NS;
+/// Maximum memory for the write buffers of a test on one host, bytes.
+pub const MAX_BUFFERS: u64 = 1 << 30;
 /// Largest UDP payload over IPv4, bytes (65535 − 20 − 8); IPv6 allows slightly more, but one limit is easier to explain.
 pub const MAX_UDP_PAYLOAD: u32 = 65_507;
 const RATE: Range = Range::Integers { min: 8, max: u64::MAX, text: "at least 8 bit/s" };

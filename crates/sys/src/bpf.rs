@@ -349,7 +349,7 @@ mod tests {
         netns::run_in_new_namespace(|| {
             let other = |e: landspeed_netlink::NetlinkError| io::Error::other(e.to_string());
             let mut netlink = Netlink::open().map_err(other)?;
-            // Disable IPv6, which would send frames of its own.
+            // Disable IPv6, which would send neighbour discovery frames.
             for scope in ["all", "default"] {
                 let _ = std::fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"), "1");
             }

@@ -10,7 +10,7 @@ pub struct PathUsage {
     /// Path segments; `use std::{fs, net::TcpStream}` gives `std::fs` and `std::net::TcpStream`, and a glob import
     /// ends with `*`.
     pub segments: Vec<String>,
-    /// Line of the first segment of its own (after a group's prefix), from 1.
+    /// Line of the first segment after the group's prefix, from 1.
     pub line: usize,
     /// Whether it is inside `#[cfg(test)]`, `#[test]` or a test file.
     pub in_test: bool,

@@ -112,7 +112,7 @@ impl View {
             if self.parameters.rr.is_some() { self.newest } else { at_end(document, &self.parameters, &self.last) };
         let end_ns = reading_ns(&self.parameters, &at_end);
         let mut text = String::new();
-        // A remainder of up to a tenth of an interval after the last line gets no line of its own.
+        // A remainder of up to a tenth of an interval after the last line gets no separate line.
         if end_ns > reading_ns(&self.parameters, &self.last).saturating_add(self.grid.every_ns / 10) {
             text = self.until(at_end);
         }

@@ -36,6 +36,7 @@ pub enum SlurmError {
         what: &'static str,
         /// Slurm's message.
         said: String,
+        /// A setting or command that corrects it.
         advice: &'static str,
     },
     /// The program did not end in time.

@@ -35,7 +35,7 @@ pub struct EndPlan {
     pub streams: Vec<StreamPlan>,
     /// Interface whose counters are read.
     pub interface: Option<String>,
-    /// Time at which a test without a time limit of its own is stopped, nanoseconds after the start.
+    /// Time at which a test without a time limit is stopped, nanoseconds after the start.
     pub limit_ns: u64,
     /// Read rate limit of each TCP stream, bits/s, independent of the sender.
     pub receive_cap_bps: Option<u64>,

@@ -45,7 +45,7 @@ impl ProbePlan {
         }
     }
 
-    /// Returns the plan of the requester. Its responder has the same with times of its own host's clock.
+    /// Returns the plan of the requester. Its responder has the same plan, with times on the responder's clock.
     pub fn to_plan(&self) -> RrPlan {
         let load = Load::OpenLoop { rate_per_s: self.rate_per_s };
         RrPlan {

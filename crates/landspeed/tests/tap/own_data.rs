@@ -1,4 +1,4 @@
-//! A client of `serve --allow-tap` receives the headers of its own test's data sockets, and nothing else.
+//! A client of `serve --allow-tap` receives only the headers of its test's data sockets.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};

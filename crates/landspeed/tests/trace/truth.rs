@@ -227,7 +227,7 @@ fn assert_only_clock_found(streams: &[u32], clocks: &[(&str, Range<u64>)]) {
     for streams in streams {
         assert_eq!(found("", *streams, 6), None, "{streams} streams without a framing");
     }
-    // Losses may produce a rhythm of their own besides the clock's: a clock may be missed, but a false one
+    // Losses may produce another period besides the clock's: a clock may be missed, but a false one
     // must not be reported.
     for (period, within) in clocks {
         let found = [6, 7, 8].map(|seed| found(&format!("frame-clock = \"{period}\""), 4, seed));

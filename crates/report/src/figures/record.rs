@@ -25,7 +25,7 @@ const LAST_RECORD_BIT_M_PER_S: f64 = 9.08e9 * 30e6;
 /// Returns the chart, if any result has a distance.
 pub(crate) fn chart(sources: &[Source]) -> Option<Figure> {
     of(sources.iter().flat_map(|source| match &source.document {
-        // Sweeps have a chart of their own.
+        // Sweeps have a separate chart.
         Document::Sweep(_) => Vec::new(),
         other => other.records(),
     }))

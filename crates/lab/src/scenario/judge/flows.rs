@@ -10,11 +10,10 @@ use crate::scenario::paths::{Paths, Route};
 use crate::scenario::{BufferPolicy, Buffers, Flow, FlowProtocol, Scenario};
 use landspeed_model::Protocol;
 use landspeed_problems::{Problem, suggest_or_list};
-use landspeed_settings::{MAX_UDP_PAYLOAD, Reason, Setting};
+use landspeed_settings::{MAX_BUFFERS, MAX_UDP_PAYLOAD, Reason, Setting};
 
 const MAX_FLOWS: usize = 128;
-// The flow engine's limits (crates/flow/src/validate.rs), which the lab does not depend on.
-const MAX_BUFFERS: u64 = 1 << 30;
+/// Header by which losses are counted, bytes (crates/flow/src/udp/header.rs, which the lab does not depend on).
 const UDP_HEADER: u64 = 24;
 /// Default maximum of `tcp_rmem`, bytes: it is the receiver's buffer that limits.
 const DEFAULT_MAX_WINDOW: u64 = 6_291_456;
