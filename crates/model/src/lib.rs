@@ -31,6 +31,7 @@ mod trace_direction;
 mod trace_graph;
 mod tune;
 mod tuneup;
+mod tuneup_kind;
 mod verdict;
 mod watch;
 mod watch_series;
@@ -101,9 +102,10 @@ pub use trace_graph::{
 };
 pub use tune::{Change, Side, Target};
 pub use tuneup::{
-    TuneupAgain, TuneupBaseline, TuneupBound, TuneupDocument, TuneupEnd, TuneupKind, TuneupMap, TuneupMapCell,
-    TuneupMapColumns, TuneupPlacement, TuneupPlan, TuneupResult, TuneupRules, TuneupRung, TuneupSanity,
+    TuneupAgain, TuneupBaseline, TuneupBound, TuneupDocument, TuneupEnd, TuneupMap, TuneupMapCell, TuneupMapColumns,
+    TuneupPlacement, TuneupPlan, TuneupResult, TuneupRules, TuneupRung, TuneupSanity,
 };
+pub use tuneup_kind::TuneupKind;
 pub use verdict::{Confidence, Epoch, EpochState, Evidence, Verdict};
 pub use watch::{
     BlockedThread, QuotaUse, ThreadUse, WatchDocument, WatchEvents, WatchFlow, WatchHost, WatchOverhead, WatchRole,

@@ -328,32 +328,3 @@ pub struct TuneupPlacement {
     /// Streams whose receive queue is served by the same CPU, although the receiver has several.
     pub collides_with: Vec<u32>,
 }
-
-/// Category of a change that a tune-up tries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TuneupKind {
-    /// A fixed window, or none.
-    Window,
-    /// Autotuning's limits.
-    Buffers,
-    /// The size of a write.
-    Writes,
-    /// The cores of both ends.
-    Placement,
-    /// The send mode.
-    ZeroCopy,
-    /// The number of streams.
-    Streams,
-    /// The congestion control.
-    Congestion,
-    /// The pacing rate.
-    Pacing,
-    /// The segment size.
-    Mss,
-    /// The queueing discipline.
-    Qdisc,
-    /// Offloads of the interface.
-    Offloads,
-    /// Several changes that were not tried alone.
-    Together,
-}
