@@ -7,6 +7,7 @@ use crate::epochs::epochs;
 use crate::finding::{Bound, Finding, FindingBuilder, Standing, Strength};
 use crate::flow::Flow;
 use crate::refute::refute;
+use crate::starved;
 use crate::text;
 use crate::thresholds::MIN_JUDGED_NS;
 
@@ -17,6 +18,7 @@ pub(crate) fn decide(flow: &Flow) -> Verdict {
     }
     let mut findings = evaluate_all(flow);
     refute(flow, &mut findings);
+    starved::weaken(flow, &mut findings);
     let Some(chosen) = choose(&findings) else { return undetermined(flow, &findings, &[]) };
     let named = &findings[chosen];
     let strength = named.strength().unwrap_or(Strength::Weak);

@@ -312,6 +312,15 @@ impl<'f, 'a> FindingBuilder<'f, 'a> {
         self.finish(standing)
     }
 
+    /// As [`Self::refuted`], but a cause without any reading, met or missing, does not apply.
+    pub(crate) fn refuted_or_not_applicable(self) -> Finding {
+        if self.readings.is_empty() && self.missing.is_empty() {
+            Finding::not_applicable(self.cause)
+        } else {
+            self.refuted()
+        }
+    }
+
     /// Returns a finding for a supported cause.
     pub(crate) fn holds(self, strength: Strength, why: String, next_step: String) -> Finding {
         Finding { why, next_step, ..self.finish(Standing::Supported(strength)) }

@@ -26,6 +26,7 @@ mod placement;
 mod reader;
 mod refute;
 mod route;
+mod starved;
 mod stream;
 mod text;
 mod thresholds;

@@ -13,9 +13,12 @@ use crate::text;
 use crate::thresholds::{
     ALWAYS_QUEUED, AT_CEILING, CEILING, CWND_FULL, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_VARIES, DELIVERY_VARIES_BBR,
     DELIVERY_VARIES_MUCH, LOSES_RARELY, LOSES_SELDOM, LOST_IN_BURSTS, NOTSENT_LITTLE, OWN_BURSTS, OWN_BURSTS_US,
-    PEAKS_ALIKE, QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE, RTT_SHALLOW, SEND_EMPTY, SINGLE_LOSSES,
-    WAITING_SHARE,
+    PEAKS_ALIKE, QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE, RTT_SHALLOW, SEND_EMPTY, SHAPED,
+    SHAPED_GSO, SINGLE_LOSSES, WAITING_SHARE,
 };
+
+/// GSO packet size of the kernel by default, bytes.
+const GSO_BYTES: f64 = 65_536.0;
 
 /// Network symptoms of a flow.
 #[derive(Debug)]
@@ -78,8 +81,8 @@ pub(crate) struct Symptoms {
     pub lossy_share: f64,
     /// Samples with new retransmissions in the last three quarters of the phase.
     pub late_losses: usize,
-    /// Ratio of overlimit events to packets of the sender's shaping qdisc.
-    pub shaped: Option<f64>,
+    /// The sender's own shaping qdisc.
+    pub shaper: Option<Shaper>,
 }
 
 /// Queue in the path as the RTT shows it.
@@ -144,7 +147,7 @@ pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
         burstiness: pattern.burstiness,
         lossy_share: pattern.lossy_share,
         late_losses: pattern.late_losses,
-        shaped: shaped(flow),
+        shaper: shaper(flow),
     }
 }
 
@@ -216,12 +219,41 @@ fn reverse_share(flow: &Flow) -> Option<f64> {
     })
 }
 
-/// Ratio of overlimit events to packets of the sender's own shaper, if there is one.
-fn shaped(flow: &Flow) -> Option<f64> {
-    const SHAPERS: &[&str] = &["tbf", "htb", "hfsc", "cake", "netem"];
+/// The sender's own shaper that delays most of what passes it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shaper {
+    /// Ratio of overlimit events to packets.
+    pub overlimits: f64,
+    /// Ratio from which the shaper sets the rate.
+    pub threshold: f64,
+}
+
+impl Shaper {
+    /// Whether the shaper sets the rate.
+    pub(crate) fn limits(&self) -> bool {
+        self.overlimits >= self.threshold
+    }
+}
+
+/// Returns the sender's own shaper, if there is one. `tbf` cuts GSO packets into segments, so that each segment may
+/// wait; a classful qdisc such as `htb` counts one event for a GSO packet and its segments as packets.
+fn shaper(flow: &Flow) -> Option<Shaper> {
+    const SHAPERS: &[&str] = &["tbf", "htb", "hfsc", "cbq", "cake", "netem"];
     let qdiscs = &flow.sender.series?.qdiscs;
     let shapers = qdiscs.iter().filter(|qdisc| SHAPERS.contains(&qdisc.kind.as_str()) && qdisc.packets > 0);
-    shapers.map(|qdisc| qdisc.overlimits as f64 / qdisc.packets as f64).reduce(f64::max)
+    let overlimits = shapers.map(|qdisc| qdisc.overlimits as f64 / qdisc.packets as f64).reduce(f64::max)?;
+    Some(Shaper { overlimits, threshold: SHAPED.min(SHAPED_GSO / gso_segments(flow)) })
+}
+
+/// Segments in a full GSO packet of the sender; 1 if its interface gets single segments.
+fn gso_segments(flow: &Flow) -> f64 {
+    let Some(nic) = flow.sender.snapshot.and_then(|snapshot| snapshot.nic.as_ref()) else { return 1.0 };
+    let is_on = |name: &str| nic.offloads.get(name).copied().unwrap_or(false);
+    if !is_on("tx-tcp-segmentation") && !is_on("tx-generic-segmentation") {
+        return 1.0;
+    }
+    let bytes = nic.gso_max_size_bytes.map_or(GSO_BYTES, f64::from).min(GSO_BYTES);
+    flow.mss().map_or(1.0, |mss| (bytes / mss).max(1.0))
 }
 
 fn limited(flow: &Flow, lossy: bool) -> Option<Strength> {

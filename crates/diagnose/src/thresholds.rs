@@ -73,6 +73,10 @@ pub(crate) const OUTSTANDING_LITTLE: f64 = 0.5;
 /// limits. A group that stays below its quota has none.
 pub(crate) const QUOTA_USED_UP: f64 = 0.25;
 
+/// Share of its enforcement periods in which a control group was throttled: enough pauses to disturb what TCP
+/// measures of the path.
+pub(crate) const QUOTA_SEEN: f64 = 0.05;
+
 /// Share of the samples with a thread in state D (uninterruptible sleep): it waits for storage.
 pub(crate) const STATE_BLOCKED: f64 = 0.3;
 
@@ -227,6 +231,9 @@ pub(crate) const STALL_RTTS: f64 = 4.0;
 
 /// Ratio of overlimit events to packets of a shaping qdisc: the qdisc, not the path, sets the rate.
 pub(crate) const SHAPED: f64 = 0.1;
+
+/// As [`SHAPED`], if each overlimit event may be a GSO packet of many segments: half of them had to wait.
+pub(crate) const SHAPED_GSO: f64 = 0.5;
 
 /// Minimum streams per core for a shared receive queue.
 pub(crate) const SHARED_QUEUE: f64 = 2.0;

@@ -16,6 +16,7 @@ mod machine;
 mod moment;
 mod nic;
 mod parse;
+mod quota;
 mod sampler;
 mod snapshot;
 mod spans;
@@ -32,6 +33,7 @@ pub use host::{
     RecordError, RecordedHost, record,
 };
 pub use moment::{InterfaceCounters, StackCounters, series_between};
+pub use quota::{Quota, QuotaCounters};
 pub use sampler::{HostSampler, MIN_SPAN_NS};
 pub use snapshot::{snapshot, snapshot_from};
 pub use usage::{HostUse, cores_between, cpu_use_between};

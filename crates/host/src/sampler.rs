@@ -6,6 +6,7 @@ use landspeed_sys::clock::thread_cpu_ns;
 use crate::counters::InitialReadings;
 use crate::files::{Files, KeptFile};
 use crate::parse::{CoreTicks, CpuInfo, SoftnetRow, core_ticks, softnet_rows};
+use crate::quota::{Quota, QuotaCounters};
 use crate::spans::{Span, Spans, add};
 use crate::totals::{Nic, Totals};
 use crate::unavailable::{Unavailable, ok_or_note};
@@ -28,6 +29,9 @@ pub struct HostSampler {
     totals: Totals,
     stat: Option<KeptFile>,
     softnet: Option<KeptFile>,
+    quotas: Vec<Quota>,
+    /// First readings of `quotas`.
+    quotas_before: Vec<QuotaCounters>,
     buffer: Vec<u8>,
     /// Last readings, and spare buffers for the next ones.
     cores: Vec<Option<CoreTicks>>,
@@ -65,7 +69,10 @@ impl HostSampler {
             .open_kept("/proc/thread-self/net/softnet_stat")
             .or_else(|_| files.open_kept("/proc/net/softnet_stat"));
         let softnet = ok_or_note(&mut missing, "softnet", softnet);
+        let quotas = ok_or_note(&mut missing, "quota", Quota::of_process(files, "/proc/self")).unwrap_or_default();
         let mut sampler = Self {
+            quotas_before: quotas.iter().filter_map(Quota::read).collect(),
+            quotas,
             files: files.clone(),
             missing,
             before,
@@ -126,6 +133,8 @@ impl HostSampler {
             self.missing.insert("samples.failed".into(), format!("{} readings failed", self.failed));
         }
         let mut series = HostSeries { unavailable: self.missing, ..HostSeries::default() };
+        let quotas_now: Vec<_> = self.quotas.iter().filter_map(Quota::read).collect();
+        series.quota = Quota::most_throttled(&self.quotas, &self.quotas_before, &quotas_now);
         for moved in &self.moved {
             add(&mut series.softnet, *moved);
         }

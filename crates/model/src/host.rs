@@ -143,6 +143,10 @@ pub struct HostSeries {
     pub numa: Vec<NumaDelta>,
     /// CPU and memory pressure (PSI stall time); `None` if the kernel does not have PSI.
     pub pressure: Option<PressureDeltas>,
+    /// CPU quota of landspeed's control group or of the ancestor that was throttled most, whole test; `None` without
+    /// a quota, or if `unavailable` has `quota`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<QuotaUse>,
     /// TCP memory in use at the end of the test, as a ratio to the pressure threshold of `tcp_mem`.
     pub tcp_mem_used_ratio: Option<f64>,
     /// CPU time used by the sampler, nanoseconds.
@@ -153,6 +157,22 @@ pub struct HostSeries {
     pub sampler_gaps: Vec<TimeSpan>,
     /// Values that could not be read, by name, with the reason.
     pub unavailable: BTreeMap<String, String>,
+}
+
+/// CPU quota (CFS bandwidth control) of a control group, and its throttling.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuotaUse {
+    /// Path of the control group with the quota.
+    pub group: String,
+    /// Its directory, such as `/sys/fs/cgroup/a.slice`; empty in documents that did not record it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub directory: String,
+    /// Quota, cores.
+    pub cores: f64,
+    /// Enforcement periods in which the group ran (`nr_periods`).
+    pub periods: u64,
+    /// Periods in which the quota was used up (`nr_throttled`).
+    pub throttled_periods: u64,
 }
 
 /// A span of a test's timeline.

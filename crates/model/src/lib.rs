@@ -63,7 +63,7 @@ pub use figures::{
 };
 pub use host::{
     CoreTotals, CoreUse, CounterDelta, Governor, HostSample, HostSeries, HostSnapshot, IdleStateDelta,
-    InterruptDelta, NicSnapshot, NumaDelta, NumaNode, PressureDeltas, QdiscDelta, SoftnetDelta, TimeSpan,
+    InterruptDelta, NicSnapshot, NumaDelta, NumaNode, PressureDeltas, QdiscDelta, QuotaUse, SoftnetDelta, TimeSpan,
 };
 pub use iperf3::Iperf3End;
 pub use lab::{
@@ -108,7 +108,7 @@ pub use tuneup::{
 pub use tuneup_kind::TuneupKind;
 pub use verdict::{Confidence, Epoch, EpochState, Evidence, Verdict};
 pub use watch::{
-    BlockedThread, QuotaUse, ThreadUse, WatchDocument, WatchEvents, WatchFlow, WatchHost, WatchOverhead, WatchRole,
+    BlockedThread, ThreadUse, WatchDocument, WatchEvents, WatchFlow, WatchHost, WatchOverhead, WatchRole,
     WatchSockets,
 };
 pub use watch_series::{WatchChange, WatchRecent, WatchSeries};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BuildInfo, Cause, Confidence, Epoch, Evidence, WatchChange, WatchRecent, WatchSeries};
+use crate::{BuildInfo, Cause, Confidence, Epoch, Evidence, QuotaUse, WatchChange, WatchRecent, WatchSeries};
 
 /// TCP flows of a host observed over a period, with verdicts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -143,6 +143,9 @@ pub struct WatchHost {
     /// CPU quota of the process's control group or of the ancestor that was throttled most.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quota: Option<QuotaUse>,
+    /// Why the quota is unknown, if the process's control groups are not visible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota_unknown: Option<String>,
     /// CPU that processed the flow's last received segment (`SO_INCOMING_CPU`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_cpu: Option<u32>,
@@ -187,19 +190,6 @@ pub struct BlockedThread {
     pub share: f64,
     /// Number of readings.
     pub readings: u32,
-}
-
-/// CPU quota (CFS bandwidth control) of a control group, and its throttling.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct QuotaUse {
-    /// Path of the control group with the quota.
-    pub group: String,
-    /// Quota, cores.
-    pub cores: f64,
-    /// Enforcement periods in which the group ran (`nr_periods`).
-    pub periods: u64,
-    /// Periods in which the quota was used up (`nr_throttled`).
-    pub throttled_periods: u64,
 }
 
 /// Events counted by tracepoints on the whole host, in all network namespaces.

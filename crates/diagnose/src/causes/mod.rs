@@ -22,6 +22,8 @@ mod storage;
 
 use landspeed_model::Cause;
 
+pub(crate) use cpu_quota::{quota_of, throttled_share};
+
 use crate::finding::Finding;
 use crate::flow::Flow;
 

@@ -35,7 +35,8 @@ fn behind() -> RunDocument {
 }
 
 pub fn quota(throttled_periods: u64) -> WatchHost {
-    let quota = QuotaUse { group: "/a.slice".into(), cores: 0.3, periods: 100, throttled_periods };
+    let quota =
+        QuotaUse { group: "/a.slice".into(), directory: String::new(), cores: 0.3, periods: 100, throttled_periods };
     WatchHost { quota: Some(quota), ..WatchHost::default() }
 }
 
@@ -62,7 +63,11 @@ pub fn each_reading(mut document: RunDocument, change: impl Fn(u32, &mut TcpInfo
 fn exhausted_cpu_quota_is_named_with_its_cgroup() {
     let verdict = judge_watched(&late(), Direction::Upload, &quota(60));
     assert_eq!(named(&verdict), (Cause::CpuQuota, Confidence::Medium), "{}", verdict.summary);
-    assert!(verdict.summary.contains("/a.slice (0.30 cores) was used up in 60 %"), "{}", verdict.summary);
+    assert!(
+        verdict.summary.contains("/a.slice (0.30 cores) on the local host was used up in 60 %"),
+        "{}",
+        verdict.summary
+    );
     assert!(verdict.next_step.contains("cpu.max"), "{}", verdict.next_step);
     let verdict = judge_watched(&behind(), Direction::Download, &quota(60));
     assert_eq!(named(&verdict), (Cause::CpuQuota, Confidence::Medium), "{}", verdict.summary);

@@ -11,4 +11,5 @@ mod hostile;
 mod lab;
 mod named;
 mod real;
+mod starved;
 mod watched;

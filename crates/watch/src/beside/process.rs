@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
-use landspeed_host::{Files, Host, TICK_NS};
-use landspeed_model::{BlockedThread, QuotaUse, ThreadUse, WatchHost};
+use landspeed_host::{Files, Host, Quota, QuotaCounters, TICK_NS};
+use landspeed_model::{BlockedThread, ThreadUse, WatchHost};
 
 use super::nearest;
 
@@ -25,7 +25,8 @@ pub(super) struct ProcessHistory {
     count: Option<u32>,
     stat: Option<File>,
     io: Option<File>,
-    quotas: Vec<Quota>,
+    /// Quotas of its control groups, or why they are not visible.
+    quotas: Result<Vec<Quota>, String>,
     checked_ns: Option<u64>,
     readings: VecDeque<ProcessReading>,
 }
@@ -40,14 +41,6 @@ struct Thread {
     core: Option<u32>,
 }
 
-/// A cgroup with a CPU quota.
-#[derive(Debug)]
-struct Quota {
-    group: String,
-    cores: f64,
-    stat: File,
-}
-
 /// Counters at one time.
 #[derive(Debug, Clone)]
 struct ProcessReading {
@@ -57,8 +50,7 @@ struct ProcessReading {
     threads: Vec<(u32, ThreadReading)>,
     /// Bytes read from and written to storage.
     io: Option<(u64, u64)>,
-    /// Periods and throttled periods, by cgroup.
-    quotas: Vec<(String, u64, u64)>,
+    quotas: Vec<QuotaCounters>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +68,7 @@ impl ProcessHistory {
             count: None,
             stat: None,
             io: None,
-            quotas: Vec::new(),
+            quotas: Ok(Vec::new()),
             checked_ns: None,
             readings: VecDeque::new(),
         }
@@ -130,12 +122,7 @@ impl ProcessHistory {
             self.stat = None;
         }
         let io = self.io.as_ref().and_then(|file| read(file, &mut text)).and_then(storage_bytes);
-        let mut quotas = Vec::new();
-        for quota in &self.quotas {
-            if let Some((periods, throttled)) = read(&quota.stat, &mut text).and_then(throttled) {
-                quotas.push((quota.group.clone(), periods, throttled));
-            }
-        }
+        let quotas = self.quotas.iter().flatten().filter_map(Quota::read).collect();
         self.readings.push_back(ProcessReading { t_ns: now_ns, cpu_ns, threads, io, quotas });
         while self.readings.front().is_some_and(|first| now_ns.saturating_sub(first.t_ns) > keep_ns) {
             self.readings.pop_front();
@@ -161,7 +148,7 @@ impl ProcessHistory {
         self.stat = self.stat.take().or_else(|| files.open(&format!("/proc/{pid}/stat")).ok());
         // For a process of another user this needs root.
         self.io = self.io.take().or_else(|| files.open(&format!("/proc/{pid}/io")).ok());
-        self.quotas = quotas(files, &files.read(&format!("/proc/{pid}/cgroup")).unwrap_or_default());
+        self.quotas = Quota::of_process(files, &format!("/proc/{pid}"));
     }
 
     /// Adds the activity during a span to `host`.
@@ -206,16 +193,10 @@ impl ProcessHistory {
         let bps = |of: fn((u64, u64)) -> u64| Some(of(now.io?).saturating_sub(of(before.io?)) as f64 * 8e9 / elapsed);
         host.storage_read_bps = bps(|io| io.0);
         host.storage_write_bps = bps(|io| io.1);
-        let uses = now.quotas.iter().filter_map(|(group, periods, throttled)| {
-            let (_, periods_before, throttled_before) = before.quotas.iter().find(|(known, ..)| known == group)?;
-            Some(QuotaUse {
-                group: group.clone(),
-                cores: self.quotas.iter().find(|quota| quota.group == *group)?.cores,
-                periods: periods.saturating_sub(*periods_before),
-                throttled_periods: throttled.saturating_sub(*throttled_before),
-            })
-        });
-        host.quota = uses.max_by_key(|quota| quota.throttled_periods);
+        match &self.quotas {
+            Ok(quotas) => host.quota = Quota::most_throttled(quotas, &before.quotas, &now.quotas),
+            Err(why) => host.quota_unknown = Some(why.clone()),
+        }
     }
 }
 
@@ -264,49 +245,9 @@ fn storage_bytes(text: &[u8]) -> Option<(u64, u64)> {
     Some((value(text, "read_bytes:")?, value(text, "write_bytes:")?))
 }
 
-/// `nr_periods` and `nr_throttled` of `cpu.stat`.
-fn throttled(text: &[u8]) -> Option<(u64, u64)> {
-    Some((value(text, "nr_periods ")?, value(text, "nr_throttled ")?))
-}
-
 fn value(text: &[u8], name: &str) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
-}
-
-/// Cgroups with a CPU quota among those of `/proc/PID/cgroup` and their ancestors.
-fn quotas(files: &Files, text: &str) -> Vec<Quota> {
-    let mut found = Vec::new();
-    for line in text.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
-        let roots: &[&str] = match controllers {
-            "" => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
-            names if names.split(',').any(|name| name == "cpu") => {
-                &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
-            }
-            _ => continue,
-        };
-        // The root cgroup has no quota.
-        let ends = path.match_indices('/').skip(1).map(|(at, _)| at).chain([path.len()]);
-        for group in ends.filter_map(|end| path.get(..end)).filter(|group| group.len() > 1) {
-            found.extend(roots.iter().find_map(|root| quota(files, &format!("{root}{group}"), group)));
-        }
-    }
-    found
-}
-
-fn quota(files: &Files, directory: &str, group: &str) -> Option<Quota> {
-    let number = |name: &str| files.number::<f64>(&format!("{directory}/{name}")).ok();
-    let cores = match files.word(&format!("{directory}/cpu.max")) {
-        Ok(text) => {
-            let (quota, period) = text.split_once(' ')?;
-            quota.parse::<f64>().ok()? / period.parse::<f64>().ok()?
-        }
-        Err(_) => number("cpu.cfs_quota_us").filter(|&quota| quota > 0.0)? / number("cpu.cfs_period_us")?,
-    };
-    let stat = files.open(&format!("{directory}/cpu.stat")).ok()?;
-    cores.is_finite().then(|| Quota { group: group.to_owned(), cores, stat })
 }
 
 #[cfg(test)]
@@ -335,7 +276,6 @@ mod tests {
             assert_eq!(cpu_ns(text.as_bytes()), None, "{text}");
         }
         assert_eq!((two_numbers(b"12"), two_numbers(b"12 x"), two_numbers(b"1 2 3")), (None, None, Some((1, 2))));
-        assert_eq!(throttled(b"nr_periods 7\nnr_throttled 3\n"), Some((7, 3)));
     }
 
     #[test]

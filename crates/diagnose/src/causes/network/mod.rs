@@ -26,7 +26,7 @@ use crate::text;
 use crate::thresholds::{
     ACKS_LOST, CWND_FULL, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_UNEVEN, EARLY_LOSS, EXPLAINS, FEW_LATE_LOSSES,
     FEW_RETRANSMITS, FULL_LINK, MODEL_LOSS, NOTSENT_LITTLE, PROBES_UNSEEN, QUEUE_US, RAMP_RATIO, REAL_LOSS,
-    REORDERING_HURTS, REVERSE_QUEUE, SHAPED, SNDBUF_MOSTLY, WAITING_SHARE,
+    REORDERING_HURTS, REVERSE_QUEUE, SNDBUF_MOSTLY, WAITING_SHARE,
 };
 
 /// Segments of 1448 bytes in a GSO packet of 64 KiB.
@@ -161,7 +161,7 @@ fn held_by_send_buffer(flow: &Flow) -> bool {
 /// fill.
 fn local_shaper_strength(flow: &Flow, seen: &Symptoms) -> Option<Strength> {
     let unsent = flow.figure(StreamView::send_fill).is_some_and(|fill| fill.value >= 0.5);
-    (unsent && !held_by_send_buffer(flow) && seen.shaped.is_some_and(|share| share >= SHAPED))
+    (unsent && !held_by_send_buffer(flow) && seen.shaper.is_some_and(|shaper| shaper.limits()))
         .then_some(Strength::Moderate)
 }
 
@@ -297,7 +297,7 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> NamedCause {
         };
         return ack_path(seen, strength, None);
     }
-    if !lossy && seen.marked == 0.0 && seen.shaped.is_some_and(|share| share >= SHAPED) {
+    if !lossy && seen.marked == 0.0 && seen.shaper.is_some_and(|shaper| shaper.limits()) {
         let kind = flow.sender.series.and_then(|series| series.qdiscs.iter().max_by_key(|qdisc| qdisc.overlimits));
         return shaper(flow, Strength::Moderate, kind.map_or("shaper", |qdisc| &qdisc.kind));
     }

@@ -10,7 +10,7 @@ use crate::route::{DropPlace, Hop};
 use crate::thresholds::{
     ACKS_LOST, AT_CEILING, CEILING, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_VARIES, DELIVERY_VARIES_BBR, EARLY_LOSS,
     EXPLAINS, FULL_LINK, LOSES_SELDOM, LOST_IN_BURSTS, MODEL_LOSS, MSS_FELL, PEAKS_ALIKE, POLICER_FRAMES, RAMP_RATIO,
-    REAL_LOSS, REQUEUED, REVERSE_QUEUE, SHALLOW_BDP, SHAPED, SINGLE_LOSSES, WAITING_SHARE,
+    REAL_LOSS, REQUEUED, REVERSE_QUEUE, SHALLOW_BDP, SINGLE_LOSSES, WAITING_SHARE,
 };
 
 pub(super) fn read(builder: &mut FindingBuilder, flow: &Flow, seen: &Symptoms, cause: Cause) {
@@ -148,7 +148,16 @@ pub(super) fn read(builder: &mut FindingBuilder, flow: &Flow, seen: &Symptoms, c
             builder.flight_over_window(Bound::Below(CWND_MOSTLY));
             let source = format!("host_series.{}.qdiscs", flow.sender.name());
             let metric = "over-limit events of the shaper over packets";
-            builder.optional(metric, seen.shaped, "ratio", Bound::AtLeast(SHAPED), end, &source);
+            if let Some(shaper) = seen.shaper {
+                builder.value(
+                    metric,
+                    Some(shaper.overlimits),
+                    "ratio",
+                    Bound::AtLeast(shaper.threshold),
+                    end,
+                    &source,
+                );
+            }
             let metric = "requeues over packets of the sender's queueing disciplines";
             builder.optional(metric, requeued(flow), "ratio", Bound::AtLeast(REQUEUED), end, &source);
             if let Some(hop) = flow.route.as_ref().and_then(|route| route.forward.first())

@@ -1,0 +1,146 @@
+//! Hosts without enough CPU time, and shapers on the sender's interface.
+
+use std::collections::BTreeMap;
+
+use landspeed_diagnose::diagnose;
+use landspeed_model::{
+    Cause, Confidence, CoreUse, Direction, HostSeries, NicSnapshot, QdiscDelta, QuotaUse, RunDocument, StreamEnd,
+    Verdict,
+};
+
+use crate::common::{Scenario, idle};
+
+fn judge(document: &RunDocument) -> Verdict {
+    diagnose(document, Direction::Upload)
+}
+
+/// A path that is full and holds a standing queue.
+fn full_path() -> RunDocument {
+    Scenario { flight_cwnd: 1.0, notsent: 3_000_000, fill: 0.9, srtt_us: 48_000, ..Scenario::default() }.document()
+}
+
+/// One end of a run.
+#[derive(Debug, Clone, Copy)]
+enum At {
+    Sender,
+    Receiver,
+}
+
+fn series(document: &mut RunDocument, at: At) -> &mut HostSeries {
+    let ends = &mut document.host_series;
+    match at {
+        At::Sender => ends.client.as_mut(),
+        At::Receiver => ends.server.as_mut(),
+    }
+    .expect("sampled")
+}
+
+fn end(document: &mut RunDocument, at: At) -> &mut StreamEnd {
+    let stream = &mut document.streams[0];
+    match at {
+        At::Sender => stream.sender.as_mut(),
+        At::Receiver => stream.receiver.as_mut(),
+    }
+    .expect("reported")
+}
+
+fn quota(throttled_periods: u64) -> QuotaUse {
+    let directory = "/sys/fs/cgroup/cpu/a.slice".to_owned();
+    QuotaUse { group: "/a.slice".into(), directory, cores: 0.3, periods: 54, throttled_periods }
+}
+
+#[test]
+fn a_host_without_cpu_time_makes_network_causes_hints() {
+    let calm = judge(&full_path());
+    assert_eq!((calm.cause, calm.confidence), (Cause::NetworkPath, Confidence::High), "{}", calm.summary);
+    type Change = fn(&mut RunDocument, At);
+    let shortages: [(&str, Change); 4] = [
+        ("a stream thread waited 20 % of the time", |document, at| {
+            let end = end(document, at);
+            end.thread_wait_ns = Some(2_000_000_000);
+        }),
+        ("the CPU quota of /a.slice was used up in 15 % of its periods", |document, at| {
+            series(document, at).quota = Some(quota(8));
+        }),
+        ("core 0 was full of softirqs", |document, at| {
+            let full = CoreUse { softirq: 0.7, system: 0.25, idle: 0.05, ..CoreUse::default() };
+            for sample in &mut series(document, at).samples {
+                sample.cores = vec![Some(full), Some(idle())];
+            }
+        }),
+        ("the hypervisor took 5.0 % of its CPU time", |document, at| {
+            let stolen = CoreUse { steal: 0.05, idle: 0.95, ..CoreUse::default() };
+            for sample in &mut series(document, at).samples {
+                sample.cores = vec![Some(stolen); 2];
+            }
+        }),
+    ];
+    for (reason, change) in shortages {
+        for at in [At::Sender, At::Receiver] {
+            let mut document = full_path();
+            change(&mut document, at);
+            let verdict = judge(&document);
+            if verdict.cause == Cause::NetworkPath {
+                assert_eq!(verdict.confidence, Confidence::Low, "{reason} at {at:?}: {}", verdict.summary);
+                let missing = verdict.missing.join("\n");
+                assert!(missing.contains(reason), "{reason} at {at:?}: {missing}");
+                assert!(verdict.next_step.starts_with("Run again with idle cores"), "{}", verdict.next_step);
+            } else {
+                // Softirqs that fill a core are the limit themselves.
+                assert!(
+                    matches!(verdict.cause, Cause::SenderCpu | Cause::ReceiverCpu),
+                    "{reason}: {}",
+                    verdict.summary
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_quota_at_either_end_of_a_run_is_named() {
+    let slow_sender = || Scenario { fill: 0.02, flight_cwnd: 0.2, notsent: 0, ..Scenario::default() }.document();
+    let slow_reader = || Scenario { recv_fill: 0.6, rwnd: 0.9, flight_wnd: 1.0, ..Scenario::default() }.document();
+    for (at, mut document, host) in [(At::Sender, slow_sender(), "client"), (At::Receiver, slow_reader(), "server")] {
+        series(&mut document, at).quota = Some(quota(34));
+        let verdict = judge(&document);
+        assert_eq!(verdict.cause, Cause::CpuQuota, "{at:?}: {}", verdict.summary);
+        assert!(verdict.summary.contains("(0.30 cores)") && verdict.summary.contains("63 %"), "{}", verdict.summary);
+        assert_eq!(verdict.place, Some(format!("{host}, control group /a.slice")));
+        let next = &verdict.next_step;
+        assert!(
+            next.contains("cpu.cfs_quota_us") && next.contains("cat /sys/fs/cgroup/cpu/a.slice/cpu.stat"),
+            "{next}"
+        );
+    }
+}
+
+#[test]
+fn an_invisible_quota_is_missing_and_not_absent() {
+    let mut document = Scenario { fill: 0.02, flight_cwnd: 0.2, notsent: 0, ..Scenario::default() }.document();
+    let why = "control group /a is not visible below /sys/fs/cgroup".to_owned();
+    series(&mut document, At::Sender).unavailable = BTreeMap::from([("quota".to_owned(), why)]);
+    let missing = judge(&document).missing.join("\n");
+    assert!(missing.contains("the CPU quota of the client (control group /a is not visible"), "{missing}");
+}
+
+#[test]
+fn an_htb_class_on_the_own_interface_is_named_with_gso_packets() {
+    for congestion in ["cubic", "reno", "bbr"] {
+        let scenario =
+            Scenario { fill: 0.9, flight_cwnd: 0.95, notsent: 3_000_000, congestion, ..Scenario::default() };
+        let judged = |overlimits: u64| {
+            let mut document = scenario.document();
+            let qdisc = QdiscDelta { kind: "htb".into(), packets: 100_000, overlimits, ..QdiscDelta::default() };
+            series(&mut document, At::Sender).qdiscs = vec![qdisc];
+            let offloads = BTreeMap::from([("tx-tcp-segmentation".to_owned(), true)]);
+            let nic = NicSnapshot { name: "eth0".into(), mtu_bytes: 1500, offloads, ..NicSnapshot::default() };
+            document.hosts.client.as_mut().expect("a snapshot").nic = Some(nic);
+            judge(&document)
+        };
+        // One event for each packet of 45 segments.
+        let verdict = judged(2200);
+        assert_eq!(verdict.cause, Cause::LocalQdisc, "{congestion}: {}", verdict.summary);
+        assert_ne!(judged(100).cause, Cause::LocalQdisc, "{congestion}: one packet of twenty had to wait");
+    }
+}
