@@ -107,6 +107,13 @@ pub(crate) const MOSTLY_WAITS: f64 = 0.5;
 /// headers; the procedure's figure for a NIC at its rate.
 pub(crate) const RATE_REACHED: f64 = 0.95;
 
+/// Ratio of measured to requested rate above which the request was not applied: a schedule or a pacing rate holds to a
+/// few percent.
+pub(crate) const RATE_EXCEEDED: f64 = 1.1;
+
+/// Ratio of sent to requested rate below which a UDP sender was behind its schedule.
+pub(crate) const ON_SCHEDULE: f64 = 0.99;
+
 /// Ratio of the rate on the wire to the interface's speed above which the reported speed cannot be real.
 pub(crate) const RATE_IMPOSSIBLE: f64 = 1.05;
 

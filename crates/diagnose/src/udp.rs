@@ -8,6 +8,10 @@ use crate::host::mean;
 /// Maximum datagrams that GRO merges into one batch (`UDP_GRO_CNT_MAX` in the kernel's udp.h).
 const MAX_BATCH: f64 = 64.0;
 
+/// What is missing where the receiving socket dropped GRO batches.
+pub(crate) const BATCHES: &str =
+    "how many datagrams the receiving socket dropped: the kernel counts a GRO batch of up to 64 as one";
+
 /// Packets and rates of one direction, all streams.
 #[derive(Debug, Default)]
 pub(crate) struct Udp {
@@ -15,9 +19,9 @@ pub(crate) struct Udp {
     pub loss: Option<f64>,
     /// Packets lost, all streams.
     pub lost: f64,
-    /// Part of `lost` dropped by the receiving socket.
+    /// Part of `lost` dropped by the receiving socket, from the accounting of the run.
     pub at_socket: f64,
-    /// Whether the socket dropped GRO batches: then `at_socket` is a lower bound, up to all losses.
+    /// Whether the socket dropped GRO batches, which the kernel counts as one each: then `at_socket` is an upper bound.
     pub in_batches: bool,
     /// Part of `lost` dropped in the receiving host before the socket (backlog, interface).
     pub in_receiver: f64,
@@ -61,24 +65,25 @@ impl Udp {
                 .filter(|&rate| rate > 0.0),
             ..Self::default()
         };
-        // The ledger covers the whole run: for two directions its places cannot be separated.
-        if flow.document.requested.direction != Direction::Both {
-            for loss in &flow.document.conservation.losses {
-                let packets = loss.packets as f64;
-                match loss.place {
-                    LossLocation::SenderQdisc | LossLocation::SenderNic => udp.in_sender += packets,
-                    LossLocation::ReceiverNic | LossLocation::ReceiverBacklog => udp.in_receiver += packets,
-                    LossLocation::Network | LossLocation::ReceiverSocket => {}
-                }
-            }
-        }
-        // The kernel counts a GRO batch as one drop. On one machine where nothing between the sockets can drop,
-        // the batches dropped by the socket account for all losses.
-        let batches = udp.at_socket > 0.0 && flow.streams.iter().any(|stream| coalesces(stream.receiver()));
-        if batches && !flow.has_network() {
-            udp.at_socket = lost;
-        } else if batches && udp.at_socket * MAX_BATCH >= lost {
+        // The accounting covers the whole run: for two directions its places cannot be separated.
+        let losses = &flow.document.conservation.losses;
+        if flow.document.requested.direction != Direction::Both && !losses.is_empty() {
+            let at = |places: &[LossLocation]| -> f64 {
+                losses.iter().filter(|loss| places.contains(&loss.place)).map(|loss| loss.packets as f64).sum()
+            };
+            udp.at_socket = at(&[LossLocation::ReceiverSocket]).min(lost);
+            udp.in_batches = losses.iter().any(|loss| loss.place == LossLocation::ReceiverSocket && !loss.exact);
+            udp.in_sender = at(&[LossLocation::SenderQdisc, LossLocation::SenderNic]);
+            udp.in_receiver = at(&[LossLocation::ReceiverNic, LossLocation::ReceiverBacklog]);
+        } else if udp.at_socket > 0.0 && flow.streams.iter().any(|stream| coalesces(stream.receiver())) {
+            // The kernel counts a GRO batch as one drop.
             udp.in_batches = true;
+            udp.at_socket = (udp.at_socket * MAX_BATCH).min(lost);
+        }
+        // On one machine where nothing between the sockets can drop, the socket dropped all of them.
+        if udp.in_batches && !flow.has_network() {
+            udp.at_socket = lost;
+            udp.in_batches = false;
         }
         udp.in_receiver = udp.in_receiver.min(lost - udp.at_socket);
         udp.in_sender = udp.in_sender.min(lost - udp.at_socket - udp.in_receiver);

@@ -7,7 +7,8 @@ use crate::flow::Flow;
 use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{
-    CWND_FULL, MOSTLY_WAITS, NOTSENT_LITTLE, OUTSTANDING_LITTLE, RATE_REACHED, SEND_EMPTY, UDP_LOSS, WAITS,
+    CWND_FULL, MOSTLY_WAITS, NOTSENT_LITTLE, ON_SCHEDULE, OUTSTANDING_LITTLE, RATE_EXCEEDED, RATE_REACHED,
+    SEND_EMPTY, UDP_LOSS, WAITS,
 };
 
 /// Decided by a requested rate (`--rate`) that was reached; otherwise by the sender's own wait time and its
@@ -32,7 +33,7 @@ fn stream(flow: &Flow, mut builder: FindingBuilder) -> Finding {
         "goodput over --rate",
         share,
         "ratio",
-        Bound::AtLeast(RATE_REACHED),
+        Bound::Within(RATE_REACHED, RATE_EXCEEDED),
         end,
         "effective.rate_bps",
     );
@@ -123,13 +124,18 @@ fn datagrams(flow: &Flow, mut builder: FindingBuilder) -> Finding {
         "offered rate over --rate",
         udp.reached(),
         "ratio",
-        Bound::AtLeast(RATE_REACHED),
+        Bound::Within(RATE_REACHED, RATE_EXCEEDED),
         end,
         "effective.rate_bps",
     );
     let whole = builder.value("packets lost", udp.loss, "ratio", Bound::Below(UDP_LOSS), None, "udp.loss_ratio");
-    let (Some(true), Some(asked)) = (reached, udp.requested_bps) else { return builder.refuted() };
+    let (Some(asked), Some(sent)) = (udp.requested_bps, udp.reached()) else { return builder.refuted() };
+    // A sender that was late, although its kernel refused nothing, did not offer the rate asked for.
+    if reached != Some(true) && (sent > RATE_REACHED || udp.refuses()) {
+        return builder.refuted();
+    }
     let strength = match whole {
+        Some(true) if reached != Some(true) => Strength::Moderate,
         Some(true) if udp.lost == 0.0 => Strength::Strong,
         // A few packets were lost; without the receiver's count the loss is unknown.
         Some(true) => Strength::Moderate,
@@ -141,10 +147,28 @@ fn datagrams(flow: &Flow, mut builder: FindingBuilder) -> Finding {
         Some(loss) => format!("all but {} of it delivered", text::percent(loss)),
         None => "its delivery is not visible".to_owned(),
     };
-    let why = format!("the sender offers {} (--rate), {fate}", text::rate(asked));
-    let next =
-        format!("Raise --rate until packets are lost: the path carries more than {}.", text::rate(flow.goodput_bps));
-    at_sending_application(flow, direct(builder.holds(strength, why, next)))
+    let late = sent < ON_SCHEDULE;
+    let why = if late {
+        let sent = text::rate(udp.offered_bps.unwrap_or(asked * sent));
+        format!("the sender was late and sent {sent} of the {} asked for (--rate), {fate}", text::rate(asked))
+    } else {
+        format!("the sender offers {} (--rate), {fate}", text::rate(asked))
+    };
+    let coarse = flow.parameters.udp.as_ref().is_some_and(|udp| !udp.exact_departures);
+    let next = match (late, coarse) {
+        (true, false) => {
+            "Send in bursts that need fewer wake-ups with `--coarse`, or free a core for the sender.".to_owned()
+        }
+        (true, true) => "Free a core for the sender, or use more streams (-P).".to_owned(),
+        _ => {
+            format!(
+                "Raise --rate until packets are lost: the path carries more than {}.",
+                text::rate(flow.goodput_bps)
+            )
+        }
+    };
+    let finding = builder.holds(strength, why, next);
+    at_sending_application(flow, Finding { direct: reached == Some(true), ..finding })
 }
 
 /// Open-loop requests that were all answered.

@@ -7,7 +7,7 @@ use crate::flow::Flow;
 use crate::route::DropPlace;
 use crate::text;
 use crate::thresholds::{EXPLAINS, RATE_REACHED, UDP_LOSS};
-use crate::udp::Udp;
+use crate::udp::{BATCHES, Udp};
 
 /// Returns a finding for each of `causes`; at most one is named.
 pub(super) fn evaluate_all(flow: &Flow, causes: impl IntoIterator<Item = Cause>) -> Vec<Finding> {
@@ -152,9 +152,7 @@ fn lost(flow: &Flow, udp: &Udp, mut builder: FindingBuilder) -> Finding {
     }
     builder.record_missing("whether a queue overflows or the loss is random: UDP alone does not show it");
     if udp.in_batches {
-        builder.record_missing(
-            "how many datagrams the receiving socket dropped: the kernel counts a GRO batch of up to 64 as one",
-        );
+        builder.record_missing(BATCHES);
     }
     let why = format!(
         "{} of the packets were lost between the hosts: no counter of either host explains them",

@@ -5,7 +5,7 @@ use landspeed_model::{Cause, PaceScope};
 use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
 use crate::text;
-use crate::thresholds::RATE_REACHED;
+use crate::thresholds::{RATE_EXCEEDED, RATE_REACHED};
 
 /// Compares the frame rate with `SO_MAX_PACING_RATE`, which counts headers (net/core/sock.c, sch_fq.c).
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
@@ -22,7 +22,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         "frame rate over pacing rate",
         Some(reached),
         "ratio",
-        Bound::AtLeast(RATE_REACHED),
+        Bound::Within(RATE_REACHED, RATE_EXCEEDED),
         end,
         source,
     );

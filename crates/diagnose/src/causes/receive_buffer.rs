@@ -8,6 +8,7 @@ use crate::load::{Role, load};
 use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{EXPLAINS, UDP_LOSS};
+use crate::udp::BATCHES;
 
 /// Bytes of `SO_RCVBUF` that a datagram uses besides its payload, at least: IP and UDP headers, `struct
 /// sk_buff` (232 B on x86-64, rounded to 256) and `struct skb_shared_info` (320 B); `SKB_TRUESIZE` in
@@ -52,6 +53,10 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         "the receive buffer{size} of the UDP socket overflowed: {lost} of the packets were lost, most of them there, and {because}"
     );
     let strength = if burst.is_some() { Strength::Strong } else { Strength::Moderate };
+    let strength = if udp.in_batches { strength.lowered() } else { strength };
+    if udp.in_batches {
+        builder.record_missing(BATCHES);
+    }
     let mut finding = builder.holds(strength, why, next_step(flow, buffer));
     finding.place = Some(format!("{}, UDP receive buffer", flow.receiver.name()));
     finding
