@@ -53,6 +53,17 @@ pub(crate) fn epochs(flow: &Flow) -> Vec<Epoch> {
     epochs
 }
 
+/// Share of the samples in the steady phase in which BBR was in its startup phase; 0 if its state is not visible.
+pub(crate) fn startup_share(flow: &Flow) -> f64 {
+    let gains: Vec<bool> = (flow.streams.iter().flat_map(|stream| &stream.sent))
+        .filter_map(|sample| match &sample.congestion {
+            Some(CongestionDetail::Bbr { pacing_gain, .. }) => Some(*pacing_gain > STARTUP_GAIN),
+            None => None,
+        })
+        .collect();
+    gains.iter().filter(|&&starts| starts).count() as f64 / gains.len().max(1) as f64
+}
+
 /// Converts times to shares per thousand that add up to 1000 (largest remainder method).
 fn permille(times: &[u64]) -> Vec<u32> {
     let total: u128 = times.iter().map(|&time| u128::from(time)).sum();

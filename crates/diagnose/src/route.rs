@@ -3,7 +3,7 @@
 use landspeed_calc::ETHERNET_OVERHEAD_BYTES;
 use landspeed_model::{Direction, LabDocument, LabFlow, LabLink, LabQueue, QueueRole, TopologyLink};
 
-use crate::thresholds::{ACKS_LOST, FULL_LINK, POLICER_FRAMES, SHALLOW_BDP};
+use crate::thresholds::{ACKS_LOST, EXPLAINS, FULL_LINK, POLICER_FRAMES, SHALLOW_BDP};
 
 /// The links from the sender to the receiver and back.
 pub(crate) struct Route<'a> {
@@ -122,6 +122,18 @@ impl<'a> Route<'a> {
         self.reverse
             .iter()
             .find(|hop| hop.utilisation >= FULL_LINK || hop.drops_so_far + hop.lost >= hop.many_drops())
+    }
+
+    /// Whether the data suffers at least as much as the ACKs: the forward path drops no smaller share of its frames than
+    /// the reverse path. Cumulative ACKs hide the loss of ACKs, and nothing hides the loss of data.
+    pub(crate) fn drops_data_rather_than_acks(&self) -> bool {
+        let share = |hops: &[Hop<'_>]| {
+            hops.iter()
+                .map(|hop| (hop.drops_so_far + hop.lost) / (hop.link.packets as f64).max(1.0))
+                .fold(0.0, f64::max)
+        };
+        let forward = share(&self.forward);
+        forward > 0.0 && forward >= EXPLAINS * share(&self.reverse)
     }
 
     /// The place with most drops in the steady phase, its drops and the total.

@@ -16,6 +16,7 @@ use self::words::{
 };
 
 use crate::causes::{datagrams, receiver_drops};
+use crate::epochs::startup_share;
 use crate::finding::{Finding, FindingBuilder, NamedCause, Strength};
 use crate::flow::{Figure, Flow};
 use crate::network::{Queue, Symptoms, symptoms};
@@ -25,8 +26,8 @@ use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{
     ACKS_LOST, CWND_FULL, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_UNEVEN, EARLY_LOSS, EXPLAINS, FEW_LATE_LOSSES,
-    FEW_RETRANSMITS, FULL_LINK, MODEL_LOSS, NOTSENT_LITTLE, PROBES_UNSEEN, QUEUE_US, RAMP_RATIO, REAL_LOSS,
-    REORDERING_HURTS, REVERSE_QUEUE, SNDBUF_MOSTLY, WAITING_SHARE,
+    FEW_RETRANSMITS, FULL_LINK, MODEL_LOSS, MOSTLY_WAITS, NOTSENT_LITTLE, PROBES_UNSEEN, QUEUE_US, RAMP_RATIO,
+    REAL_LOSS, REORDERING_HURTS, REVERSE_QUEUE, SNDBUF_MOSTLY, WAITING_SHARE,
 };
 
 /// Segments of 1448 bytes in a GSO packet of 64 KiB.
@@ -172,6 +173,7 @@ fn by_route(flow: &Flow, seen: &Symptoms, route: &Route) -> NamedCause {
     let full = route.full();
     if full.is_none()
         && let Some(hop) = route.reverse_congested()
+        && !(retransmits > 0.0 && hop.utilisation < FULL_LINK && route.drops_data_rather_than_acks())
     {
         return ack_path(seen, Strength::Strong, Some(hop));
     }
@@ -216,7 +218,10 @@ fn by_route(flow: &Flow, seen: &Symptoms, route: &Route) -> NamedCause {
 fn slow_start_overshot(flow: &Flow, seen: &Symptoms) -> bool {
     let early = seen.retransmits_so_far > 0.0 && seen.retransmits_early >= EARLY_LOSS * seen.retransmits_so_far;
     let grows = flow.late_window_growth().is_none_or(|growth| growth >= 1.0);
+    // A SYN that was retransmitted because the RTT exceeds its timeout is not a loss.
+    let overflowed = flow.route.as_ref().is_none_or(|route| route.slow_start_hop().is_some());
     early
+        && overflowed
         && seen.late_losses <= FEW_LATE_LOSSES
         && grows
         && seen.queue != Queue::Standing
@@ -396,5 +401,8 @@ fn bbr_probes_invisible(flow: &Flow, seen: &Symptoms) -> bool {
 }
 
 fn still_growing(flow: &Flow) -> bool {
-    !flow.is_model_based() && flow.window_growth().is_some_and(|growth| growth >= RAMP_RATIO)
+    if flow.is_model_based() {
+        return startup_share(flow) >= MOSTLY_WAITS;
+    }
+    flow.window_growth().is_some_and(|growth| growth >= RAMP_RATIO)
 }

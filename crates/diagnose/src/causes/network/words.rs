@@ -4,6 +4,7 @@ use landspeed_model::Cause;
 
 use crate::advice;
 use crate::causes::receiver_drops;
+use crate::epochs::startup_share;
 use crate::finding::{NamedCause, Strength};
 use crate::flow::Flow;
 use crate::network::Symptoms;
@@ -103,14 +104,22 @@ pub(super) fn full_path(flow: &Flow, hop: Option<&Hop>, strength: Strength) -> N
 }
 
 pub(super) fn growing(flow: &Flow, strength: Strength) -> NamedCause {
-    let growth = flow.window_growth().unwrap_or(1.0);
-    let why = format!(
-        "the congestion window was still growing (last quarter {} of the first), and nothing was lost",
-        text::percent(growth)
+    let why = if flow.is_model_based() {
+        format!(
+            "BBR was in its startup phase for {} of the time: the rate was still growing, without loss in the steady phase",
+            text::percent(startup_share(flow))
+        )
+    } else {
+        format!(
+            "the congestion window was still growing (last quarter {} of the first), without loss in the steady phase",
+            text::percent(flow.window_growth().unwrap_or(1.0))
+        )
+    };
+    let bbr = if flow.is_model_based() { "" } else { " or `--congestion bbr`" };
+    let next = format!(
+        "Run longer without the start: `--time 60 --omit 20`. For short transfers, use more streams (-P){bbr}."
     );
-    let next = "Run longer without the start: `--time 60 --omit 20`. For short transfers, use more streams (-P) or \
-                `--congestion bbr`.";
-    NamedCause::new(Cause::NetworkPath, strength, why, next.to_owned())
+    NamedCause::new(Cause::NetworkPath, strength, why, next)
 }
 
 pub(super) fn unexplained(flow: &Flow, seen: &Symptoms, strength: Strength) -> NamedCause {
@@ -233,9 +242,15 @@ pub(super) fn ack_path(seen: &Symptoms, strength: Strength, hop: Option<&Hop>) -
     .into_iter()
     .flatten()
     .collect();
-    let why = format!("the reverse path is congested and delays the ACKs: {}", signs.join(", "));
-    let next = "Free the reverse path (another upload, an asymmetric line), or give ACKs priority there (fq_codel, CAKE); GRO \
-                on the receiver thins them out.";
+    let lossy = hop.is_some_and(|hop| hop.utilisation < FULL_LINK && hop.lost > hop.drops_so_far);
+    let what = if lossy { "loses ACKs" } else { "is congested and delays the ACKs" };
+    let why = format!("the reverse path {what}: {}", signs.join(", "));
+    let next = if lossy {
+        "Repair the reverse link: a lower rate does not avoid random loss."
+    } else {
+        "Free the reverse path (another upload, an asymmetric line), or give ACKs priority there (fq_codel, CAKE); GRO on the \
+         receiver thins them out."
+    };
     at_hop(NamedCause::new(Cause::AckPath, strength, why, next.to_owned()), hop)
 }
 
