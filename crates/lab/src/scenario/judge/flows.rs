@@ -288,7 +288,7 @@ fn bottleneck(route: &Route) -> usize {
     route.hops.iter().min_by_key(|hop| hop.mtu).map_or(0, |hop| hop.link)
 }
 
-/// Warns if a buffer is smaller than the BDP: no stream can be faster than buffer / RTT.
+/// Warns if a buffer is smaller than the BDP: a stream moves about one buffer in an RTT.
 fn windows(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement: &mut Judgement) {
     let rtt = route.rtt_ns();
     let bdp = route.bdp_bytes();
@@ -303,9 +303,15 @@ fn windows(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement
         _ => return,
     };
     if rtt > 0 && size < per_stream {
-        let cap = gigabits(size as f64 * 8e9 / rtt as f64);
+        let cap = |share: f64| gigabits(size as f64 * share * 8e9 / rtt as f64);
+        let gets = if flow.window.is_some() {
+            // SO_RCVBUF is twice the size; half to two thirds of it hold data.
+            format!("about {} to {}", cap(1.0), cap(4.0 / 3.0))
+        } else {
+            format!("at most {}", cap(1.0))
+        };
         let message = format!(
-            "buffers of {} are smaller than a stream's share of the BDP ({}): with an RTT of {} a stream gets at most {cap}",
+            "buffers of {} are smaller than a stream's share of the BDP ({}): with an RTT of {} a stream gets {gets}",
             Bytes::new(size),
             Bytes::new(per_stream),
             Nanos::new(rtt)
