@@ -5,11 +5,11 @@ use landspeed_model::{Cause, QuotaUse};
 use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
 use crate::host::HostView;
-use crate::load::{Role, host_of};
+use crate::load::{Role, host_of, load};
 use crate::reader::{Reader, reader};
 use crate::stream::StreamView;
 use crate::text;
-use crate::thresholds::{QUOTA_USED_UP, SEND_EMPTY, SEND_FULL};
+use crate::thresholds::{QUOTA_USED_UP, SEND_EMPTY, SEND_FULL, THREAD_BUSY};
 
 /// The cause is named if a group was throttled in many enforcement periods and its side is the slow one. With `run`
 /// both ends report the group of landspeed, in a watched flow only the local process's is known.
@@ -77,8 +77,18 @@ fn quota_unknown<'a>(flow: &Flow<'a>, host: &HostView<'a>) -> Option<&'a str> {
     }
 }
 
-/// How strongly the queues show that this side is the slow one; `None` if they do not.
+/// How strongly threads or queues show that this side is the slow one; `None` if they do not.
 fn is_slow(flow: &Flow, role: Role, builder: &mut FindingBuilder) -> Option<Strength> {
+    // A thread that always runs or wants to run is held back by the quota alone.
+    if let Some(work) = load(flow, role).work.filter(|work| work.value >= THREAD_BUSY) {
+        let metric = "share of time on a core or ready for one, stream thread";
+        let end = match role {
+            Role::Sender => "sender.thread_wait_ns",
+            Role::Receiver => "receiver.thread_wait_ns",
+        };
+        builder.figure(metric, Some(work), "ratio", Bound::AtLeast(THREAD_BUSY), end);
+        return Some(Strength::Strong);
+    }
     match role {
         Role::Sender => {
             let fill = flow.figure(StreamView::send_fill);

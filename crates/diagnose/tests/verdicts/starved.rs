@@ -116,6 +116,18 @@ fn a_quota_at_either_end_of_a_run_is_named() {
 }
 
 #[test]
+fn a_throttled_reader_with_empty_queues_is_named() {
+    let mut document = Scenario::default().document();
+    series(&mut document, At::Receiver).quota = Some(quota(53));
+    let receiver = end(&mut document, At::Receiver);
+    // It runs for 0.3 of the time, and wants to run for the rest.
+    receiver.thread_wait_ns = Some(6_600_000_000);
+    let verdict = judge(&document);
+    assert_eq!(verdict.cause, Cause::CpuQuota, "{}", verdict.summary);
+    assert_eq!(verdict.place.as_deref(), Some("server, control group /a.slice"));
+}
+
+#[test]
 fn an_invisible_quota_is_missing_and_not_absent() {
     let mut document = Scenario { fill: 0.02, flight_cwnd: 0.2, notsent: 0, ..Scenario::default() }.document();
     let why = "control group /a is not visible below /sys/fs/cgroup".to_owned();
