@@ -162,6 +162,7 @@ export function causeName(cause: string): string {
     "receiver-host-drops": "Receiver host drops",
     "ack-path": "Network: the ACK path is congested",
     "local-qdisc": "Sender’s queueing discipline",
+    "path-down": "Path down",
     "path-mtu": "Path MTU black hole",
     "round-trip": "Round trips",
     storage: "Storage",

@@ -77,6 +77,9 @@ pub(crate) const QUOTA_USED_UP: f64 = 0.25;
 /// measures of the path.
 pub(crate) const QUOTA_SEEN: f64 = 0.05;
 
+/// Time without any ACK up to the end of the phase: the path is down, nanoseconds. Several retransmission timeouts.
+pub(crate) const DOWN_NS: f64 = 1e9;
+
 /// Share of the samples with a thread in state D (uninterruptible sleep): it waits for storage.
 pub(crate) const STATE_BLOCKED: f64 = 0.3;
 

@@ -51,12 +51,15 @@ const SENDER_TCP: &[Viewpoint] = &[Viewpoint::Lab, Viewpoint::BothEnds, Viewpoin
 /// Needs the sender's TCP counters or the options of the run.
 const SENDER_TCP_OR_OPTIONS: &[Viewpoint] =
     &[Viewpoint::Lab, Viewpoint::BothEnds, Viewpoint::Sender, Viewpoint::Receiver, Viewpoint::WatchSender];
-/// Needs CPU times of the sending host; the lab's hosts have none.
+/// Needs readings of the sending host that the lab does not have: CPU times, a path that goes down.
 const SENDER_HOST: &[Viewpoint] = &[Viewpoint::BothEnds, Viewpoint::Sender, Viewpoint::WatchSender];
 /// Needs CPU times of the receiving host.
 const RECEIVER_HOST: &[Viewpoint] = &[Viewpoint::BothEnds, Viewpoint::Receiver, Viewpoint::WatchReceiver];
 /// Needs the reports of both ends.
 const TWO_ENDS: &[Viewpoint] = &[Viewpoint::Lab, Viewpoint::BothEnds];
+/// Needs readings of one host; the lab's hosts have none.
+const HOST: &[Viewpoint] =
+    &[Viewpoint::BothEnds, Viewpoint::Sender, Viewpoint::Receiver, Viewpoint::WatchSender, Viewpoint::WatchReceiver];
 /// Needs the options of the run.
 const RUN: &[Viewpoint] = &[Viewpoint::Lab, Viewpoint::BothEnds, Viewpoint::Sender, Viewpoint::Receiver];
 /// Needs readings of the process or its host that only `watch` takes.
@@ -263,6 +266,8 @@ causes! {
         settings: ["TCP-010", "TCP-016", "NIC-005"],
         changes: [Mss],
     }
+    /// Nothing is delivered any more: no ACK arrives from some time on.
+    PathDown { name: "path-down", phrase: "path down", place: Network, visible: SENDER_HOST, }
     /// Request/response: the round-trip time limits the rate.
     RoundTrip { name: "round-trip", phrase: "round trip", place: Network, visible: RUN, }
     /// A process waits for storage: it is blocked in file I/O.
@@ -270,7 +275,7 @@ causes! {
     /// The connection is idle between requests.
     RequestGaps { name: "request-gaps", phrase: "request gaps", place: Receiver, visible: WATCH, }
     /// The CPU quota of the process's control group is used up.
-    CpuQuota { name: "cpu-quota", phrase: "CPU quota", place: EitherHost, visible: WATCH, }
+    CpuQuota { name: "cpu-quota", phrase: "CPU quota", place: EitherHost, visible: HOST, }
     /// This host's packet filter (nft, conntrack) drops packets.
     Firewall { name: "firewall", phrase: "firewall", place: EitherHost, visible: WATCH, }
     /// The evidence does not support a single cause.

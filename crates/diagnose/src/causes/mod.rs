@@ -9,6 +9,7 @@ mod firewall;
 mod link_rate;
 mod network;
 mod pacing;
+mod path_down;
 mod receive_buffer;
 mod receiver_cpu;
 mod receiver_drops;
@@ -31,6 +32,7 @@ use crate::flow::Flow;
 /// (the veto), the receiver, the send buffer, the application, the network.
 pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
     let hosts = [
+        path_down::evaluate,
         pacing::evaluate,
         round_trip::evaluate,
         cpu_quota::evaluate,
@@ -74,6 +76,8 @@ pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
             Cause::SenderCpu | Cause::ReceiverCpu | Cause::Application | Cause::SlowReader | Cause::ReceiverWindow
         )
         | (Cause::Storage, Cause::Application | Cause::SlowReader | Cause::ReceiverWindow)
+        // Where nothing arrives, every other reading follows from it.
+        | (Cause::PathDown, _)
         // Between two requests the answering application has no data to send.
         | (Cause::RequestGaps, Cause::Application | Cause::Storage)
         // TCP sees packets dropped by a filter as lost on the path.

@@ -40,8 +40,20 @@ fn examples() -> Vec<Example> {
         |run: RunDocument, per_reading: u32| each_reading(run, move |k, tcp| tcp.rcv_ooopack = Some(k * per_reading));
     let mut backlog = disordered(Scenario { receiver_thread: 0.0, ..Scenario::default() }.document(), 50);
     backlog.host_series.server.as_mut().expect("a series").softnet.dropped = 60;
+    let throttled = |mut run: RunDocument| {
+        let series = [run.host_series.client.as_mut(), run.host_series.server.as_mut()];
+        series.into_iter().flatten().for_each(|series| series.quota = quota(60).quota);
+        run
+    };
+    let down = each_reading(lossy().document(), |k, tcp| {
+        if k > 26 {
+            (tcp.unacked, tcp.backoff, tcp.last_ack_recv_ms) = (500, 3, (k - 26) * 100);
+        }
+    });
     examples.extend(
         [
+            throttled(both_wait.document()),
+            down,
             Scenario { max_pacing_bps: Some(1e9), ..paced.clone() }.document(),
             Scenario { parameters: options, ..paced }.document(),
             Scenario::default().udp(Some(1_000_000_000), 100_000, 80_000, 20_000),

@@ -8,6 +8,7 @@ use landspeed_model::{
     Verdict,
 };
 
+use crate::beside::each_reading;
 use crate::common::{Scenario, idle};
 
 fn judge(document: &RunDocument) -> Verdict {
@@ -155,4 +156,20 @@ fn an_htb_class_on_the_own_interface_is_named_with_gso_packets() {
         assert_eq!(verdict.cause, Cause::LocalQdisc, "{congestion}: {}", verdict.summary);
         assert_ne!(judged(100).cause, Cause::LocalQdisc, "{congestion}: one packet of twenty had to wait");
     }
+}
+
+#[test]
+fn a_path_that_goes_down_is_named_with_the_time() {
+    let down = |reads: bool| {
+        each_reading(full_path(), move |k, tcp| {
+            if k > 26 {
+                (tcp.unacked, tcp.backoff, tcp.last_ack_recv_ms) = (500, 3, if reads { (k - 26) * 100 } else { 150 });
+            }
+        })
+    };
+    let verdict = judge(&down(true));
+    assert_eq!((verdict.cause, verdict.confidence), (Cause::PathDown, Confidence::High), "{}", verdict.summary);
+    assert!(verdict.summary.contains("after 2.60 s (from client to server)"), "{}", verdict.summary);
+    // A receiver whose window is closed answers every probe.
+    assert_ne!(judge(&down(false)).cause, Cause::PathDown);
 }
