@@ -114,6 +114,12 @@ pub enum FlowError {
         /// Timeout, seconds.
         seconds: u64,
     },
+    /// No packet arrives from the peer's host, and the test has reached its end.
+    #[error("the path is down: no packet from the peer for {seconds} s")]
+    PathDown {
+        /// Time since the last packet, seconds.
+        seconds: u64,
+    },
     /// The connection to the peer was lost.
     #[error("lost the connection to the peer {during}: {source}")]
     PeerLost {
@@ -180,6 +186,7 @@ impl FlowError {
             Self::UnauthenticatedServer { .. } => "unproved-server",
             Self::Refused { code, .. } => code,
             Self::UdpUnanswered { .. } | Self::Timeout { .. } => "timeout",
+            Self::PathDown { .. } => "path-down",
             Self::PeerLost { .. } => "peer-lost",
             Self::Protocol { .. } => "protocol",
             Self::Interrupted => "interrupted",
@@ -227,6 +234,9 @@ impl FlowError {
             }
             Self::Refused { advice, .. } => return advice.clone(),
             Self::Timeout { .. } => "check the path for loss, and that firewalls pass TCP and UDP of this port",
+            Self::PathDown { .. } => {
+                "check links, routes and packet filters on both hosts and the path; the document has what was measured until then"
+            }
             Self::PeerLost { .. } => {
                 "check that the other end still runs; the document has what was measured until then"
             }

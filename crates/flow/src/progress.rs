@@ -34,6 +34,8 @@ pub struct TcpState {
     pub rtt_us: u64,
     /// Sum of the congestion windows, bytes.
     pub cwnd_bytes: u64,
+    /// Time since the last ACK on any stream although data is outstanding on all, milliseconds; otherwise 0.
+    pub silent_ms: u64,
 }
 
 /// Combined state of the UDP receivers of one side.
@@ -51,8 +53,9 @@ pub struct UdpState {
 impl TcpState {
     /// Combines the senders' `tcp_info`; `None` if there are no senders.
     pub fn sum(infos: impl Iterator<Item = TcpInfo>) -> Option<Self> {
-        let (mut sum, mut streams) = (Self::default(), 0);
+        let (mut sum, mut streams) = (Self { silent_ms: u64::MAX, ..Self::default() }, 0);
         for info in infos {
+            sum.silent_ms = sum.silent_ms.min(if info.unacked > 0 { u64::from(info.last_ack_recv_ms) } else { 0 });
             streams += 1;
             sum.retransmits += u64::from(info.total_retrans);
             sum.rtt_us += u64::from(info.rtt_us);

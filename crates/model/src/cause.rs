@@ -51,7 +51,7 @@ const SENDER_TCP: &[Viewpoint] = &[Viewpoint::Lab, Viewpoint::BothEnds, Viewpoin
 /// Needs the sender's TCP counters or the options of the run.
 const SENDER_TCP_OR_OPTIONS: &[Viewpoint] =
     &[Viewpoint::Lab, Viewpoint::BothEnds, Viewpoint::Sender, Viewpoint::Receiver, Viewpoint::WatchSender];
-/// Needs readings of the sending host that the lab does not have: CPU times, a path that goes down.
+/// Needs CPU times of the sending host; the lab's hosts have none.
 const SENDER_HOST: &[Viewpoint] = &[Viewpoint::BothEnds, Viewpoint::Sender, Viewpoint::WatchSender];
 /// Needs CPU times of the receiving host.
 const RECEIVER_HOST: &[Viewpoint] = &[Viewpoint::BothEnds, Viewpoint::Receiver, Viewpoint::WatchReceiver];
@@ -267,7 +267,10 @@ causes! {
         changes: [Mss],
     }
     /// Nothing is delivered any more: no ACK arrives from some time on.
-    PathDown { name: "path-down", phrase: "path down", place: Network, visible: SENDER_HOST, }
+    PathDown {
+        name: "path-down", phrase: "path down", place: Network,
+        visible: &[Viewpoint::BothEnds, Viewpoint::Sender, Viewpoint::Receiver, Viewpoint::WatchSender],
+    }
     /// Request/response: the round-trip time limits the rate.
     RoundTrip { name: "round-trip", phrase: "round trip", place: Network, visible: RUN, }
     /// A process waits for storage: it is blocked in file I/O.

@@ -9,6 +9,11 @@ const LINE_INTERVAL_NS: u64 = 1_000_000_000;
 /// Minimum interval with its own lines, nanoseconds: the server reports five times per second.
 pub const MIN_INTERVAL_NS: u64 = 200_000_000;
 
+/// Age from which the server's last reading is overdue, in addition to the interval, nanoseconds.
+const OVERDUE_NS: u64 = 1_000_000_000;
+/// Time without an ACK that is worth printing, milliseconds.
+const SILENT_MS: u64 = 1000;
+
 /// Emits each multiple of an interval once, when both hosts have reported a later sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Grid {
@@ -48,6 +53,8 @@ fn direction_progress(progress: &Progress, direction: Direction) -> &DirectionPr
 pub struct View {
     silent: bool,
     grid: Grid,
+    /// Intervals in which no reading of the server arrived.
+    overdue: Grid,
     parameters: Parameters,
     last: Progress,
     newest: Progress,
@@ -67,13 +74,15 @@ impl View {
 
     fn with(parameters: Parameters, silent: bool) -> Self {
         let (last, newest) = (Progress::default(), Progress::default());
-        Self { silent, grid: Grid::new(LINE_INTERVAL_NS), parameters, last, newest, heading_printed: false }
+        let grid = Grid::new(LINE_INTERVAL_NS);
+        Self { silent, grid, overdue: grid, parameters, last, newest, heading_printed: false }
     }
 
     /// Sets the interval, unless it is shorter than [`MIN_INTERVAL_NS`].
     pub fn every(mut self, interval: Option<Nanos>) -> Self {
         if let Some(interval) = interval.filter(|interval| interval.get() >= MIN_INTERVAL_NS) {
             self.grid = Grid::new(interval.get());
+            self.overdue = self.grid;
         }
         self
     }
@@ -94,8 +103,13 @@ impl View {
             RunEvent::Accepted { parameters, .. } => self.parameters = (*parameters).clone(),
             RunEvent::Progress(progress) if !self.silent => {
                 self.newest = *progress;
-                if self.grid.passes(reading_ns(&self.parameters, progress)) {
+                let reading_ns = reading_ns(&self.parameters, progress);
+                if self.grid.passes(reading_ns) {
                     return self.until(*progress);
+                }
+                let overdue_ns = reading_ns.saturating_add(self.grid.every_ns).saturating_add(OVERDUE_NS);
+                if progress.t_ns >= overdue_ns && self.overdue.passes(progress.t_ns) {
+                    return self.without_reading(progress, reading_ns);
                 }
             }
             RunEvent::Progress(_) | RunEvent::Mtu(_) | RunEvent::Opened(_) | RunEvent::Readings { .. } => {}
@@ -112,14 +126,35 @@ impl View {
             if self.parameters.rr.is_some() { self.newest } else { at_end(document, &self.parameters, &self.last) };
         let end_ns = reading_ns(&self.parameters, &at_end);
         let mut text = String::new();
-        // A remainder of up to a tenth of an interval after the last line gets no separate line.
-        if end_ns > reading_ns(&self.parameters, &self.last).saturating_add(self.grid.every_ns / 10) {
+        // A remainder of up to a tenth of an interval after the last line gets no separate line; nor do intervals whose
+        // missing report was printed.
+        let last_ns = reading_ns(&self.parameters, &self.last);
+        if self.overdue.passed_ns <= last_ns.saturating_add(self.grid.every_ns)
+            && end_ns > last_ns.saturating_add(self.grid.every_ns / 10)
+        {
             text = self.until(at_end);
         }
         if self.heading_printed {
             text.push('\n');
         }
         text
+    }
+
+    /// Returns the line of an interval whose reading of the server did not arrive: its goodput is unknown, unless no ACK
+    /// arrived either.
+    fn without_reading(&mut self, now: &Progress, reading_ns: u64) -> String {
+        let end_ns = self.overdue.passed_ns;
+        let seconds = |ns: u64| format!("{:.1} s", ns as f64 / 1e9);
+        let silent = now.upload.tcp.map_or(0, |tcp| tcp.silent_ms);
+        let (rate, ack) = if silent >= SILENT_MS {
+            ("0 b/s", format!("no ACK since {}, ", seconds(now.t_ns.saturating_sub(silent * 1_000_000))))
+        } else {
+            ("-", String::new())
+        };
+        let heading = if self.heading_printed { String::new() } else { header(&self.parameters) + "\n" };
+        self.heading_printed = true;
+        let span = interval((end_ns.saturating_sub(self.grid.every_ns), end_ns));
+        format!("{heading}{span} {rate:>12}  {ack}no report from the server since {}\n", seconds(reading_ns))
     }
 
     /// Returns the lines of the interval that ends with `now`, preceded by the heading if it is the first.
@@ -247,13 +282,35 @@ mod tests {
 
     #[test]
     fn a_line_has_rate_retransmits_rtt_and_cwnd() {
-        let tcp = |retransmits| Some(TcpState { retransmits, rtt_us: 20_400, cwnd_bytes: 3 << 20 });
+        let tcp = |retransmits| Some(TcpState { retransmits, rtt_us: 20_400, cwnd_bytes: 3 << 20, silent_ms: 0 });
         let before = DirectionProgress { t_ns: 1_000_000_000, bytes: 1000, tcp: tcp(2), udp: None };
         let now = DirectionProgress { t_ns: 2_000_000_000, bytes: 125_001_000, tcp: tcp(5), udp: None };
         let line = line(&before, &now, Protocol::Tcp);
         let words: Vec<&str> = line.split_whitespace().collect();
         assert_eq!(words, ["1.0-2.0", "s", "1.00", "Gb/s", "3", "20.4", "ms", "3.00", "MiB"]);
         assert_eq!(line.len(), header(&Parameters::default()).len(), "columns line up");
+    }
+
+    #[test]
+    fn intervals_without_a_report_say_so() {
+        let mut view = View::with(Parameters::default(), false);
+        let progress = |t_ms: u64, reading_ms: u64, silent_ms: u64| {
+            let tcp = Some(TcpState { silent_ms, ..TcpState::default() });
+            let upload = DirectionProgress { t_ns: reading_ms * 1_000_000, bytes: 1 << 20, tcp, udp: None };
+            Progress { t_ns: t_ms * 1_000_000, upload, ..Progress::default() }
+        };
+        let mut text = String::new();
+        let last_ms = 2600;
+        for t_ms in (0..6000).step_by(20) {
+            let now = progress(t_ms, t_ms.min(last_ms), t_ms.saturating_sub(last_ms));
+            text += &view.lines(&RunEvent::Progress(now));
+        }
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        assert_eq!(lines.len(), 1 + 2 + 2, "{text}");
+        assert_eq!(lines[4], "4.0-5.0 s        0 b/s  no ACK since 2.6 s, no report from the server since 2.6 s");
+        // A server that reports late, over a path that carries ACKs: unknown is not zero.
+        let text = view.lines(&RunEvent::Progress(progress(6020, last_ms, 0)));
+        assert_eq!(text.trim(), "5.0-6.0 s            -  no report from the server since 2.6 s");
     }
 
     #[test]

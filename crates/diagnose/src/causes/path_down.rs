@@ -9,42 +9,57 @@ use crate::text;
 use crate::thresholds::DOWN_NS;
 
 /// The cause is named if no ACK arrives on any stream from some time to the end of the phase, although every stream
-/// retransmits. A closed receive window is no reason: a receiver answers its probes.
+/// retransmits. A closed receive window is no reason: a receiver answers its probes. Without the sender's report it is
+/// named if the run was given up because its path was down, and no data arrived for as long.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
-    if flow.is_rr() || flow.is_udp() || !flow.sender_seen() || flow.streams.is_empty() {
+    if flow.is_rr() || flow.is_udp() || flow.streams.is_empty() {
         return Finding::not_applicable(Cause::PathDown);
     }
-    let Some(silent_from_ns) =
-        flow.streams.iter().map(silent_from_ns).try_fold(0, |last, from| Some(last.max(from?)))
+    let given_up = !flow.observed && flow.document.errors.iter().any(|error| error.code == "path-down");
+    let silent_from = |stream: &StreamView| match flow.sender_seen() {
+        true => last_ack_ns(stream),
+        false => last_data_ns(stream).filter(|_| given_up),
+    };
+    let Some(silent_from_ns) = flow.streams.iter().map(silent_from).try_fold(0, |last, from| Some(last.max(from?)))
     else {
         return Finding::not_applicable(Cause::PathDown);
     };
-    let silent_ns = flow.span_ns.1.saturating_sub(silent_from_ns);
+    let silent_s = flow.span_ns.1.saturating_sub(silent_from_ns) as f64 / 1e9;
     let mut builder = FindingBuilder::new(flow, Cause::PathDown);
-    let end = Some(flow.sender.end);
-    let source = "streams[].sender.samples[].tcp.last_ack_recv_ms";
-    let metric = "time without an ACK up to the end of the phase, all streams";
-    let silent = builder.value(metric, Some(silent_ns as f64 / 1e9), "s", Bound::AtLeast(DOWN_NS / 1e9), end, source);
-    if silent != Some(true) {
+    let (what, end, source) = if flow.sender_seen() {
+        ("an ACK", flow.sender.end, "streams[].sender.samples[].tcp.last_ack_recv_ms")
+    } else {
+        ("data", flow.receiver.end, "streams[].receiver.samples[].bytes")
+    };
+    let metric = format!("time without {what} up to the end of the phase, all streams");
+    let bound = Bound::AtLeast(DOWN_NS / 1e9);
+    if builder.value(&metric, Some(silent_s), "s", bound, Some(end), source) != Some(true) {
         return builder.refuted();
     }
+    let strength = if flow.sender_seen() { Strength::Strong } else { Strength::Moderate };
     let at = text::nanos(silent_from_ns as f64);
     let why = format!(
-        "nothing was acknowledged after {at} (from {} to {}): the path went down, or something on it drops all packets",
+        "nothing was delivered after {at} (from {} to {}): the path went down, or something on it drops all packets",
         flow.sender.name(),
         flow.receiver.name()
     );
     let next = format!(
-        "Find what changed {at} after the start: link state (`ip -s link`), routes (`ip route get`), packet filters (`nft list \\
+        "Find what changed {at} after the start: link state (`ip -s link`), routes (`ip route get`), packet filters (`nft list \
          ruleset`) on both hosts and the path; then run again."
     );
-    Finding { direct: true, ..builder.holds(Strength::Strong, why, next) }
+    Finding { direct: true, ..builder.holds(strength, why, next) }
 }
 
 /// Time of the last ACK, nanoseconds after the start, if data was outstanding and retransmitted ever since; `None` if
 /// the stream still gets ACKs at the end of the phase.
-fn silent_from_ns(stream: &StreamView) -> Option<u64> {
+fn last_ack_ns(stream: &StreamView) -> Option<u64> {
     let (last, tcp) = stream.sent.iter().rev().find_map(|sample| Some((sample, sample.tcp.as_deref()?)))?;
     let waits = tcp.unacked > 0 && tcp.backoff > 0;
     waits.then(|| last.t_ns.saturating_sub(u64::from(tcp.last_ack_recv_ms) * 1_000_000))
+}
+
+/// Time of the first sample with all data that arrived, nanoseconds after the start.
+fn last_data_ns(stream: &StreamView) -> Option<u64> {
+    let bytes = stream.read.last()?.bytes;
+    stream.read.iter().find(|sample| sample.bytes == bytes).map(|sample| sample.t_ns)
 }

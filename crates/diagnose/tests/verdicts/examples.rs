@@ -2,7 +2,8 @@
 
 use landspeed_diagnose::{diagnose, diagnose_watched};
 use landspeed_model::{
-    Cause, CausePlace, Direction, Parameters, QdiscDelta, RrMode, RunDocument, Status, Verdict, Viewpoint, WatchHost,
+    Cause, CausePlace, Direction, ErrorEntry, Parameters, QdiscDelta, RrMode, RunDocument, Status, Verdict,
+    Viewpoint, WatchHost,
 };
 
 use crate::beside::{blocked, busy, each_reading, quota};
@@ -50,8 +51,14 @@ fn examples() -> Vec<Example> {
             (tcp.unacked, tcp.backoff, tcp.last_ack_recv_ms) = (500, 3, (k - 26) * 100);
         }
     });
+    let mut given_up = down.clone();
+    given_up.errors = vec![ErrorEntry { code: "path-down".to_owned(), message: String::new(), advice: None }];
+    given_up.status = Status::Partial;
+    let received = given_up.streams.iter_mut().filter_map(|stream| stream.receiver.as_mut());
+    received.flat_map(|end| &mut end.samples).for_each(|sample| sample.bytes = sample.bytes.min(3_000_000));
     examples.extend(
         [
+            given_up,
             throttled(both_wait.document()),
             down,
             Scenario { max_pacing_bps: Some(1e9), ..paced.clone() }.document(),

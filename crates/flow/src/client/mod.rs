@@ -45,6 +45,9 @@ use crate::validate;
 
 /// Timeout without a message from the server during a test, nanoseconds.
 const SILENCE_TIMEOUT_NS: u64 = 15_000_000_000;
+/// Time after the planned end of a test that a path without any packet from the server's host gets to recover,
+/// nanoseconds, in addition to four round trips.
+const DOWN_TIMEOUT_NS: u64 = 3_000_000_000;
 /// Timeout for each step of the server before the start.
 const STEP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Number of pings that estimate the clock offset.
@@ -300,7 +303,9 @@ fn run_end(
     let specs = layout::streams(&plan.parameters).unwrap_or_default();
     found.started_unix_ns = clock::realtime_ns() + t0_ns.saturating_sub(clock::monotonic_ns());
     let state = Conversation::new(t0_ns, specs, tx.min_rtt_ns());
-    let mut server = Server { t0_ns, state, guard, tx, rx, interrupted, observe };
+    let planned = &plan.parameters;
+    let end_ns = planned.time_ns.map(|time_ns| t0_ns.saturating_add(time_ns).saturating_add(planned.omit_ns));
+    let mut server = Server { t0_ns, end_ns, state, guard, tx, rx, interrupted, observe };
     let (report, _) = end::drive(plan, &watch, &mut server);
     server.show(clock::monotonic_ns().saturating_sub(t0_ns), &watch);
     found.client = Some(report?);
@@ -308,6 +313,7 @@ fn run_end(
     while server.state.lost.is_none() && server.state.server.is_none() {
         server.state.check_interrupt(interrupted, server.tx);
         server.state.listen(server.tx, server.rx, &watch, Duration::from_millis(50));
+        server.check_path(clock::monotonic_ns());
     }
     let Server { mut state, tx, rx, .. } = server;
     if let Some(tap) = server_tap.filter(|_| state.server.is_some()) {
@@ -330,6 +336,8 @@ fn run_end(
 /// Control connection to the server during a test.
 struct Server<'a> {
     t0_ns: u64,
+    /// Planned end of the senders, monotonic nanoseconds; `None` without a time limit.
+    end_ns: Option<u64>,
     state: Conversation,
     guard: Option<RateGuard>,
     tx: &'a mut Sender,
@@ -342,6 +350,17 @@ struct Server<'a> {
 struct ConnectionLost;
 
 impl Server<'_> {
+    /// Gives the test up if its planned end has passed and the path is down: waiting for a drain and a report is in vain.
+    fn check_path(&mut self, now_ns: u64) {
+        let patience_ns = DOWN_TIMEOUT_NS + 4 * self.tx.min_rtt_ns();
+        if self.state.lost.is_some() || self.end_ns.is_none_or(|end_ns| now_ns < end_ns.saturating_add(patience_ns)) {
+            return;
+        }
+        if let Some(silent_ns) = self.tx.silent_ns().filter(|&silent_ns| silent_ns >= patience_ns) {
+            self.state.lost = Some(FlowError::PathDown { seconds: silent_ns / 1_000_000_000 });
+        }
+    }
+
     fn show(&mut self, t_ns: u64, watch: &Watch) {
         (self.observe)(RunEvent::Progress(Progress::of(t_ns, &watch.live(), &self.state.remote)));
     }
@@ -357,6 +376,7 @@ impl Peer for Server<'_> {
 
     fn serve_peer(&mut self, watch: &Watch) -> Result<(), ConnectionLost> {
         let now = clock::monotonic_ns();
+        self.check_path(now);
         let Self { state, tx, rx, .. } = self;
         if self.guard.as_ref().is_some_and(|guard| guard.is_exceeded(now, watch)) {
             state.lost.get_or_insert_with(FlowError::rate_exceeded);

@@ -258,6 +258,13 @@ impl Sender {
         info.map_or(0, |info| u64::from(info.min_rtt_us.unwrap_or(info.rtt_us)) * 1000).min(1_000_000_000)
     }
 
+    /// Returns the time since the peer's host last acknowledged anything although data of this connection is
+    /// outstanding, nanoseconds; `None` if nothing is. A kernel acknowledges also for a process that does not run.
+    pub fn silent_ns(&self) -> Option<u64> {
+        let info = socket::tcp_info(self.stream.as_fd()).ok().map(|raw| TcpInfo::decode(raw.as_bytes()))?;
+        (info.unacked > 0).then(|| u64::from(info.last_ack_recv_ms) * 1_000_000)
+    }
+
     /// Closes the connection in both directions.
     pub fn close(&self) {
         let _ = self.stream.shutdown(std::net::Shutdown::Both);

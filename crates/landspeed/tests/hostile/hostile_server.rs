@@ -96,7 +96,7 @@ fn run_with_report(report: &str) -> Run {
         t_ns: u64::MAX,
         received: u64::MAX,
         sent: u64::MAX,
-        tcp: Some(TcpState { retransmits: u64::MAX, rtt_us: u64::MAX, cwnd_bytes: u64::MAX }),
+        tcp: Some(TcpState { retransmits: u64::MAX, rtt_us: u64::MAX, cwnd_bytes: u64::MAX, silent_ms: u64::MAX }),
         ..LiveReading::default()
     }))
     .unwrap();
