@@ -29,7 +29,7 @@ impl InterfaceLock {
             Ok((listener, holders))
         };
         let (listener, holders) = lock().map_err(EmulateError::system(format!("lock {}", link.name)))?;
-        let (trusted, others): (Vec<Peer>, Vec<Peer>) = holders.into_iter().partition(Peer::is_trusted);
+        let (trusted, others): (Vec<Peer>, Vec<Peer>) = holders.into_iter().partition(|peer| peer.is_trusted());
         match trusted.first() {
             None => Ok(Self { interface: link.name.clone(), others, _listener: listener }),
             Some(holder) => Err(EmulateError::interface(

@@ -122,7 +122,7 @@ pub fn request_status(ifindex: u32, limit: &ExchangeLimit<'_>) -> Result<Option<
         for name in rendezvous::names(&prefix(ifindex))? {
             limit.left_ns()?;
             match rendezvous::connect(&name) {
-                Ok(stream) if Peer::of(stream.as_fd()).is_ok_and(|peer| peer.is_trusted()) => {
+                Ok(stream) if Peer::of(stream.as_fd()).is_ok_and(Peer::is_trusted) => {
                     let status: EmulationStatus = serde_json::from_slice(&read_reply(&stream, limit)?)
                         .map_err(|error| StatusError::Unreadable(error.to_string()))?;
                     return check(&status, realtime_ns()).map(|()| Some(status));
@@ -142,7 +142,7 @@ pub fn request_status(ifindex: u32, limit: &ExchangeLimit<'_>) -> Result<Option<
 /// Reads until the peer closes.
 fn read_reply(mut stream: &UnixStream, limit: &ExchangeLimit<'_>) -> Result<Vec<u8>, StatusError> {
     let mut text = Vec::new();
-    let mut part = [0; 64 << 10];
+    let mut part = vec![0; 64 << 10];
     loop {
         limit.left_ns()?;
         match stream.read(&mut part) {

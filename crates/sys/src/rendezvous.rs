@@ -38,12 +38,12 @@ impl Peer {
     }
 
     /// Whether the peer is root or the effective user of this process. All others are not trusted.
-    pub fn is_trusted(&self) -> bool {
+    pub fn is_trusted(self) -> bool {
         self.uid == 0 || self.uid == effective_uid()
     }
 
     /// Returns the user's name and id: `alice (uid 1000)`.
-    pub fn user(&self) -> String {
+    pub fn user(self) -> String {
         match user_name(self.uid) {
             Some(name) => format!("{name} (uid {})", self.uid),
             None => format!("uid {}", self.uid),
