@@ -9,7 +9,7 @@ use landspeed_units::{Bytes, Nanos};
 const SAMPLING_NS: u64 = 50_000_000;
 /// The two clocks may drift apart by 1 in this many (200 ppm, twice the tolerance of a common crystal).
 const DRIFT: u64 = 5_000;
-/// A sender that still sends this long after its first byte was not only filling buffers, nanoseconds.
+/// A sender that still sends this long after the first byte could arrive was not only filling buffers, nanoseconds.
 const SENDING_NS: u64 = 100_000_000;
 /// UDP bytes that a send call in progress may have sent and not yet counted, in addition to a burst.
 const UDP_UNCOUNTED: u64 = 1 << 20;
@@ -118,7 +118,9 @@ impl<'a> Flow<'a> {
         if !self.is_whole || self.phases.is_empty() || self.phase_bytes(|name| name == PhaseName::Steady) > 0 {
             return None;
         }
-        let sending_ns = SENDING_NS + self.pause_ns();
+        // Where the path is longer than the test, all data arrives after the steady phase.
+        let rtt_ns = self.run.path.as_ref().map_or(0, |path| path.control_rtt_ns);
+        let sending_ns = SENDING_NS.saturating_add(self.pause_ns()).saturating_add(rtt_ns);
         let mut sent_before = 0_u64;
         for stream in &self.streams {
             let samples = &stream.sender.as_ref()?.samples;
