@@ -89,7 +89,10 @@ export function notices(run: RunDocument): HTMLElement | null {
   const items: Child[] = [];
   if (run.status === "failed") items.push(h("p.notice.bad", { role: "alert" }, h("b", null, "Failed. "), "Nothing was measured."));
   if (run.status === "partial") {
-    items.push(h("p.notice.bad", { role: "alert" }, h("b", null, "Partial. "), "The test was cut short; what was measured until then is kept."));
+    const text = run.warnings.some((warning) => warning.code === "contradiction")
+      ? "The figures contradict each other; the warnings say where."
+      : "The test was cut short; what was measured until then is kept.";
+    items.push(h("p.notice.bad", { role: "alert" }, h("b", null, "Partial. "), text));
   }
   items.push(...remarked({ errors: run.errors, warnings: [] }));
   return items.length > 0 ? h("div.notices", null, ...items) : null;

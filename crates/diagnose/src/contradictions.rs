@@ -1,30 +1,42 @@
 //! Checks a verdict against the counters of its document (rule 10 of honest measurement).
 
-use landspeed_model::{Cause, Confidence, LabDocument, PhaseName, RunDocument, Stream, TcpInfo, Verdict};
+use landspeed_model::{
+    CONTRADICTION, Cause, Confidence, LabDocument, PhaseName, RunDocument, Stream, TcpInfo, Verdict,
+};
 
 /// Begins the reason in the summary of a withdrawn verdict.
 pub const WITHDRAWN: &str = "the document contradicts";
 
 /// Returns the verdict, or an undetermined one with the reason in its summary if the document contradicts
-/// it.
+/// it or itself.
 pub fn withdraw_contradicted(verdict: Verdict, run: &RunDocument, lab: Option<&LabDocument>) -> Verdict {
     let found = contradictions(run, lab, &verdict);
-    if found.is_empty() {
+    let (summary, next_step) = if contradicts_itself(run) {
+        ("its figures contradict each other".to_owned(), "Read the warnings, and run again.")
+    } else if found.is_empty() {
         return verdict;
-    }
+    } else {
+        let found = found.join("; ");
+        (
+            format!("{WITHDRAWN} the verdict its readings suggest ({found})"),
+            "Report this as a defect of landspeed, with the document that `--json` writes.",
+        )
+    };
     Verdict {
         cause: Cause::Undetermined,
         confidence: Confidence::Low,
-        summary: format!(
-            "The cause is undetermined: {WITHDRAWN} the verdict its readings suggest ({}).",
-            found.join("; ")
-        ),
+        summary: format!("The cause is undetermined: {summary}."),
         place: None,
         evidence: Vec::new(),
         ruled_out: Vec::new(),
-        next_step: "Report this as a defect of landspeed, with the document that `--json` writes.".to_owned(),
+        next_step: next_step.to_owned(),
         ..verdict
     }
+}
+
+/// Whether the run was found to contradict itself when its document was made.
+pub(crate) fn contradicts_itself(run: &RunDocument) -> bool {
+    run.warnings.iter().any(|warning| warning.code == CONTRADICTION)
 }
 
 /// Lists every statement of `verdict` that the document of its run (and lab) contradicts.

@@ -3,6 +3,7 @@
 use landspeed_model::{Cause, Confidence, Evidence, Status, Verdict};
 
 use crate::causes::{evaluate_all, explains};
+use crate::contradictions::contradicts_itself;
 use crate::epochs::epochs;
 use crate::finding::{Bound, Finding, FindingBuilder, Standing, Strength};
 use crate::flow::Flow;
@@ -247,7 +248,7 @@ fn missing_readings(flow: &Flow) -> Vec<String> {
             missing.push(what);
         }
     }
-    if flow.document.status == Status::Partial {
+    if flow.document.status == Status::Partial && !contradicts_itself(flow.document) {
         missing.push("the rest of the run, which was cut short".to_owned());
     }
     if !flow.is_rr() && !flow.has_enough_samples() {

@@ -1,7 +1,7 @@
 //! Validity of verdicts on an emulated path: a verdict is withdrawn if it rests on seconds in which the
 //! emulator could not keep up.
 
-use landspeed_model::{Cause, Confidence, InvalidSpan, RunDocument, Verdict, Warning};
+use landspeed_model::{Cause, Confidence, EmulationSource, InvalidSpan, RunDocument, Verdict, Warning};
 
 use crate::flow::Flow;
 use crate::text;
@@ -9,7 +9,9 @@ use crate::text;
 /// Returns the verdict, or an undetermined one if it rests on seconds in which the path did not match its
 /// file.
 pub(crate) fn withdraw_invalid(verdict: Verdict, flow: &Flow) -> Verdict {
-    let Some(emulation) = &flow.document.emulation else { return verdict };
+    // Any host on the path can answer in its place: its word changes no verdict.
+    let local = flow.document.emulation.as_ref().filter(|emulation| emulation.source == EmulationSource::Local);
+    let Some(emulation) = local else { return verdict };
     let (start_ns, end_ns) = flow.span_ns;
     let within: Vec<&InvalidSpan> =
         emulation.invalid.iter().filter(|span| span.start_ns < end_ns && span.end_ns > start_ns).collect();
@@ -52,19 +54,23 @@ fn length_ns(spans: &[&InvalidSpan], start_ns: u64, end_ns: u64) -> u64 {
 
 /// Warning for a run whose emulated path was invalid at times.
 pub(crate) fn warning(document: &RunDocument) -> Option<Warning> {
-    let invalid = &document.emulation.as_ref()?.invalid;
-    let first = invalid.first()?;
-    let spans: Vec<&InvalidSpan> = invalid.iter().collect();
+    let emulation = document.emulation.as_ref()?;
+    let first = emulation.invalid.first()?;
+    let spans: Vec<&InvalidSpan> = emulation.invalid.iter().collect();
     let lasted_ns = length_ns(&spans, 0, u64::MAX);
+    let (subject, effect) = match emulation.source {
+        EmulationSource::Local => {
+            ("The emulated path could not keep up", "Figures of that time do not describe the path")
+        }
+        EmulationSource::Path => (
+            "An unauthenticated answer from the path says that the emulation could not keep up",
+            "It does not change the verdict",
+        ),
+    };
+    let (lasted, at) = (text::nanos(lasted_ns as f64), text::nanos(first.start_ns as f64));
     Some(Warning {
         code: "emulation-invalid".to_owned(),
-        message: format!(
-            "The emulated path could not keep up for {} of the run, first at {}: {}. Figures of that time do not describe \
-             the path.",
-            text::nanos(lasted_ns as f64),
-            text::nanos(first.start_ns as f64),
-            first.message
-        ),
+        message: format!("{subject} for {lasted} of the run, first at {at}: {}. {effect}.", first.message),
     })
 }
 

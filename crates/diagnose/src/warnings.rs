@@ -4,6 +4,7 @@ mod gaps;
 
 use landspeed_model::{Direction, EndCost, NicSnapshot, Protocol, RunDocument, Status, StreamEnd, UdpEnd, Warning};
 
+use crate::contradictions::contradicts_itself;
 use crate::emulation;
 use crate::flow::Flow;
 use crate::host::{End, HostView};
@@ -54,7 +55,7 @@ fn push(found: &mut Vec<Warning>, code: &str, message: String) {
 
 /// Warnings about the test as a whole.
 fn whole_run(document: &RunDocument, flows: &[Flow], found: &mut Vec<Warning>) {
-    if document.status == Status::Partial {
+    if document.status == Status::Partial && !contradicts_itself(document) {
         push(found, "partial", "The run was cut short; figures cover the part that was measured.".to_owned());
     }
     if flows.iter().any(Flow::loopback) {

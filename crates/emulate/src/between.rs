@@ -2,8 +2,6 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::UnixListener;
 
 use landspeed_netlink::ethtool::Ethtool;
 use landspeed_netlink::{Link, LinkId, Netlink};
@@ -11,6 +9,7 @@ use landspeed_netlink::{Link, LinkId, Netlink};
 use crate::carry::Ends;
 use crate::error::EmulateError;
 use crate::in_band::InBand;
+use crate::lock::InterfaceLock;
 use crate::peers::Management;
 use crate::status::StatusRequests;
 use landspeed_sys::process::{Capability, has_capability};
@@ -27,8 +26,7 @@ const MERGING: [(&str, &str); 3] = [("rx-gro", "gro"), ("rx-lro", "lro"), ("rx-g
 pub struct Between {
     names: [String; 2],
     indices: [u32; 2],
-    /// One abstract socket for each interface; the kernel removes them when the process ends.
-    _locks: [UnixListener; 2],
+    locks: [InterfaceLock; 2],
 }
 
 impl Between {
@@ -65,8 +63,13 @@ impl Between {
         Ok(Self {
             names: names.map(str::to_owned),
             indices: links.each_ref().map(|link| link.index),
-            _locks: [lock(first)?, lock(second)?],
+            locks: [InterfaceLock::take(first)?, InterfaceLock::take(second)?],
         })
+    }
+
+    /// The locks of the two interfaces.
+    pub fn locks(&self) -> &[InterfaceLock] {
+        &self.locks
     }
 
     /// Listens for status requests in band.
@@ -180,18 +183,4 @@ fn refuse_merging(link: &Link) -> Result<(), EmulateError> {
     let off: Vec<String> = on.iter().map(|short| format!("{short} off")).collect();
     let why = format!("it merges frames on receipt ({})", on.join(", "));
     Err(EmulateError::interface(name, why, format!("Switch that off: `ethtool -K {name} {}`.", off.join(" "))))
-}
-
-/// Locks an interface against other emulations.
-pub(crate) fn lock(link: &Link) -> Result<UnixListener, EmulateError> {
-    let address = std::os::unix::net::SocketAddr::from_abstract_name(format!("landspeed-emulate-{}", link.index))
-        .map_err(EmulateError::system("lock an interface"))?;
-    UnixListener::bind_addr(&address).map_err(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => EmulateError::interface(
-            &link.name,
-            "another landspeed emulates on it",
-            "End that one, or use other interfaces: `pgrep -a landspeed`.",
-        ),
-        _ => EmulateError::system("lock an interface")(error),
-    })
 }

@@ -16,12 +16,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::EmulateError;
+use crate::exchange::{CHECK_MS, ExchangeLimit, StatusError, check};
 
 /// First bytes of a request's payload.
 const REQUEST: &[u8; 16] = b"landspeed status";
 /// First bytes of a reply's payload.
 const REPLY: &[u8; 16] = b"landspeed answer";
-/// Payload of a probe, which only detects an emulation, bytes. A reply is as long as its request.
+/// Payload of a probe, which only detects an emulation, bytes. A reply is exactly as long as its request, so that nothing
+/// is amplified.
 const PROBE_BYTES: usize = 128;
 /// Payload of every other request, bytes: fits the minimum MTU of IPv6.
 const STATUS_BYTES: usize = 1200;
@@ -46,9 +48,6 @@ const PROBE_TIMEOUT_NS: u64 = 150_000_000;
 const UNREACHABLE_TIMEOUT_NS: u64 = 30_000_000;
 /// Timeout of a status request to an emulation that has replied to a probe, nanoseconds.
 const STATUS_TIMEOUT_NS: u64 = SECOND_NS;
-/// Time limit for all status requests of a run, nanoseconds: the invalid seconds of a long run need many
-/// replies.
-const TOTAL_TIMEOUT_NS: u64 = 5 * SECOND_NS;
 
 /// A request for the invalid seconds of the last `last_ns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -169,9 +168,14 @@ impl Received {
             Some(NetSlice::Ipv6(ip)) => Addresses::V6([ip.header().source_addr(), ip.header().destination_addr()]),
             _ => return None,
         };
+        let is_probe = match udp.payload().len() {
+            PROBE_BYTES => true,
+            STATUS_BYTES => false,
+            _ => return None,
+        };
         Some(Self {
             request: content(REQUEST, udp.payload())?,
-            is_probe: udp.payload().len() < STATUS_BYTES,
+            is_probe,
             macs: [ethernet.source(), ethernet.destination()],
             addresses,
             ports: [udp.source_port(), udp.destination_port()],
@@ -201,42 +205,59 @@ fn filter() -> Vec<Instruction> {
 
 /// Requests the status of an emulation on the path to `host`, with the invalid seconds of the last `last_ns`; `None` if there is no reply.
 /// Its `start_unix_ns` is on this host's clock. Without an emulation this takes 60 ms if `host` replies with ICMP port unreachable, else
-/// 0.3 s.
-pub fn request_in_band(host: IpAddr, last_ns: u64) -> Option<EmulationStatus> {
-    request_at((host, DISCARD).into(), last_ns)
+/// 0.3 s. Nothing authenticates the reply: any host on the path can write it.
+///
+/// # Errors
+/// The status is unknown: `limit` ended the exchange, or the replies contradict each other.
+pub fn request_in_band(
+    host: IpAddr,
+    last_ns: u64,
+    limit: &ExchangeLimit<'_>,
+) -> Result<Option<EmulationStatus>, StatusError> {
+    request_at((host, DISCARD).into(), last_ns, limit)
 }
 
-fn request_at(address: SocketAddr, last_ns: u64) -> Option<EmulationStatus> {
+fn request_at(
+    address: SocketAddr,
+    last_ns: u64,
+    limit: &ExchangeLimit<'_>,
+) -> Result<Option<EmulationStatus>, StatusError> {
     let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let socket = UdpSocket::bind((any, 0)).ok()?;
-    socket.connect(address).ok()?;
-    let deadline_ns = monotonic_ns() + TOTAL_TIMEOUT_NS;
-    let mut request =
-        Request { nonce: u64::from_ne_bytes(landspeed_sys::random::bytes().ok()?), last_ns, after: None };
-    exchange(&socket, &request, PROBE_BYTES)?;
+    let socket = UdpSocket::bind((any, 0))?;
+    socket.connect(address)?;
+    let nonce = u64::from_ne_bytes(landspeed_sys::random::bytes()?);
+    let mut request = Request { nonce, last_ns, after: None };
+    if exchange(&socket, &request, PROBE_BYTES, limit)?.is_none() {
+        return Ok(None);
+    }
     let mut found: Option<EmulationStatus> = None;
     loop {
         // A new nonce, so a late reply to the previous request is ignored.
         request.nonce = request.nonce.wrapping_add(1);
-        let Some(Reply { status: Some(mut status), more, .. }) = exchange(&socket, &request, STATUS_BYTES) else {
-            break;
-        };
-        status.start_unix_ns = realtime_ns().saturating_sub(status.elapsed_ns);
-        request.after = status.invalid.last().map(|invalid| invalid.second);
+        let reply = exchange(&socket, &request, STATUS_BYTES, limit)?.ok_or(StatusError::Timeout)?;
+        let mut status = reply.status.ok_or(StatusError::Implausible("a reply without a status"))?;
+        let (now_ns, last) = (realtime_ns(), status.invalid.last().map(|invalid| invalid.second));
+        status.start_unix_ns = now_ns.saturating_sub(status.elapsed_ns);
         if let Some(previous) = found {
             status.invalid.splice(0..0, previous.invalid);
         }
-        found = Some(status);
-        if !more || monotonic_ns() >= deadline_ns {
-            break;
+        check(&status, now_ns)?;
+        if !reply.more {
+            return Ok(Some(status));
         }
+        request.after = Some(last.ok_or(StatusError::Implausible("more invalid seconds, and none in the reply"))?);
+        found = Some(status);
     }
-    found
 }
 
 /// Sends a request of `length` bytes; returns its reply, or `None` after the timeout of the last attempt.
-fn exchange(socket: &UdpSocket, request: &Request, length: usize) -> Option<Reply> {
-    let sent = payload(REQUEST, request, length)?;
+fn exchange(
+    socket: &UdpSocket,
+    request: &Request,
+    length: usize,
+    limit: &ExchangeLimit<'_>,
+) -> Result<Option<Reply>, StatusError> {
+    let Some(sent) = payload(REQUEST, request, length) else { return Ok(None) };
     let (timeout_ns, unreachable_timeout_ns) = if length == PROBE_BYTES {
         (PROBE_TIMEOUT_NS, UNREACHABLE_TIMEOUT_NS)
     } else {
@@ -245,30 +266,31 @@ fn exchange(socket: &UdpSocket, request: &Request, length: usize) -> Option<Repl
     let mut received = [0; STATUS_BYTES];
     for _ in 0..ATTEMPTS {
         // The first call may only return the ICMP error of an earlier datagram.
-        socket.send(&sent).or_else(|_| socket.send(&sent)).ok()?;
+        socket.send(&sent).or_else(|_| socket.send(&sent))?;
         let mut deadline_ns = monotonic_ns() + timeout_ns;
         loop {
-            let left_ns = deadline_ns.saturating_sub(monotonic_ns());
+            let left_ns = deadline_ns.saturating_sub(monotonic_ns()).min(limit.left_ns()?);
             if left_ns == 0 {
                 break;
             }
-            socket.set_read_timeout(Some(Duration::from_nanos(left_ns))).ok()?;
+            let wait_ns = left_ns.min(u64::from(CHECK_MS) * 1_000_000);
+            socket.set_read_timeout(Some(Duration::from_nanos(wait_ns)))?;
             match socket.recv(&mut received) {
                 Ok(length) => {
                     let reply = content::<Reply>(REPLY, &received[..length]);
                     if let Some(reply) = reply.filter(|reply| reply.nonce == request.nonce) {
-                        return Some(reply);
+                        return Ok(Some(reply));
                     }
                 }
                 Err(error) if is_unreachable(error.kind()) => {
                     deadline_ns = deadline_ns.min(monotonic_ns() + unreachable_timeout_ns);
                 }
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => {}
                 Err(_) => break,
             }
         }
     }
-    None
+    Ok(None)
 }
 
 /// Whether a socket error was caused by an ICMP unreachable.
@@ -279,6 +301,8 @@ fn is_unreachable(kind: ErrorKind) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use landspeed_model::{EmulatePlacement, EmulatedPath, InvalidReason, InvalidSecond};
 
     use super::*;
@@ -346,11 +370,66 @@ mod tests {
     }
 
     #[test]
+    fn requests_of_another_length_get_no_reply() {
+        let request = Request { nonce: 3, last_ns: 1, after: None };
+        for length in [0, 80, PROBE_BYTES - 1, PROBE_BYTES, PROBE_BYTES + 1, STATUS_BYTES - 1, STATUS_BYTES] {
+            let mut sent = REQUEST.to_vec();
+            serde_json::to_writer(&mut sent, &request).expect("written");
+            sent.resize(length.max(sent.len()), b' ');
+            let mut frame = Vec::new();
+            let ethernet = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
+            ethernet
+                .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 9)
+                .udp(4000, DISCARD)
+                .write(&mut frame, &sent)
+                .expect("written");
+            let received = Received::read(&frame).map(|received| received.is_probe);
+            let known =
+                [(PROBE_BYTES, true), (STATUS_BYTES, false)].into_iter().find(|(known, _)| *known == sent.len());
+            assert_eq!(received, known.map(|(_, is_probe)| is_probe), "{length}");
+        }
+    }
+
+    /// Runs a request against a host on the path that answers each of `replies` in turn.
+    fn forged(replies: Vec<Reply>) -> Result<Option<EmulationStatus>, StatusError> {
+        let server = UdpSocket::bind("127.0.0.1:0").expect("an address");
+        let address = server.local_addr().expect("bound");
+        let answering = std::thread::spawn(move || {
+            let mut received = [0; STATUS_BYTES];
+            for reply in replies {
+                let (length, from) = server.recv_from(&mut received).expect("a request");
+                let request = content::<Request>(REQUEST, &received[..length]).expect("a request");
+                let reply = payload(REPLY, &Reply { nonce: request.nonce, ..reply }, length).expect("it fits");
+                server.send_to(&reply, from).expect("sent");
+            }
+        });
+        let found = request_at(address, 1, &ExchangeLimit::new(60 * SECOND_NS, &AtomicBool::new(false)));
+        answering.join().expect("no panic");
+        found
+    }
+
+    #[test]
+    fn contradicting_replies_are_unknown() {
+        let probe = || Reply { nonce: 0, status: None, more: false };
+        let reply = |status, more| Reply { nonce: 0, status: Some(status), more };
+        let found = forged(vec![probe(), reply(status([3, 4].into_iter()), false)]);
+        assert_eq!(found.expect("an answer").expect("a status").invalid.len(), 2);
+        let unknown = |replies| assert!(matches!(forged(replies), Err(StatusError::Implausible(_))));
+        unknown(vec![probe(), probe()]);
+        unknown(vec![probe(), reply(status([101].into_iter()), false)]);
+        // Replies that repeat themselves would never end.
+        unknown(vec![probe(), reply(status([3].into_iter()), true), reply(status([3].into_iter()), true)]);
+        unknown(vec![probe(), reply(status(std::iter::empty()), true)]);
+    }
+
+    #[test]
     fn without_an_emulation_there_is_no_status() {
         let taken = UdpSocket::bind("127.0.0.1:0").expect("an address");
         let server = taken.local_addr().expect("bound");
-        assert_eq!(request_at(server, 1), None, "no reply");
+        let stop = AtomicBool::new(false);
+        let request = || request_at(server, 1, &ExchangeLimit::new(60 * SECOND_NS, &stop));
+        assert_eq!(request(), Ok(None), "no reply");
         drop(taken);
-        assert_eq!(request_at(server, 1), None, "ICMP port unreachable");
+        assert_eq!(request(), Ok(None), "ICMP port unreachable");
     }
 }

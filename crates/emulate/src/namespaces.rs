@@ -116,7 +116,7 @@ impl Namespaces {
             in_namespace(namespace.as_fd(), || listen(Netlink::open()?.link(LinkId::Name(INTERFACE))?.index))
         };
         let listeners: Result<_, _> = [&self.local, &self.remote].into_iter().map(listen_in).collect();
-        Ok(StatusRequests::AbstractSockets(listeners?))
+        Ok(StatusRequests::LocalSockets(listeners?))
     }
 
     /// Moves the calling thread into the path's namespace; returns the path's interfaces.

@@ -8,7 +8,6 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::net::UnixListener;
 
 use ipnet::IpNet;
 use landspeed_netlink::configure::{LinkSettings, NewLink};
@@ -18,9 +17,10 @@ use landspeed_sys::bpf::steer::{Attachment, Hook, MAX_PEERS, Mark, Peer, divert,
 use landspeed_sys::clock::realtime_ns;
 use landspeed_sys::netns;
 
-use crate::between::{IFF_UP, check_link, find, lock};
+use crate::between::{IFF_UP, check_link, find};
 use crate::carry::Ends;
 use crate::error::EmulateError;
+use crate::lock::InterfaceLock;
 use crate::namespaces::{disable_super_packets, in_namespace, on_new_thread, write_sysctls};
 use crate::peers::Management;
 use crate::status::{StatusRequests, listen};
@@ -46,7 +46,7 @@ pub struct OnInterface {
     outside: [u32; 2],
     /// Programs that return packets from the path, and keep other packets out of it.
     _returns: Vec<Attachment>,
-    _lock: UnixListener,
+    lock: InterfaceLock,
 }
 
 /// Packets of the peers take the path until this is dropped.
@@ -76,7 +76,7 @@ impl OnInterface {
         let link = find(&mut netlink, name, "one")?;
         check_link(&link, mtu_bytes)?;
         judge(&mut netlink, &link, peers, ssh_connection)?;
-        let lock = lock(&link)?;
+        let lock = InterfaceLock::take(&link)?;
         let middle = on_new_thread(|| netns::unshare().and_then(|()| netns::current()))
             .map_err(EmulateError::system("make a network namespace"))?;
         let outside = make_links(&link, &middle, mtu_bytes)?;
@@ -102,13 +102,18 @@ impl OnInterface {
             middle,
             outside,
             _returns: returns,
-            _lock: lock,
+            lock,
         })
+    }
+
+    /// The interface's lock.
+    pub fn locks(&self) -> &[InterfaceLock] {
+        std::slice::from_ref(&self.lock)
     }
 
     /// Listens at the interface for status requests.
     pub fn listen(&self) -> Result<StatusRequests, EmulateError> {
-        Ok(StatusRequests::AbstractSockets(vec![listen(self.interface)?]))
+        Ok(StatusRequests::LocalSockets(vec![listen(self.interface)?]))
     }
 
     /// Whether the interface exists and is up. Call it in its network namespace.

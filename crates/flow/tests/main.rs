@@ -8,4 +8,5 @@ mod mtu_paths;
 mod mtu_relay;
 mod mtu_run;
 mod phases_accounting;
+mod recorded_runs;
 mod udp_accounting;

@@ -5,8 +5,10 @@ use landspeed_flow::assemble::{self, CollectedRun};
 use landspeed_flow::client::Request;
 use landspeed_flow::end::phases::{Grid, Phase, Phases, StreamsState};
 use landspeed_flow::end::{EndReport, PhaseEnds, StreamReport};
-use landspeed_model::{Direction, Parameters, RunDocument, Sample, StreamEnd};
+use landspeed_model::{Direction, Parameters, PathInfo, PhaseName, RunDocument, Sample, Status, StreamEnd};
 use proptest::prelude::*;
+
+use crate::recorded_runs::{contradicts_itself, shift};
 
 const MS: u64 = 1_000_000;
 
@@ -75,7 +77,13 @@ fn report(watched: &SampledFlow, sends: bool) -> EndReport {
     EndReport { streams: vec![stream], cuts: watched.cuts, ..EndReport::default() }
 }
 
-fn document(parameters: Parameters, client: EndReport, server: EndReport) -> RunDocument {
+/// The document of a run over a path of this delay, whose server reported until `report_ns`.
+fn document(
+    parameters: Parameters,
+    client: EndReport,
+    server: EndReport,
+    (delay_ms, report_ns): (u64, u64),
+) -> RunDocument {
     let request = Request {
         target: "192.0.2.1".parse().expect("a target"),
         parameters,
@@ -84,8 +92,21 @@ fn document(parameters: Parameters, client: EndReport, server: EndReport) -> Run
         data: None,
         start_ns: None,
     };
-    let (client, server) = (Some(client), Some(server));
-    assemble::document(CollectedRun { client, server, ..CollectedRun::new(&request) })
+    let (client, server, report_ns) = (Some(client), Some(server), Some(report_ns));
+    let path = PathInfo { control_rtt_ns: 2 * delay_ms * MS, ..PathInfo::default() };
+    assemble::document(CollectedRun { client, server, report_ns, path: Some(path), ..CollectedRun::new(&request) })
+}
+
+/// Returns the end of a side's samples, nanoseconds after the start.
+fn end_ns(watched: &SampledFlow) -> u64 {
+    watched.samples.last().map_or(0, |sample| sample.t_ns)
+}
+
+/// Rate and length of the steady phase, bytes/ns and nanoseconds.
+fn steady(run: &RunDocument) -> Option<(f64, f64)> {
+    let steady = run.phases.iter().find(|phase| phase.name == PhaseName::Steady)?;
+    let length_ns = (steady.end_ns - steady.start_ns) as f64;
+    Some((steady.bytes as f64 / length_ns, length_ns)).filter(|(rate, _)| rate.is_finite() && *rate > 0.0)
 }
 
 proptest! {
@@ -113,8 +134,9 @@ proptest! {
         };
         let later: Vec<u64> = late.iter().rev().copied().collect();
         let receiver = watch(&parameters, arrives, false, &later);
-        let run = document(parameters, report(&sender, true), report(&receiver, false));
+        let run = document(parameters, report(&sender, true), report(&receiver, false), (delay_ms, end_ns(&receiver)));
 
+        prop_assert_eq!(run.status, Status::Complete, "{:?}", &run.warnings);
         prop_assert_eq!(run.conservation.intervals_minus_totals_bytes, 0);
         prop_assert_eq!(run.conservation.unaccounted_bytes, 0);
         prop_assert!(run.conservation.holds, "{:?}", run.conservation.notes);
@@ -128,4 +150,81 @@ proptest! {
         let total: u64 = run.phases.iter().map(|phase| phase.bytes).sum();
         prop_assert_eq!(Some(total), run.streams[0].receiver.as_ref().map(|end| end.bytes));
     }
+    /// Whatever the server's clock is, a complete document has the rate of its steady phase.
+    #[test]
+    fn shifted_times_of_the_server_are_harmless_or_reported(
+        bytes_per_ms in 10_000u64..2_000_000,
+        delay_ms in 0u64..20,
+        (time_ms, omit_ms) in (1_000u64..10_000, prop_oneof![Just(0), 1u64..500]),
+        interval_ms in 10u64..200,
+        shift_ms in prop_oneof![100i64..1_000, 1_000i64..100_000],
+        earlier in any::<bool>(),
+    ) {
+        let parameters = Parameters {
+            time_ns: Some(time_ms * MS),
+            omit_ns: omit_ms * MS,
+            interval_ns: interval_ms * MS,
+            ..Parameters::default()
+        };
+        let flow = Flow { bytes_per_ms, first_ns: MS, last_ns: None };
+        let sender = watch(&parameters, flow, true, &[0]);
+        let arrives = Flow {
+            first_ns: (1 + delay_ms) * MS,
+            last_ns: sender.flow.last_ns.map(|last_ns| last_ns + delay_ms * MS),
+            ..flow
+        };
+        let receiver = watch(&parameters, arrives, false, &[0]);
+        // The report arrives when the receiver has ended, on the client's clock.
+        let report_ns = end_ns(&receiver);
+        let run = |shift_ns| {
+            let server = shift(report(&receiver, false), shift_ns);
+            document(parameters.clone(), report(&sender, true), server, (delay_ms, report_ns))
+        };
+        let right = run(0);
+        prop_assert_eq!(right.status, Status::Complete, "{:?}", &right.warnings);
+        let shift_ns = shift_ms * MS.cast_signed();
+        let wrong = run(if earlier { shift_ns } else { -shift_ns });
+        let found = contradicts_itself(&wrong);
+        // Without a sample at the shifted start, the first interval has up to an interval's bytes too many.
+        let same = steady(&wrong).zip(steady(&right)).is_some_and(|((rate, length_ns), (expected, _))| {
+            (rate / expected - 1.0).abs() < 0.05 + (interval_ms * MS) as f64 / length_ns
+        });
+        prop_assert!(found || same, "{:?}", &wrong.phases);
+        prop_assert!(found || shift_ms < 1000, "{:?}", &wrong.phases);
+    }
+}
+
+#[test]
+fn late_sender_leaves_no_complete_document() {
+    let parameters =
+        Parameters { time_ns: Some(1_000 * MS), direction: Direction::Download, ..Parameters::default() };
+    let sampled = |cuts: [u64; 3], samples: &[(u64, u64)]| SampledFlow {
+        cuts: PhaseEnds {
+            startup_end_ns: Some(cuts[0] * MS),
+            omit_end_ns: None,
+            steady_end_ns: Some(cuts[1] * MS),
+            end_ns: Some(cuts[2] * MS),
+        },
+        samples: samples.iter().map(|&(ms, bytes)| Sample { t_ns: ms * MS, bytes, ..Sample::default() }).collect(),
+        flow: Flow { bytes_per_ms: 0, first_ns: 0, last_ns: None },
+    };
+    // The server begins 8 s after the client, and reports times from its own start.
+    let (mut client, mut server) = (vec![(0, 0)], vec![(0, 0)]);
+    for ms in (100..=1_000).step_by(100) {
+        server.push((ms, ms << 17));
+        client.push((ms, 0));
+    }
+    client.extend((1_100..8_000).step_by(100).map(|ms| (ms, 0)));
+    client.extend(server.iter().map(|&(ms, bytes)| (8_010 + ms, bytes)));
+    let client = sampled([1_000, 1_000, 9_010], &client);
+    let server = sampled([1, 1_000, 1_000], &server);
+    let download = |watched, sends| {
+        let mut report = report(watched, sends);
+        report.streams[0].direction = Direction::Download;
+        report
+    };
+    let run = document(parameters, download(&client, false), download(&server, true), (0, 9_011 * MS));
+    assert!(contradicts_itself(&run), "{:?} {:?}", run.phases, run.warnings);
+    let warnings = format!("{:?}", run.warnings);
+    assert!(warnings.contains("none of it in the steady phase, while the server sent most of it then"), "{warnings}");
 }

@@ -342,11 +342,25 @@ pub struct EmulationStatus {
     pub invalid: Vec<InvalidSecond>,
 }
 
+/// Origin of the status of an emulated path.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum EmulationSource {
+    /// A process of root or of the own user on this host.
+    #[default]
+    Local,
+    /// A datagram from the path (`--ask-path`), which nothing authenticates.
+    Path,
+}
+
 /// The emulated path a run used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunEmulation {
     /// The emulated path.
     pub path: EmulatedPath,
+    /// Origin of these figures; `local` in documents without this field.
+    #[serde(default)]
+    pub source: EmulationSource,
     /// Time of the run during which the emulation was active, nanoseconds.
     pub covered_ns: u64,
     /// Spans in which the path did not match its file.

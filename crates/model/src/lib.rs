@@ -50,7 +50,7 @@ pub use demo::{DemoBar, DemoChart, DemoDocument, DemoPart, DemoResult, DemoScene
 pub use emulate::{
     DelayError, DelaySummary, EmulateAsked, EmulateCpu, EmulateDatapath, EmulateDelivered, EmulateDirections,
     EmulateDocument, EmulateEnd, EmulateHop, EmulatePlacement, EmulateSecond, EmulateSecondDirection, EmulateStore,
-    EmulatedPath, EmulationStatus, InvalidReason, InvalidSecond, InvalidSpan, RunEmulation,
+    EmulatedPath, EmulationSource, EmulationStatus, InvalidReason, InvalidSecond, InvalidSpan, RunEmulation,
 };
 pub use facts::{
     CgroupFacts, ChannelFacts, CoalescingFacts, CpuFacts, CpuPolicy, DriverFacts, Extent, Fact, Facts, FeatureFacts,
@@ -115,6 +115,9 @@ pub use watch_series::{WatchChange, WatchRecent, WatchSeries};
 
 /// `.schema` of a run document.
 pub const RUN_SCHEMA: &str = "landspeed.run/1";
+/// Code of the warning in a run document whose phases, totals or times contradict each other. Its status is not
+/// [`Status::Complete`].
+pub const CONTRADICTION: &str = "contradiction";
 
 /// `.schema` of a lab document.
 pub const LAB_SCHEMA: &str = "landspeed.lab/2";

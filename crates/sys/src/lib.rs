@@ -17,6 +17,7 @@ mod packet;
 pub mod payload;
 pub mod process;
 pub mod random;
+pub mod rendezvous;
 pub mod ring;
 pub mod rrsock;
 pub mod socket;

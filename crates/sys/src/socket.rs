@@ -371,7 +371,12 @@ pub fn socket_cookie(fd: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(u64::from_ne_bytes(cookie))
 }
 
-fn get_bytes(fd: BorrowedFd<'_>, level: libc::c_int, name: libc::c_int, into: &mut [u8]) -> io::Result<usize> {
+pub(crate) fn get_bytes(
+    fd: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    into: &mut [u8],
+) -> io::Result<usize> {
     let mut len = into.len() as libc::socklen_t;
     // SAFETY: pointer and length describe `into`.
     check_int(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, into.as_mut_ptr().cast(), &raw mut len) })?;

@@ -128,7 +128,7 @@ impl Demo<'_> {
                 start_ns: None,
             };
             let document =
-                measure(&request, &RemoteEnd::Landspeed, self.interrupted, live::View::silent(), &mut |_| ());
+                measure(&request, &RemoteEnd::Landspeed, false, self.interrupted, live::View::silent(), &mut |_| ());
             if let Some(host) = &document.hosts.client {
                 self.document.host.clone_from(&host.hostname);
             }

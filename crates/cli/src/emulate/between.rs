@@ -7,7 +7,7 @@ use landspeed_emulate::{Between, BetweenByKernel, certificate};
 use landspeed_emulation::LoadedPath;
 use landspeed_model::{EmulateDocument, EmulatePlacement};
 
-use super::{Args, Datapath, about, emulate_while, text, wait_while_up};
+use super::{Args, Datapath, about, emulate_while, text, wait_while_up, warn_of_claims};
 
 /// Emulates until interrupted, the time is over or an interface disappears.
 pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::Result<EmulateDocument> {
@@ -20,6 +20,7 @@ pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::
     let mtu = path.path.mtu.unwrap_or(1500);
     let ssh = std::env::var("SSH_CONNECTION").ok();
     let interfaces = Between::open([first, second], mtu, ssh.as_deref())?;
+    warn_of_claims(interfaces.locks());
     let placement = EmulatePlacement::Between { first: first.clone(), second: second.clone() };
     let by_kernel = match args.datapath {
         Datapath::Userspace => None,

@@ -14,8 +14,8 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use ipnet::IpNet;
 use landspeed_emulate::{
-    CertificateInfo, EmulateError, EmulationOutcome, Ends, Live, StatusRequests, carry, carry_by_kernel,
-    check_kernel, check_memory, serve_status,
+    CertificateInfo, EmulateError, EmulationOutcome, Ends, InterfaceLock, Live, StatusRequests, carry,
+    carry_by_kernel, check_kernel, check_memory, serve_status,
 };
 use landspeed_emulation::{LoadedPath, MAX_TEXT, TEMPLATE, load};
 use landspeed_model::{EmulateDocument, EmulateEnd, EmulatePlacement};
@@ -45,6 +45,8 @@ const MAX_TRACE: u64 = 64 << 20;
 /// Polling interval for the command and the emulation.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
+/// Maximum number of other users' claims printed for each interface.
+const MAX_CLAIMS: usize = 3;
 /// Interfaces are checked once in this many polls.
 const POLLS_PER_CHECK: u32 = 10;
 
@@ -204,6 +206,13 @@ fn read_limited(file: &Path, most: u64) -> Result<String, String> {
     let open = std::fs::File::open(file).map_err(|error| error.to_string())?;
     open.take(most + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
     if text.len() as u64 > most { Err(format!("it is longer than {most} bytes")) } else { Ok(text) }
+}
+
+/// Prints which other users claim to emulate on the locked interfaces.
+fn warn_of_claims(locks: &[InterfaceLock]) {
+    for claim in locks.iter().flat_map(|lock| lock.ignored_claims().take(MAX_CLAIMS)) {
+        eprintln!("landspeed: {claim}");
+    }
 }
 
 /// Carries frames on a separate thread while `wait_for_end` runs on this one, and answers status requests. `enter`

@@ -6,7 +6,7 @@ use landspeed_emulate::{OnInterface, certificate};
 use landspeed_emulation::LoadedPath;
 use landspeed_model::{EmulateDocument, EmulatePlacement};
 
-use super::{Args, about, emulate_while, text, wait_while_up};
+use super::{Args, about, emulate_while, text, wait_while_up, warn_of_claims};
 
 /// Emulates until interrupted, the time is over or the interface disappears.
 pub(super) fn run(
@@ -18,6 +18,7 @@ pub(super) fn run(
     let mtu = path.path.mtu.unwrap_or(1500);
     let ssh = std::env::var("SSH_CONNECTION").ok();
     let on = OnInterface::open(interface, &args.peer, mtu, ssh.as_deref())?;
+    warn_of_claims(on.locks());
     let peers: Vec<String> = args.peer.iter().map(ToString::to_string).collect();
     let placement = EmulatePlacement::Peers { interface: interface.to_owned(), peers };
     let (carried, ended) = emulate_while(

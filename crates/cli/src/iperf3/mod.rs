@@ -91,7 +91,7 @@ fn client(args: &Args) -> anyhow::Result<CommandOutcome> {
     let run = match remote_end(args, reporter.is_live()) {
         Ok(remote) => {
             let interrupted = landspeed_sys::process::catch_interrupts();
-            run::measure(&request, &remote, interrupted, live::View::silent(), &mut |event| {
+            run::measure(&request, &remote, false, interrupted, live::View::silent(), &mut |event| {
                 reporter.event(event, interrupted);
             })
         }

@@ -183,6 +183,10 @@ pub struct Args {
     pub key_file: Option<PathBuf>,
     #[command(flatten)]
     pub trust: crate::trust::TrustArgs,
+    /// At the end, ask over the path (UDP to port 9 of the server) for the invalid seconds of a `landspeed emulate --between`.
+    /// Nothing authenticates the answer, so it changes no verdict
+    #[arg(long, help_heading = "Network", conflicts_with = "from")]
+    pub ask_path: bool,
 
     /// Sampling interval, 1ms to 10s [default: 100 ms]; from 200ms on, also that of the lines printed [default: 1 s]
     #[arg(short, long, value_parser = options::time, help_heading = "Output", allow_hyphen_values = true)]

@@ -1,18 +1,30 @@
-//! Detects an emulated path under a run: requests its status at the interface towards the server, or in band.
+//! Detects an emulated path under a run: requests its status at the interface towards the server and, if the user asks for
+//! it, in band.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::UNIX_EPOCH;
 
 use ipnet::IpNet;
-use landspeed_model::{EmulatePlacement, EmulationStatus, InvalidSpan, RunDocument, RunEmulation};
+use landspeed_emulate::{ExchangeLimit, StatusError};
+use landspeed_flow::client::{deserialize_value, make_printable};
+use landspeed_model::{
+    EmulatePlacement, EmulationSource, EmulationStatus, InvalidSpan, RunDocument, RunEmulation, Warning,
+};
 use landspeed_netlink::Netlink;
 use landspeed_sys::clock::realtime_ns;
 
 /// One second, nanoseconds.
 const SECOND_NS: i128 = 1_000_000_000;
+/// Time limit of the exchange with a process of this host, nanoseconds; and after an interrupt.
+const LOCAL_NS: u64 = 1_000_000_000;
+const INTERRUPTED_NS: u64 = 100_000_000;
+/// Time limit of the exchange with hosts on the path, nanoseconds: the invalid seconds of a long run need many replies.
+const PATH_NS: u64 = 5_000_000_000;
 
-/// Adds the status of a running `landspeed emulate` on the path to the run document.
-pub fn note(document: &mut RunDocument) {
+/// Adds the status of a running `landspeed emulate` on the path to the run document, or a warning that it is unknown. Hosts
+/// on the path are asked only with `ask_path`.
+pub fn note(document: &mut RunDocument, ask_path: bool, interrupted: &AtomicBool) {
     // The client of a third-party run is another host.
     if document.third_party.is_some() {
         return;
@@ -31,11 +43,54 @@ pub fn note(document: &mut RunDocument) {
     else {
         return;
     };
+    match request(server, route.out_ifindex, start_ns, ask_path, interrupted) {
+        Ok(None) => {}
+        Ok(Some((status, source))) => {
+            let end_ns = document.phases.iter().map(|phase| phase.end_ns).max().unwrap_or(0);
+            document.emulation = Some(account(&status, source, start_ns, end_ns));
+        }
+        Err(why) => document.warnings.push(Warning {
+            code: "emulation-unknown".to_owned(),
+            message: format!("The status of the emulated path is unknown: {why}."),
+        }),
+    }
+}
+
+/// Requests the status of an emulation on the path to `server`, of a run that began at `start_ns` (Unix time).
+fn request(
+    server: IpAddr,
+    ifindex: u32,
+    start_ns: i128,
+    ask_path: bool,
+    interrupted: &AtomicBool,
+) -> Result<Option<(EmulationStatus, EmulationSource)>, StatusError> {
+    // The interrupt that ended the run leaves a moment for a local answer; one during the exchange ends it.
+    let was_interrupted = interrupted.load(Ordering::Relaxed);
+    let unset = AtomicBool::new(false);
+    let limit = if was_interrupted {
+        ExchangeLimit::new(INTERRUPTED_NS, &unset)
+    } else {
+        ExchangeLimit::new(LOCAL_NS, interrupted)
+    };
+    let local = landspeed_emulate::request_status(ifindex, &limit)?;
+    if let Some(status) = local.filter(|status| leads_to(status, server)) {
+        return Ok(Some((status, EmulationSource::Local)));
+    }
+    if !ask_path || was_interrupted {
+        return Ok(None);
+    }
     let since_ns = (i128::from(realtime_ns()) - start_ns).max(0) as u64;
-    let status = landspeed_emulate::request_status(route.out_ifindex).filter(|status| leads_to(status, server));
-    let Some(status) = status.or_else(|| landspeed_emulate::request_in_band(server, since_ns)) else { return };
-    let end_ns = document.phases.iter().map(|phase| phase.end_ns).max().unwrap_or(0);
-    document.emulation = Some(account(&status, start_ns, end_ns));
+    let limit = ExchangeLimit::new(PATH_NS, interrupted);
+    let Some(status) = landspeed_emulate::request_in_band(server, since_ns, &limit)? else { return Ok(None) };
+    Ok(Some((printable(&status)?, EmulationSource::Path)))
+}
+
+/// Makes the strings of an answer from the path printable.
+fn printable(status: &EmulationStatus) -> Result<EmulationStatus, StatusError> {
+    let unreadable = |error: serde_json::Error| StatusError::Unreadable(error.to_string());
+    let mut value = serde_json::to_value(status).map_err(unreadable)?;
+    make_printable(&mut value);
+    deserialize_value(&value).map_err(unreadable)
 }
 
 /// Parses an address with or without a port.
@@ -56,7 +111,7 @@ fn leads_to(status: &EmulationStatus, server: IpAddr) -> bool {
 }
 
 /// Maps the invalid seconds to the timeline of a run that began at `start_ns` (Unix time) and took `run_ns`.
-fn account(status: &EmulationStatus, start_ns: i128, run_ns: u64) -> RunEmulation {
+fn account(status: &EmulationStatus, source: EmulationSource, start_ns: i128, run_ns: u64) -> RunEmulation {
     let offset_ns = i128::from(status.start_unix_ns) - start_ns;
     let clip = |ns: i128| ns.clamp(0, i128::from(run_ns)) as u64;
     let span = |second: &landspeed_model::InvalidSecond| {
@@ -71,6 +126,7 @@ fn account(status: &EmulationStatus, start_ns: i128, run_ns: u64) -> RunEmulatio
     };
     RunEmulation {
         path: status.path.clone(),
+        source,
         covered_ns: clip(offset_ns + i128::from(status.elapsed_ns)) - clip(offset_ns),
         invalid: status.invalid.iter().filter_map(span).collect(),
     }
@@ -100,7 +156,7 @@ mod tests {
     #[test]
     fn invalid_seconds_are_placed_on_the_runs_timeline() {
         // The run began 2.25 s after the emulation and took 6 s.
-        let emulation = account(&status(), 1_002_250_000_000, 6_000_000_000);
+        let emulation = account(&status(), EmulationSource::Local, 1_002_250_000_000, 6_000_000_000);
         let spans: Vec<(u64, u64)> = emulation.invalid.iter().map(|span| (span.start_ns, span.end_ns)).collect();
         assert_eq!(spans, [(0, 750_000_000), (750_000_000, 1_750_000_000), (5_750_000_000, 6_000_000_000)]);
         assert_eq!(emulation.covered_ns, 6_000_000_000);

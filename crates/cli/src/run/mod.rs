@@ -56,7 +56,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
                     view.show(&event);
                 })?;
                 view.finish(&document);
-                emulation::note(&mut document);
+                emulation::note(&mut document, args.ask_path, interrupted);
                 judge(&mut document);
                 document
             } else {
@@ -65,7 +65,9 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
                     None => args.with_iperf3.remote_end(args.iperf3, args.trust.policy()),
                 };
                 match remote {
-                    Ok(remote) => measure(&request, &remote, interrupted, view, &mut |event| lines.event(event)),
+                    Ok(remote) => {
+                        measure(&request, &remote, args.ask_path, interrupted, view, &mut |event| lines.event(event))
+                    }
                     Err(why) => client::not_started_document(&request, why),
                 }
             }
@@ -130,10 +132,12 @@ pub enum RemoteEnd {
     ThirdParty(Target),
 }
 
-/// Runs a test with its interval lines and adds the verdict.
+/// Runs a test with its interval lines and adds the verdict. With `ask_path`, hosts on the path are asked for the status of an
+/// emulation.
 pub fn measure(
     request: &Request,
     remote: &RemoteEnd,
+    ask_path: bool,
     interrupted: &AtomicBool,
     mut view: live::View,
     also: &mut dyn FnMut(&RunEvent<'_>),
@@ -148,7 +152,7 @@ pub fn measure(
         RemoteEnd::Iperf3(extras) => landspeed_iperf3::client::run(request, extras, interrupted, &mut observe),
     };
     view.finish(&document);
-    emulation::note(&mut document);
+    emulation::note(&mut document, ask_path, interrupted);
     judge(&mut document);
     document
 }

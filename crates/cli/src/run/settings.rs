@@ -15,6 +15,7 @@ use super::Args;
 const OTHERS: &[&str] = &[
     "port",
     "from",
+    "ask-path",
     "blocks",
     "udp",
     "rr",

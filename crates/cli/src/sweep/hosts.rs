@@ -72,7 +72,7 @@ impl RunTest for run::Args {
             None => self.with_iperf3.remote_end(self.iperf3, self.trust.policy()),
         };
         match remote {
-            Ok(remote) => measure(request, &remote, interrupted, live::View::silent(), observe),
+            Ok(remote) => measure(request, &remote, self.ask_path, interrupted, live::View::silent(), observe),
             Err(why) => client::not_started_document(request, why),
         }
     }

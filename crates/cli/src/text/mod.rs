@@ -9,7 +9,8 @@ mod page;
 use std::fmt::Write as _;
 
 use landspeed_model::{
-    Confidence, Direction, EpochState, ErrorEntry, Protocol, RrMode, RunDocument, Sample, Status, Verdict, Warning,
+    CONTRADICTION, Confidence, Direction, EpochState, ErrorEntry, Protocol, RrMode, RunDocument, Sample, Status,
+    Verdict, Warning,
 };
 use landspeed_units::{BitRate, Bytes, Nanos};
 
@@ -18,9 +19,11 @@ pub use page::{Page, strip_backticks};
 
 /// Warnings that cast doubt on the headline, most severe first, with short phrases. Other warnings are notes,
 /// printed with `-v`.
-const DOUBTFUL_WARNINGS: [(&str, &str); 18] = [
+const DOUBTFUL_WARNINGS: [(&str, &str); 20] = [
     ("accounting", "bytes unaccounted for"),
+    (CONTRADICTION, "the figures contradict each other"),
     ("emulation-invalid", "the emulated path could not keep up"),
+    ("emulation-unknown", "the emulated path's status is unknown"),
     ("one-ended", "one end's report is missing"),
     ("no-client-capture", "no local capture"),
     ("no-server-capture", "no remote capture"),

@@ -3,8 +3,8 @@
 use crate::common::Scenario;
 use landspeed_diagnose::{diagnose, warnings};
 use landspeed_model::{
-    Cause, Confidence, CounterDelta, Direction, EmulatedPath, InvalidReason, InvalidSpan, LatencyResult, Protocol,
-    RrMode, RrParameters, RrSize, RunDocument, RunEmulation, Status, Verdict, ZeroCopyUse,
+    Cause, Confidence, CounterDelta, Direction, EmulatedPath, EmulationSource, InvalidReason, InvalidSpan,
+    LatencyResult, Protocol, RrMode, RrParameters, RrSize, RunDocument, RunEmulation, Status, Verdict, ZeroCopyUse,
 };
 
 fn judge(document: &RunDocument) -> Verdict {
@@ -59,7 +59,12 @@ fn emulated(scenario: &Scenario, start_ns: u64, end_ns: u64) -> RunDocument {
     };
     let path = EmulatedPath { name: "a path".to_owned(), seed: 1, mtu_bytes: 1500, links: 1 };
     RunDocument {
-        emulation: Some(RunEmulation { path, covered_ns: end_ns, invalid: vec![span] }),
+        emulation: Some(RunEmulation {
+            path,
+            source: EmulationSource::Local,
+            covered_ns: end_ns,
+            invalid: vec![span],
+        }),
         ..scenario.document()
     }
 }
@@ -79,6 +84,17 @@ fn invalid_emulated_seconds_withdraw_network_verdicts() {
     // A busy thread does not depend on the path.
     let busy = Scenario { sender_thread: 0.99, ..Scenario::default() };
     assert_eq!(judge(&emulated(&busy, 0, 1_000_000_000)), judge(&busy.document()));
+}
+
+#[test]
+fn unauthenticated_answers_from_the_path_change_no_verdict() {
+    let judged = judge(&receiver_window().document());
+    let mut document = emulated(&receiver_window(), 2_000_000_000, 3_000_000_000);
+    document.emulation.as_mut().unwrap().source = EmulationSource::Path;
+    assert_eq!(judge(&document), judged);
+    let warnings = warnings(&document);
+    let warning = warnings.iter().find(|warning| warning.code == "emulation-invalid").expect("a warning");
+    assert!(warning.message.contains("unauthenticated"), "{}", warning.message);
 }
 
 #[test]

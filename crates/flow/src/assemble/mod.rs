@@ -1,5 +1,6 @@
 //! Combines the reports of client and server into one run document. Values a host did not report stay empty.
 
+mod contradictions;
 mod costs;
 mod ledger;
 mod spread;
@@ -7,8 +8,8 @@ mod streams;
 mod sums;
 
 use landspeed_model::{
-    BuildInfo, Cause, Confidence, Direction, Ends, ErrorEntry, HostSnapshot, Parameters, PathInfo, Protocol,
-    RUN_SCHEMA, RunDocument, Status, Verdict, Warning,
+    BuildInfo, CONTRADICTION, Cause, Confidence, Direction, Ends, ErrorEntry, HostSnapshot, Parameters, PathInfo,
+    Protocol, RUN_SCHEMA, RunDocument, Status, Verdict, Warning,
 };
 
 use crate::client::Request;
@@ -39,6 +40,8 @@ pub struct CollectedRun {
     pub client: Option<EndReport>,
     /// Measurements of the server.
     pub server: Option<EndReport>,
+    /// When the server's report began to arrive, nanoseconds after the start.
+    pub report_ns: Option<u64>,
     /// Requests that could not be met exactly; each becomes a warning.
     pub notes: Vec<String>,
     /// Errors of the test, in the order they occurred.
@@ -60,6 +63,7 @@ impl CollectedRun {
             server_host: None,
             client: None,
             server: None,
+            report_ns: None,
             notes: Vec::new(),
             errors: Vec::new(),
         }
@@ -126,7 +130,7 @@ pub fn document(found: CollectedRun) -> RunDocument {
     if matches!(parameters.protocol, Protocol::TcpRr | Protocol::UdpRr) {
         streams.extend(streams::transactions(found.client.as_ref(), found.server.as_ref()));
     }
-    RunDocument {
+    let mut run = RunDocument {
         schema: RUN_SCHEMA.to_owned(),
         landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: found.server_version },
         id: found.id,
@@ -157,7 +161,21 @@ pub fn document(found: CollectedRun) -> RunDocument {
         emulation: None,
         verdict: undetermined(),
         reverse_verdict: (parameters.direction == Direction::Both).then(undetermined),
+    };
+    let found = contradictions::find(&run, found.report_ns);
+    if run.status == Status::Complete && !found.is_empty() {
+        run.status = Status::Partial;
+        run.warnings.push(Warning { code: CONTRADICTION.to_owned(), message: describe_contradictions(&found) });
     }
+    run
+}
+
+fn describe_contradictions(found: &[String]) -> String {
+    format!(
+        "The document contradicts itself: {}. Its figures over time are not reliable. Look for a clock that jumped (a virtual \
+         machine that was moved or suspended) or a server that reports false times, and run again.",
+        found.join("; ")
+    )
 }
 
 /// Keeps a report only if it has readings over time, not just totals.

@@ -40,6 +40,8 @@ pub(super) struct Conversation {
     /// Streams of the test; the server's report is checked against them.
     specs: Vec<StreamSpec>,
     report: String,
+    /// When the server's report began to arrive, nanoseconds after the start.
+    pub report_ns: Option<u64>,
     /// Report of the server, once complete.
     pub server: Option<EndReport>,
     /// Error that ended the connection.
@@ -59,6 +61,7 @@ impl Conversation {
             remote: LiveReading::default(),
             specs,
             report: String::new(),
+            report_ns: None,
             server: None,
             lost: None,
         }
@@ -132,6 +135,7 @@ impl Conversation {
             ToClient::SenderDone(done) => watch.peer_sender_done(&done, self.t0_ns),
             ToClient::Report { text, last } => {
                 self.report_due_ns = self.last_message_ns + REPORT_PART_NS;
+                self.report_ns.get_or_insert(self.last_message_ns.saturating_sub(self.t0_ns));
                 if self.report.len() + text.len() > MAX_REPORT {
                     self.lost = Some(FlowError::Protocol {
                         during: "in the server's report",

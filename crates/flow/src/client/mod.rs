@@ -1,5 +1,6 @@
 //! The client: requests a test, runs its side, and combines both reports into one document.
 
+mod alignment;
 mod changes;
 mod connect;
 mod conversation;
@@ -14,9 +15,10 @@ use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use landspeed_model::{ClockAlignment, ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument, Sample};
+use landspeed_model::{ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument, Sample};
 use landspeed_sys::{clock, thread};
 
+use alignment::{Alignment, align};
 pub use changes::RemoteChanges;
 use conversation::{Conversation, refused};
 pub use describe::facts;
@@ -176,13 +178,13 @@ fn attempt(
         message: "the token is not 64 hex digits".to_owned(),
     })?;
     let credentials = Credentials::new(token, request.key.is_some());
-    let clock = align_clocks(&mut tx, &mut rx, interrupted)?;
+    let Alignment { clock, rtt_ns, note } = align_clocks(&mut tx, &mut rx, interrupted)?;
     let mut path = PathInfo {
         target: request.target.to_string(),
         client_addr: address::display(local),
         server_addr: address::display(far),
         loopback: far.ip().is_loopback() || far.ip() == local.ip(),
-        control_rtt_ns: clock.uncertainty_ns * 2,
+        control_rtt_ns: rtt_ns,
         clock,
         mtu: Vec::new(),
         authenticated: request.key.is_some(),
@@ -198,6 +200,7 @@ fn attempt(
     }
     let Accepted { id, parameters: effective, notes, host, version, .. } = accepted;
     found.accept(id, effective.clone(), notes, host, version);
+    found.notes.extend(note);
     if effective.probe_mtu {
         let socket = connect::open_udp_flow(far, bind, &effective, layout::MTU_STREAM, &credentials, interrupted)?;
         path.mtu = crate::mtu::probe(&socket, credentials.datagram_tag(layout::MTU_STREAM), interrupted);
@@ -209,9 +212,10 @@ fn attempt(
     wait_ready(&mut rx, interrupted)?;
     // Far enough ahead for the message to arrive and for the threads of both sides to be waiting.
     let idle = if effective.probe_rate_per_s.is_some() { IDLE_NS } else { 0 };
-    let soonest_ns = clock::monotonic_ns() + idle + (20_000_000 + 2 * clock.uncertainty_ns).max(40_000_000);
+    let soonest_ns = clock::monotonic_ns() + idle + (20_000_000 + rtt_ns).max(40_000_000);
     let t0_ns = request.start_ns.map_or(soonest_ns, |wanted| wanted.max(soonest_ns));
-    tx.queue(&ToServer::Start { at_ns: t0_ns.saturating_add_signed(clock.offset_ns) })?;
+    let lead_ns = Some(t0_ns.saturating_sub(clock::monotonic_ns()));
+    tx.queue(&ToServer::Start { at_ns: t0_ns.saturating_add_signed(clock.offset_ns), lead_ns })?;
     let longest_ns = bounds.map_or(landspeed_settings::MAX_TIME_NS, |bounds| bounds.longest_ns);
     let limit_ns = layout::duration_ns(&effective).unwrap_or(longest_ns);
     let guard = bounds.and_then(|bounds| bounds.rate_limit_bps).map(|rate| RateGuard::new(rate, t0_ns));
@@ -263,27 +267,22 @@ fn list(cores: &[u32]) -> String {
     format!("cores {}{more}", shown.join(", "))
 }
 
-/// Estimates the clock offset from the shortest of several round trips, to within half of it.
-fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) -> Result<ClockAlignment, FlowError> {
-    let mut best: Option<(u64, i64)> = None;
+/// Estimates the clock offset from several round trips.
+fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) -> Result<Alignment, FlowError> {
+    let mut readings = Vec::new();
     for n in 0..PINGS {
         let sent = clock::monotonic_ns();
         tx.queue(&ToServer::Ping { n })?;
         match rx.wait::<ToClient>("an answer to a ping", STEP_TIMEOUT, interrupted)? {
             ToClient::Pong { n: echoed, now_ns } if echoed == n => {
-                let received = clock::monotonic_ns();
-                let rtt = received - sent;
-                // Wraps if the server's timestamp is absurd; the server then rejects the start time as out of range.
-                let offset = now_ns.wrapping_sub(sent + rtt / 2) as i64;
-                if best.is_none_or(|(shortest, _)| rtt < shortest) {
-                    best = Some((rtt, offset));
-                }
+                let rtt_ns = clock::monotonic_ns() - sent;
+                // Wraps if the server's timestamp is absurd; the server then begins at once.
+                readings.push((rtt_ns, now_ns.wrapping_sub(sent + rtt_ns / 2) as i64));
             }
             other => return Err(unexpected("while aligning the clocks", other)),
         }
     }
-    let (rtt, offset_ns) = best.unwrap_or((0, 0));
-    Ok(ClockAlignment { offset_ns, uncertainty_ns: rtt.div_ceil(2) })
+    Ok(align(&readings))
 }
 
 /// Runs the test: traffic on its own threads, control connection and interval output on this one.
@@ -325,6 +324,7 @@ fn run_end(
         found.errors.push(FlowError::Interrupted.entry());
     }
     found.server = state.server.take();
+    found.report_ns = state.report_ns;
     match state.lost.take() {
         // An exchange that the interrupt cut short is not a second error.
         Some(FlowError::Timeout { .. }) if state.is_closing() => Ok(()),

@@ -66,6 +66,9 @@ pub enum ToServer {
     Start {
         /// Start time on the server's monotonic clock, nanoseconds.
         at_ns: u64,
+        /// Time from the sending of this message to the start, nanoseconds: limits the effect of a wrong clock offset.
+        #[serde(default)]
+        lead_ns: Option<u64>,
     },
     /// A sending stream of the client is done; UDP receivers detect tail loss from this.
     SenderDone(SenderDone),

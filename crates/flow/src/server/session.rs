@@ -287,7 +287,7 @@ impl Session {
         tx.send(&ToClient::Accepted(Box::new(accepted)), &self.shared.step(STEP_TIMEOUT))?;
         let test = Test { credentials: &credentials, specs: &specs, parameters: &parameters };
         let mut capture = Capture::new(shared.config.tap.as_ref(), (local, self.peer), &entry.slot);
-        let Some((t0_ns, streams)) = prepare(tx, rx, listeners, &test, &shared, &mut capture)? else {
+        let Some((start, streams)) = prepare(tx, rx, listeners, &test, &shared, &mut capture)? else {
             self.shared.report(ServerEvent::TestEnded { id, outcome: "the client left before the start".to_owned() });
             return Ok(());
         };
@@ -295,8 +295,10 @@ impl Session {
         let receive_cap_bps = self.admitted.receive_cap_bps(&parameters);
         let limit_ns = shared.admission.limits.max_duration_ns;
         let (side, dialect) = (Side::Server, Dialect::LANDSPEED);
-        let plan = EndPlan { side, dialect, parameters, t0_ns, streams, interface, limit_ns, receive_cap_bps };
-        let (report, answered) = run_end(plan, tx, rx, &shared, rate_limit_bps)?;
+        let plan =
+            EndPlan { side, dialect, parameters, t0_ns: start.at_ns, streams, interface, limit_ns, receive_cap_bps };
+        let (mut report, answered) = run_end(plan, tx, rx, &shared, rate_limit_bps)?;
+        report.notes.extend(start.note);
         let parts = report_parts(&report)
             .map_err(|e| FlowError::Protocol { during: "writing the report", message: e.to_string() })?;
         let bytes: usize = parts.iter().map(report_bytes).sum();

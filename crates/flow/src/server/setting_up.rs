@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use landspeed_model::Parameters;
 use landspeed_sys::clock;
+use landspeed_units::Nanos;
 
 use super::Shared;
 use super::hellos::ValidatedFlow;
@@ -23,6 +24,8 @@ use crate::sockets;
 
 /// Maximum time to the start that a client may request, nanoseconds.
 const MAX_LEAD_NS: u64 = 10_000_000_000;
+/// Smallest error of a requested start that is noted, nanoseconds.
+const NOTED_ERROR_NS: u64 = 100_000_000;
 /// Timeout for the whole set-up, including the path MTU probe, nanoseconds.
 const SETUP_NS: u64 = 60_000_000_000;
 /// Connections of one connect/request/response stream that may be queued.
@@ -144,7 +147,34 @@ pub struct Test<'a> {
     pub parameters: &'a Parameters,
 }
 
-/// Sets up a test. Returns its start time and all streams, configured as requested; `None` if the client ended
+/// Agreed start of a test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Start {
+    /// Time on this host's monotonic clock, nanoseconds.
+    pub at_ns: u64,
+    /// Difference from the client's request, if it is noticeable.
+    pub note: Option<String>,
+}
+
+impl Start {
+    /// The start that a message which arrived at `now_ns` asks for. The client knows this host's clock by an estimate
+    /// only; the start cannot be further away than it was when the client sent the message.
+    fn agree(at_ns: u64, lead_ns: Option<u64>, now_ns: u64) -> Self {
+        let latest_ns = now_ns.saturating_add(lead_ns.map_or(MAX_LEAD_NS, |lead_ns| lead_ns.min(MAX_LEAD_NS)));
+        let agreed_ns = at_ns.clamp(now_ns, latest_ns);
+        let wrong_ns = at_ns.abs_diff(agreed_ns);
+        let note = (lead_ns.is_some() && wrong_ns > NOTED_ERROR_NS).then(|| {
+            let (by, side) = (Nanos::new(wrong_ns), if at_ns > agreed_ns { "after" } else { "before" });
+            format!(
+                "the client's start time was {by} {side} any possible one: its estimate of the server's clock is wrong, or its \
+                 message was late"
+            )
+        });
+        Self { at_ns: agreed_ns, note }
+    }
+}
+
+/// Sets up a test. Returns its start and all streams, configured as requested; `None` if the client ended
 /// the test first. `capture` serves clients that request a capture on the server.
 pub fn prepare(
     tx: &mut Sender,
@@ -153,7 +183,7 @@ pub fn prepare(
     test: &Test<'_>,
     shared: &Shared,
     capture: &mut Capture<'_>,
-) -> Result<Option<(u64, Vec<StreamPlan>)>, FlowError> {
+) -> Result<Option<(Start, Vec<StreamPlan>)>, FlowError> {
     let credentials = test.credentials;
     let begun = clock::monotonic_ns();
     let mut deadline = begun + STEP_TIMEOUT.as_nanos() as u64;
@@ -190,8 +220,9 @@ pub fn prepare(
             None => continue,
             Some(ToServer::Ping { n }) => tx.queue(&ToClient::Pong { n, now_ns: clock::monotonic_ns() })?,
             Some(ToServer::Opened) => opened = true,
-            Some(ToServer::Start { at_ns }) if streams.is_some() => {
-                return Ok(streams.map(|streams| (at_ns.clamp(now, now + MAX_LEAD_NS), streams)));
+            Some(ToServer::Start { at_ns, lead_ns }) if streams.is_some() => {
+                let start = Start::agree(at_ns, lead_ns, clock::monotonic_ns());
+                return Ok(streams.map(|streams| (start, streams)));
             }
             Some(ToServer::Tap) => capture.begin(tx)?,
             Some(ToServer::Alive) => {}
@@ -199,5 +230,31 @@ pub fn prepare(
             Some(other) => return Err(unexpected("while setting up the test", &other)),
         }
         deadline = now + STEP_TIMEOUT.as_nanos() as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn wrong_clock_offset_does_not_move_the_start() {
+        let now_ns = 50_000 * MS;
+        let agree = |at_ns| Start::agree(at_ns, Some(40 * MS), now_ns);
+        assert_eq!(agree(now_ns + 39 * MS), Start { at_ns: now_ns + 39 * MS, note: None });
+        for (at_ns, agreed_ns) in [
+            (now_ns + 8_040 * MS, now_ns + 40 * MS),
+            (u64::MAX, now_ns + 40 * MS),
+            (now_ns - 8_000 * MS, now_ns),
+            (0, now_ns),
+        ] {
+            let start = agree(at_ns);
+            assert_eq!(start.at_ns, agreed_ns, "{at_ns}");
+            assert!(start.note.is_some(), "{at_ns}");
+        }
+        // Clients of earlier versions do not send the lead.
+        assert_eq!(Start::agree(now_ns + 8_000 * MS, None, now_ns).at_ns, now_ns + 8_000 * MS);
     }
 }

@@ -1,8 +1,9 @@
 //! The working directory of a guest. It contains the guest's memory, a file that must be mapped executable.
 
+use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use landspeed_units::Bytes;
 
@@ -23,8 +24,6 @@ pub struct MemoryDirectory {
 pub struct MemoryDirectoryError {
     tried: String,
 }
-
-static NEXT: AtomicU32 = AtomicU32::new(0);
 
 impl MemoryDirectory {
     /// Creates the directory: in `LANDSPEED_LAB_TMP` if that is set, otherwise in the first usable one of `/dev/shm`,
@@ -56,12 +55,13 @@ impl MemoryDirectory {
             return Err(format!("{} free, {} needed", Bytes::new(free), Bytes::new(needed_bytes)));
         }
         remove_stale(&directory);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = directory.join(format!("{PREFIX}{}.{number}", std::process::id()));
-        // A killed process with the same PID may have left this name.
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).map_err(|e: io::Error| e.to_string())?;
-        Ok(Self { path })
+        // In a directory that everybody may write, a name that can be guessed can be taken.
+        let make = || {
+            let unique = u64::from_ne_bytes(landspeed_sys::random::bytes()?);
+            let path = directory.join(format!("{PREFIX}{}.{unique:016x}", std::process::id()));
+            DirBuilder::new().mode(0o700).create(&path).map(|()| path)
+        };
+        make().map(|path| Self { path }).map_err(|e: io::Error| e.to_string())
     }
 
     /// Returns the path of the directory.
@@ -76,7 +76,7 @@ impl Drop for MemoryDirectory {
     }
 }
 
-/// Prefix of the directories' names; the PID and a counter follow.
+/// Prefix of the directories' names; the PID and random digits follow.
 const PREFIX: &str = "landspeed-lab.";
 
 /// Removes directories of dead processes, which were killed before they could.
@@ -108,8 +108,9 @@ fn mounted_noexec(directory: &Path, mounts: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
 
+    use super::*;
     #[test]
     fn the_nearest_mount_decides_about_noexec() {
         let mounts =
@@ -125,7 +126,7 @@ mod tests {
     fn a_memory_directory_is_removed_with_its_value() {
         let place = MemoryDirectory::make(1 << 20).expect("somewhere");
         let path = place.path().to_owned();
-        assert!(path.is_dir());
+        assert_eq!(std::fs::metadata(&path).expect("a directory").permissions().mode() & 0o777, 0o700);
         std::fs::write(path.join("memory"), b"x").expect("writable");
         drop(place);
         assert!(!path.exists());

@@ -9,7 +9,7 @@ use landspeed_sys::thread;
 use landspeed_testkit::pair::Pair;
 use landspeed_testkit::process::Process;
 
-use super::{TIMEOUT_S, Wire, assert_no_network_verdict, certificate, landspeed, number, path_file, stop, suspend};
+use super::{TIMEOUT_S, Wire, certificate, landspeed, number, path_file, run_with_invalid_seconds, stop, suspend};
 use crate::common::PROGRAM;
 
 /// Sends `count` numbered datagrams through the path, one every `gap_ns`, and returns the numbers in order
@@ -114,8 +114,16 @@ fn reordered_and_duplicated_datagrams_are_counted() {
     assert!(copies > 50, "{copies}");
 }
 
+/// Number of datagrams that reached the right host at a port without a socket (the discard port has none).
+fn discards(wire: &Wire) -> u64 {
+    let table = wire.right.run(|| std::fs::read_to_string("/proc/thread-self/net/snmp")).expect("counters");
+    let udp: Vec<&str> = table.lines().filter(|line| line.starts_with("Udp:")).collect();
+    let at = udp[0].split(' ').position(|name| name == "NoPorts").expect("a counter");
+    udp[1].split(' ').nth(at).and_then(|count| count.parse().ok()).expect("a number")
+}
+
 #[test]
-fn run_between_interfaces_records_invalid_seconds() {
+fn run_between_interfaces_records_invalid_seconds_only_when_asked() {
     let wire = landspeed_testkit::or_skip!(Wire::new());
     for (host, interface) in [(&wire.left, "l0"), (&wire.right, "r0")] {
         host.exec(["ethtool", "-K", interface, "tso", "off", "gso", "off", "gro", "off"]);
@@ -125,12 +133,26 @@ fn run_between_interfaces_records_invalid_seconds() {
     let emulation = wire.emulate(&file, &[]);
     let pair = Pair::across(PROGRAM, &wire.left, &wire.right, "10.93.0.2");
     let json = directory.path().join("run.json");
-    let mut command = landspeed();
-    command.args(["run", pair.target(), "-t", "4s", "--json"]).arg(&json);
-    let run = wire.left.run(|| Process::start(command));
+    let measure = |options: &[&str]| {
+        let mut command = landspeed();
+        command.args(["run", pair.target(), "--json"]).arg(&json).args(options);
+        wire.left.run(|| Process::start(command))
+    };
+    let run = measure(&["-t", "4s", "--ask-path"]);
     suspend(&emulation, &run);
     let ended = run.end(TIMEOUT_S);
     assert!(ended.code < 2, "{}", ended.stderr);
-    assert_no_network_verdict(&json);
+    let document = run_with_invalid_seconds(&json);
+    assert_eq!(document["emulation"]["source"], "path");
+    // The answer is not authenticated: it must not withdraw the verdict.
+    let summary = document["verdict"]["summary"].as_str().unwrap_or_default();
+    assert!(!summary.contains("emulated path"), "{summary}");
+    let before = discards(&wire);
+    assert!(before > 0, "the request is a datagram to port 9");
+    let ended = measure(&["-t", "0.2s"]).end(TIMEOUT_S);
+    assert!(ended.code < 2, "{}", ended.stderr);
+    assert_eq!(discards(&wire), before, "nothing is sent unasked");
+    let text = std::fs::read_to_string(&json).expect("a document");
+    assert!(!text.contains("\"emulation\":{"), "{text}");
     stop(emulation);
 }

@@ -7,6 +7,7 @@ mod between;
 mod kernel;
 mod leftovers;
 mod peers;
+mod squatters;
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -138,9 +139,8 @@ fn suspend(emulation: &Process, run: &Process) {
     emulation.signal("CONT");
 }
 
-/// Asserts that a run of 4 s records the invalid seconds of its path, and that its verdict names no network
-/// cause.
-fn assert_no_network_verdict(file: &std::path::Path) {
+/// Reads the document of a run of 4 s, which must record the invalid seconds of its path.
+fn run_with_invalid_seconds(file: &std::path::Path) -> Value {
     let run: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("a run")).expect("JSON");
     let schema = landspeed_model::schema("run").expect("a schema");
     jsonschema::validate(&schema, &run).unwrap_or_else(|why| panic!("{why}"));
@@ -150,6 +150,14 @@ fn assert_no_network_verdict(file: &std::path::Path) {
     assert!(emulation["invalid"].as_array().is_some_and(|spans| !spans.is_empty()), "{emulation}");
     let warnings = run["warnings"].to_string();
     assert!(warnings.contains("emulation-invalid"), "{warnings}");
+    run
+}
+
+/// Asserts that a run of 4 s records the invalid seconds of its path, and that its verdict names no network
+/// cause.
+fn assert_no_network_verdict(file: &std::path::Path) {
+    let run = run_with_invalid_seconds(file);
+    assert_eq!(run["emulation"]["source"], "local");
     let verdict = &run["verdict"];
     let at_hosts = ["sender-cpu", "receiver-cpu", "cpu-quota", "application"];
     let cause = verdict["cause"].as_str().unwrap_or_default();

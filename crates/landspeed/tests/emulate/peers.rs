@@ -10,18 +10,19 @@ use landspeed_testkit::process::{Ended, Process, until};
 
 use super::{TIMEOUT_S, certificate, landspeed, number, path_file, stop};
 
-const LINK: &str = "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nqueue = { kind = \"bfifo\", limit = \"2MB\" }";
-const PEER: &str = "10.94.0.2";
+pub(super) const LINK: &str =
+    "[[link]]\nrate = \"100M\"\ndelay = \"20ms\"\nqueue = { kind = \"bfifo\", limit = \"2MB\" }";
+pub(super) const PEER: &str = "10.94.0.2";
 const OTHER_PEER: &str = "10.94.0.3";
 
 /// A host with interface `h0`, and a remote host with two addresses; the first is the peer.
-struct Hosts {
-    host: Namespace,
-    remote: Namespace,
+pub(super) struct Hosts {
+    pub host: Namespace,
+    pub remote: Namespace,
 }
 
 impl Hosts {
-    fn new() -> Result<Self, String> {
+    pub fn new() -> Result<Self, String> {
         let hosts = Self { host: Namespace::new("host")?, remote: Namespace::new("remote")? };
         for namespace in [&hosts.host, &hosts.remote] {
             for every in ["all", "default"] {
@@ -51,7 +52,7 @@ impl Hosts {
 
     /// Starts the emulation and waits until packets of the peer take the path. The error names a missing kernel
     /// feature.
-    fn emulate(&self, file: &std::path::Path, more: &[&str]) -> Result<Process, String> {
+    pub fn emulate(&self, file: &std::path::Path, more: &[&str]) -> Result<Process, String> {
         let process = self.host.run(|| Process::start(Self::command(file, PEER, more)));
         let lacks = || process.stderr().contains("cannot attach a program");
         until(TIMEOUT_S, "it begins", || lacks() || process.stderr().contains("asked"));
@@ -220,7 +221,7 @@ fn unsuitable_peers_are_refused_with_advice() {
         "the route to the peer 10.95.0.2/32 leaves by h1\nEmulate on that one: --on h1.",
     );
     let first = landspeed_testkit::or_skip!(hosts.emulate(&file, &[]));
-    assert_error(&hosts.refused(&file, OTHER_PEER), "another landspeed emulates on it");
+    assert_error(&hosts.refused(&file, OTHER_PEER), "emulates on it");
     hosts.host.exec(["ip", "link", "set", "h0", "down"]);
     assert_error(&first.end(TIMEOUT_S), "an interface disappeared or went down");
 }

@@ -62,7 +62,7 @@ fn started(server: SocketAddr, parameters: Parameters) -> (TcpStream, TcpStream)
     let Ok(ToClient::Pong { now_ns, .. }) = raw::receive_message(&mut rx) else { panic!("no pong") };
     tx.queue(&ToServer::Opened).unwrap();
     assert!(matches!(raw::receive_message(&mut rx), Ok(ToClient::Ready)));
-    tx.queue(&ToServer::Start { at_ns: now_ns + 20_000_000 }).unwrap();
+    tx.queue(&ToServer::Start { at_ns: now_ns + 20_000_000, lead_ns: None }).unwrap();
     (twin, data)
 }
 

@@ -6,6 +6,7 @@
 
 mod bad_input;
 mod claims;
+mod clock;
 mod common;
 mod document;
 mod dripping;

@@ -69,7 +69,7 @@ fn messages_out_of_order_end_only_their_test() {
     let server = Server::start(&[]);
     let idle = server.baseline();
     for message in [
-        ToServer::Start { at_ns: 0 },
+        ToServer::Start { at_ns: 0, lead_ns: None },
         ToServer::Hello { version: "0".into(), parameters: Box::new(short()) },
         ToServer::Bye,
         ToServer::Stop,
@@ -90,7 +90,7 @@ fn started_at(at_ns: u64) -> f64 {
     assert_eq!(status, Some(Status::Welcome));
     client.ready();
     let begun_ns = clock::monotonic_ns();
-    client.tx.queue(&ToServer::Start { at_ns }).unwrap();
+    client.tx.queue(&ToServer::Start { at_ns, lead_ns: None }).unwrap();
     data.write_all(&[7; 1000]).unwrap();
     data.shutdown(Shutdown::Write).unwrap();
     let received = loop {
@@ -174,7 +174,7 @@ fn message_flood_does_not_affect_other_tests() {
     let mut stream = client.data(0).0;
     client.ready();
     let now = client.server_clock();
-    client.tx.queue(&ToServer::Start { at_ns: now }).unwrap();
+    client.tx.queue(&ToServer::Start { at_ns: now, lead_ns: None }).unwrap();
     let writer = std::thread::spawn(move || {
         // Written in one piece: the sender would need a system call per message.
         let mut flood = connect(server.addr);

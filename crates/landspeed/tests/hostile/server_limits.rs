@@ -42,7 +42,7 @@ pub fn endless_sender(server: SocketAddr) -> State {
         let mut data = client.data(0).0;
         client.ready();
         let now = client.server_clock();
-        client.tx.queue(&ToServer::Start { at_ns: now }).unwrap();
+        client.tx.queue(&ToServer::Start { at_ns: now, lead_ns: None }).unwrap();
         drip(&mut data, &[], Duration::from_millis(5), most_s)
     };
     ("a client that never stops sending", 1.0 + 10.0, Box::new(hold))
@@ -70,7 +70,7 @@ fn a_client_that_ignores_the_rate_is_read_slowly() {
     let mut data = client.data(0).0;
     client.ready();
     let now = client.server_clock();
-    client.tx.queue(&ToServer::Start { at_ns: now }).unwrap();
+    client.tx.queue(&ToServer::Start { at_ns: now, lead_ns: None }).unwrap();
     let flood = std::thread::spawn(move || while data.write_all(&[7; 16_384]).is_ok() {});
     let mut seen = Vec::new();
     while seen.last().is_none_or(|(t_ns, _)| *t_ns < 2_000_000_000) {

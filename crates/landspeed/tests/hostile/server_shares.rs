@@ -127,7 +127,7 @@ fn a_client_that_exceeds_its_rate_share_is_stopped() {
     landspeed_flow::control::hello::run_handshake(&socket, 0, client.token, &NOT_INTERRUPTED).expect("proved");
     client.ready();
     let at_ns = client.server_clock();
-    client.tx.queue(&ToServer::Start { at_ns }).unwrap();
+    client.tx.queue(&ToServer::Start { at_ns, lead_ns: None }).unwrap();
     // None of these datagrams carries the test's tag.
     let begun = clock::monotonic_ns();
     let code = loop {
@@ -328,7 +328,7 @@ fn data_to_a_silent_client() -> f64 {
     client.ready();
     // The latest possible start time: the timeout counts from the last message, not from the start.
     let at_ns = client.server_clock() + 10 * SECOND_NS;
-    client.tx.queue(&ToServer::Start { at_ns }).unwrap();
+    client.tx.queue(&ToServer::Start { at_ns, lead_ns: None }).unwrap();
     let begun = clock::monotonic_ns();
     socket.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
     let mut last_ns = begun;

@@ -97,7 +97,7 @@ fn an_unproved_flow_keeps_a_test_from_starting() {
     let n = socket.recv(&mut buffer).expect("the challenge");
     assert!(matches!(hello::decode(&buffer[..n]), Some((0, Step::Challenge(_)))));
     test.tx.queue(&ToServer::Opened).unwrap();
-    test.tx.queue(&ToServer::Start { at_ns: 0 }).unwrap();
+    test.tx.queue(&ToServer::Start { at_ns: 0, lead_ns: None }).unwrap();
     assert!(!matches!(receive_message(&mut test.rx), Ok(ToClient::Ready)));
     assert_eq!(answers(&socket), (0, 0));
 }
@@ -137,7 +137,7 @@ fn impossible_sequence_numbers_and_counts_are_survived() {
         hello::run_handshake(&socket, 0, test.token, &crate::hostile::raw::NOT_INTERRUPTED).expect("proved");
         test.ready();
         let at_ns = test.server_clock();
-        test.tx.queue(&ToServer::Start { at_ns }).unwrap();
+        test.tx.queue(&ToServer::Start { at_ns, lead_ns: None }).unwrap();
         let mut datagram = vec![0; 1448];
         let format = Format::Landspeed { tag: test.token.datagram_tag(0) };
         format.write_constant(&mut datagram);

@@ -62,7 +62,7 @@ pub(crate) fn figures(runs: &[(String, &RunDocument)]) -> FiguresDocument {
     for ((_, run), name) in drawn.iter().zip(&names) {
         match run.status {
             Status::Complete => {}
-            Status::Partial => notes.push(FigureNote { serious: true, text: format!("{name} was cut short.") }),
+            Status::Partial => notes.push(FigureNote { serious: true, text: format!("{name} is incomplete.") }),
             Status::Failed => {
                 notes.push(FigureNote { serious: true, text: format!("{name} failed: nothing was measured.") });
             }

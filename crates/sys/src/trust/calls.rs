@@ -7,16 +7,12 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::PathBuf;
 
+use crate::process::effective_uid;
+
 /// Opens the root directory.
 pub(super) fn root() -> io::Result<File> {
     // SAFETY: the path is a literal that ends with a zero byte.
     take(unsafe { libc::open(c"/".as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) })
-}
-
-/// Returns the effective user id.
-pub(super) fn effective_user() -> u32 {
-    // SAFETY: geteuid takes nothing and cannot fail.
-    unsafe { libc::geteuid() }
 }
 
 /// A name in an open directory.
@@ -101,7 +97,7 @@ pub(super) fn others_access(file: &File, mode: u32) -> u32 {
         libc::fgetxattr(file.as_raw_fd(), c"system.posix_acl_access".as_ptr(), list.as_mut_ptr().cast(), list.len())
     };
     let Ok(length) = usize::try_from(length) else { return by_mode };
-    access_of_others(&list[..length], effective_user()).unwrap_or(by_mode)
+    access_of_others(&list[..length], effective_uid()).unwrap_or(by_mode)
 }
 
 /// Computes the same from an access control list in the kernel's encoding (`linux/posix_acl_xattr.h`): a version,

@@ -7,8 +7,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use super::calls::{at, effective_user, root};
+use super::calls::{at, root};
 use super::{Fault, Policy, TrustError, Untrusted, WRITABLE};
+use crate::process::effective_uid;
 
 /// Maximum number of symbolic links in a path, as in the kernel (path_resolution(7)).
 const MAX_SYMLINKS: u32 = 40;
@@ -26,7 +27,7 @@ pub(super) struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     pub(super) fn new(path: &'a Path, what: &'static str, owners: &'a [u32], policy: Policy) -> Self {
-        Self { path, what, owners, policy, user: effective_user() }
+        Self { path, what, owners, policy, user: effective_uid() }
     }
 
     /// Rejects the file, or reports the fault, depending on the policy.
