@@ -1,5 +1,8 @@
 //! Renders a scene as PNG at twice its size, with the font DejaVu Sans.
 
+use std::io::Read as _;
+use std::sync::LazyLock;
+
 use ab_glyph::{Font as _, FontRef, PxScale, ScaleFont as _, point};
 use anyhow::{Context as _, anyhow};
 use landspeed_report::{Anchor, Ink, Scene, Shape};
@@ -10,12 +13,20 @@ const SCALE: f32 = 2.0;
 /// Bold text is drawn twice with this offset, relative to the font size.
 const BOLD_OFFSET: f32 = 0.045;
 
+/// DejaVu Sans, as the build script compressed it.
+static FONT: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let packed: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/font.zlib"));
+    let mut font = Vec::new();
+    flate2::read::ZlibDecoder::new(packed).read_to_end(&mut font).expect("the build script compressed it");
+    font
+});
+
 /// Renders a scene as a PNG file.
 pub fn png(scene: &Scene) -> anyhow::Result<Vec<u8>> {
     let (width, height) = ((scene.width as f32 * SCALE).ceil() as u32, (scene.height as f32 * SCALE).ceil() as u32);
     let mut pixels = Pixmap::new(width, height).ok_or_else(|| anyhow!("cannot draw {width} × {height} pixels"))?;
     pixels.fill(Color::WHITE);
-    let font = FontRef::try_from_slice(dejavu::sans::regular()).context("cannot read the font DejaVu Sans")?;
+    let font = FontRef::try_from_slice(&FONT).context("cannot read the font DejaVu Sans")?;
     for shape in &scene.shapes {
         draw(&mut pixels, &font, shape);
     }
