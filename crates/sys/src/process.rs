@@ -99,8 +99,13 @@ pub fn catch_hangup() {
 
 /// Whether the effective user is root (uid 0).
 pub fn is_root() -> bool {
+    effective_user() == 0
+}
+
+/// Returns the effective user id.
+pub fn effective_user() -> u32 {
     // SAFETY: geteuid takes nothing and cannot fail.
-    unsafe { libc::geteuid() == 0 }
+    unsafe { libc::geteuid() }
 }
 
 /// Makes `command` the leader of a new process group, so that [`kill_group`] reaches all its processes. It gets
