@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use landspeed_results::Record;
 use landspeed_sys::clock;
+use landspeed_sys::trust::Untrusted;
 use landspeed_units::Nanos;
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::files::{Files, Notes, Sync};
+use crate::files::{Files, Notes, Sync, modified_ns};
 use crate::lookup::Detail;
+use crate::marks::Mark;
 use crate::rows::{ListedDocument, Row, StorageInfo};
 use crate::{ArchiveError, Id, Query, Reading, id, index, lookup, rows};
 
@@ -18,8 +20,21 @@ use crate::{ArchiveError, Id, Query, Reading, id, index, lookup, rows};
 pub struct Archive {
     pub(crate) files: Files,
     pub(crate) index: Connection,
-    index_path: PathBuf,
-    is_new: bool,
+    pub(crate) index_path: PathBuf,
+    pub(crate) is_new: bool,
+    /// Reason why the archive must not be changed.
+    pub(crate) protection: Option<Protection>,
+    /// Reason why documents that a killed process left may be missing in the index.
+    pub(crate) unadopted: Option<ArchiveError>,
+}
+
+/// Reason why an archive must not be changed.
+#[derive(Debug, Clone)]
+pub enum Protection {
+    /// Another user could have written to it.
+    Untrusted(Untrusted),
+    /// This process cannot write to it.
+    ReadOnly,
 }
 
 /// Result of storing a document.
@@ -73,53 +88,6 @@ struct Prepared {
 }
 
 impl Archive {
-    /// Opens the archive in a directory; creates it if missing ([`Archive::is_new`]). A missing index is rebuilt
-    /// from the documents.
-    ///
-    /// # Errors
-    /// If the directory cannot be created or written, or the index is damaged or of a later version.
-    pub fn open(directory: &Path) -> Result<Self, ArchiveError> {
-        let files = Files::new(directory.to_owned());
-        files.create()?;
-        let index_path = files.index();
-        let has_documents = directory.join("documents").is_dir();
-        let is_new = !index_path.exists() && !has_documents;
-        if !index_path.exists() && has_documents {
-            Self::rebuild(directory)?;
-        }
-        let index = index::open(&index_path)?;
-        Ok(Self { files, index, index_path, is_new })
-    }
-
-    /// Opens an existing archive for reading; it may be on a read-only file system.
-    ///
-    /// # Errors
-    /// If there is no archive, or its index is damaged or of a later version.
-    pub fn open_existing(directory: &Path) -> Result<Self, ArchiveError> {
-        if directory.exists() && !directory.is_dir() {
-            return Err(ArchiveError::NotADirectory { path: directory.to_owned() });
-        }
-        let files = Files::new(directory.to_owned());
-        if !files.index().exists() && !directory.join("documents").is_dir() {
-            return Err(ArchiveError::NoArchive { path: directory.to_owned() });
-        }
-        let index_path = files.index();
-        if !index_path.exists() {
-            Self::rebuild(directory)?;
-        }
-        let index = match index::open(&index_path) {
-            Err(why) if index::is_read_only(&why) && index_path.exists() => index::open_read_only(&index_path)?,
-            other => other?,
-        };
-        Ok(Self { files, index, index_path, is_new: false })
-    }
-
-    /// Opens the archive with another index file, to build a new index.
-    pub(crate) fn with_index(directory: &Path, index_path: PathBuf) -> Result<Self, ArchiveError> {
-        let files = Files::new(directory.to_owned());
-        Ok(Self { files, index: index::open(&index_path)?, index_path, is_new: false })
-    }
-
     /// Directory of the archive.
     pub fn directory(&self) -> &Path {
         self.files.root()
@@ -140,10 +108,24 @@ impl Archive {
     /// # Errors
     /// If the bytes are not a result, or cannot be written.
     pub fn insert(&mut self, bytes: &[u8]) -> Result<Id, ArchiveError> {
-        let prepared = self.prepare(bytes, Notes::default(), Sync::Yes)?;
+        let mark = self.begin_writing()?;
+        let prepared = match self.prepare(bytes, Notes::default(), Sync::Yes) {
+            Ok(prepared) => prepared,
+            Err(why) => {
+                mark.end();
+                return Err(why);
+            }
+        };
         let id = prepared.id.clone();
         self.commit(vec![prepared])?;
+        mark.end();
         Ok(id)
+    }
+
+    /// Checks that the archive may be changed, and marks it as being changed.
+    fn begin_writing(&self) -> Result<Mark, ArchiveError> {
+        self.check_writable()?;
+        Mark::begin(&self.files).map_err(ArchiveError::file("write to", self.directory()))
     }
 
     /// Stores documents given by content and file name; gzip data must be decompressed before ([`crate::inflate`]).
@@ -165,6 +147,7 @@ impl Archive {
             known.then_some(id)
         };
         let known: Vec<Option<Id>> = documents.iter().map(|(bytes, _)| known(bytes)).collect();
+        let mark = self.begin_writing()?;
         let files = &self.files;
         let read: Vec<Result<Prepared, ArchiveError>> = std::thread::scope(|scope| {
             let workers: Vec<_> = documents
@@ -197,6 +180,7 @@ impl Archive {
             })
             .collect();
         let stored = self.commit(prepared)?;
+        mark.end();
         Ok(places.into_iter().map(|place| place.map(|at| stored[at].clone())).collect())
     }
 
@@ -232,7 +216,7 @@ impl Archive {
     pub(crate) fn add_to_index(&self, id: &Id, bytes: &[u8]) -> Result<bool, ArchiveError> {
         let reading = Reading::of(bytes)?;
         let notes = self.files.read_notes(id).unwrap_or_default();
-        let stored_ns = rows::modified_ns(&self.files.document(id));
+        let stored_ns = modified_ns(&self.files.document(id));
         let arrival = StorageInfo { stored_ns, bytes: bytes.len(), notes: &notes };
         rows::insert(&self.index, id, &reading, &arrival).map_err(self.explain())
     }
@@ -328,6 +312,7 @@ impl Archive {
     /// # Errors
     /// If the notes or the index cannot be written.
     pub fn tag(&mut self, id: &Id, change: &TagChange) -> Result<BTreeSet<String>, ArchiveError> {
+        self.check_writable()?;
         let explain = self.explain();
         // The transaction prevents concurrent changes of the notes.
         let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&explain)?;
@@ -389,24 +374,47 @@ impl Archive {
         Ok(named)
     }
 
-    /// Removes documents in batches: first from the index, then their files.
+    /// Removes documents in batches: first their files, which frees the space that the index needs, then from the index.
     ///
     /// # Errors
     /// If the index or a file cannot be written; documents removed before stay removed.
     pub fn remove(&mut self, ids: &[Id]) -> Result<(), ArchiveError> {
-        for some in ids.chunks(100) {
-            let explain = self.explain();
-            let transaction =
-                self.index.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&explain)?;
-            for id in some {
-                transaction.execute("DELETE FROM documents WHERE id = ?1", [id.as_str()]).map_err(&explain)?;
-            }
-            transaction.commit().map_err(&explain)?;
-            for id in some {
+        self.check_writable()?;
+        // There may be no space for a mark.
+        let mark = Mark::begin(&self.files).ok();
+        let mut indexed: Vec<Id> = Vec::new();
+        for batch in ids.chunks(100) {
+            for id in batch {
                 self.files.remove(id)?;
             }
+            indexed.extend_from_slice(batch);
+            match self.remove_rows(&indexed) {
+                Ok(()) => indexed.clear(),
+                // The next batch frees more.
+                Err(why) if why.is_full() => {}
+                Err(why) => return Err(why),
+            }
         }
-        self.remove_unused_sets()
+        self.remove_rows(&indexed)?;
+        if let Some(mark) = mark {
+            mark.end();
+        }
+        match self.remove_unused_sets() {
+            Err(why) if why.is_full() => Ok(()),
+            done => done,
+        }
+    }
+
+    fn remove_rows(&mut self, ids: &[Id]) -> Result<(), ArchiveError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let explain = self.explain();
+        let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&explain)?;
+        for id in ids {
+            transaction.execute("DELETE FROM documents WHERE id = ?1", [id.as_str()]).map_err(&explain)?;
+        }
+        transaction.commit().map_err(&explain)
     }
 
     /// Removes sets of settings that no record refers to.

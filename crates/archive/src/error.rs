@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use landspeed_sys::trust::{Fault, Untrusted};
 use thiserror::Error;
 
 /// Error of an archive operation. The message says what failed, on what and why; [`ArchiveError::advice`] says
@@ -19,6 +20,15 @@ pub enum ArchiveError {
     #[error("cannot keep results in {}: it is not a directory", path.display())]
     NotADirectory {
         /// Path that is not a directory.
+        path: PathBuf,
+    },
+    /// Another user could have written to the archive.
+    #[error("{}", .0.cause())]
+    Untrusted(Untrusted),
+    /// The archive can be read, but not changed.
+    #[error("cannot change the archive in {}: it is not writable", path.display())]
+    ReadOnly {
+        /// Directory of the archive.
         path: PathBuf,
     },
     /// A file could not be read or written.
@@ -87,7 +97,21 @@ pub enum ArchiveError {
     Columns(String),
 }
 
+const FULL: &str = "Free some space: `landspeed archive prune --older-than 365d` shows what could go";
+const NOT_WRITABLE: &str = "Set LANDSPEED_ARCHIVE to a directory that you may write, or to `off`";
+
 impl ArchiveError {
+    /// Whether the file system has no space.
+    pub(crate) fn is_full(&self) -> bool {
+        match self {
+            Self::File { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::Index { source, .. } => source.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull),
+            _ => false,
+        }
+    }
+
     /// Advice: one line that begins with a verb, without a final full stop.
     pub fn advice(&self) -> Option<String> {
         Some(match self {
@@ -96,13 +120,14 @@ impl ArchiveError {
                     .to_owned()
             }
             Self::NotADirectory { .. } => "Set LANDSPEED_ARCHIVE to a directory, or to `off`".to_owned(),
+            Self::Untrusted(Untrusted { fault: Fault::Owner { .. }, .. }) => {
+                "Run landspeed as that user, or set LANDSPEED_ARCHIVE to a directory of your own".to_owned()
+            }
+            Self::Untrusted(why) => format!("{}, or set LANDSPEED_ARCHIVE to another directory", why.remedy()),
+            Self::ReadOnly { .. } => NOT_WRITABLE.to_owned(),
             Self::File { source, .. } => match source.kind() {
-                io::ErrorKind::StorageFull => {
-                    "Free some space: `landspeed archive prune --older-than 365d` shows what could go".to_owned()
-                }
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                    "Set LANDSPEED_ARCHIVE to a directory that you may write, or to `off`".to_owned()
-                }
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FULL.to_owned(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => NOT_WRITABLE.to_owned(),
                 _ => return None,
             },
             Self::DamagedIndex { .. } => {
@@ -116,9 +141,7 @@ impl ArchiveError {
                 Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {
                     "Repeat the command: another process is writing to the archive".to_owned()
                 }
-                Some(rusqlite::ErrorCode::DiskFull) => {
-                    "Free some space: `landspeed archive prune --older-than 365d` shows what could go".to_owned()
-                }
+                Some(rusqlite::ErrorCode::DiskFull) => FULL.to_owned(),
                 _ => return None,
             },
             Self::Unknown { .. } => "See `landspeed archive list` for ids".to_owned(),

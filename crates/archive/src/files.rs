@@ -1,15 +1,18 @@
 //! Files of documents and their notes.
 
 use std::collections::BTreeSet;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File, Permissions};
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, UNIX_EPOCH};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use landspeed_sys::clock;
+use landspeed_sys::file::AtomicFile;
+use landspeed_sys::trust::{TrustError, check_directory};
 use serde::{Deserialize, Serialize};
 
 use crate::{ArchiveError, Id};
@@ -74,18 +77,42 @@ impl Files {
         self.root.join("series").join(id.directory()).join(format!("{id}.parquet"))
     }
 
-    /// Creates the directory if missing, accessible to its owner only.
-    pub fn create(&self) -> Result<(), ArchiveError> {
-        // A single check first, because another process may create the directory meanwhile.
-        if let Ok(there) = fs::metadata(&self.root) {
-            let no_directory = ArchiveError::NotADirectory { path: self.root.clone() };
-            return if there.is_dir() { Ok(()) } else { Err(no_directory) };
+    /// Path of the directory of all documents.
+    pub fn documents(&self) -> PathBuf {
+        self.root.join("documents")
+    }
+
+    /// Checks that only this user (or root) can write to the archive, so that its files can be used by their paths;
+    /// `create` creates its directory (0700). Files that an earlier version left readable for others are closed to
+    /// them.
+    pub fn check_owner(&self, create: bool) -> Result<(), ArchiveError> {
+        const WHAT: &str = "archive directory";
+        check_directory(&self.root, WHAT, create).map_err(|why| self.explain(why))?;
+        for below in [self.documents(), self.root.join("series")] {
+            match check_directory(&below, WHAT, false) {
+                Err(why) if why.io().is_some_and(|why| why.kind() == io::ErrorKind::NotFound) => {}
+                checked => {
+                    checked.map_err(|why| self.explain(why))?;
+                    make_private(&below, 0o700);
+                }
+            }
         }
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.root);
-        made.map_err(|why| match why.kind() {
-            io::ErrorKind::NotADirectory => ArchiveError::NotADirectory { path: self.root.clone() },
-            _ => ArchiveError::file("create", &self.root)(why),
-        })
+        for end in ["", "-wal", "-shm"] {
+            make_private(&self.root.join(format!("index.sqlite{end}")), 0o600);
+        }
+        Ok(())
+    }
+
+    pub fn explain(&self, why: TrustError) -> ArchiveError {
+        match why {
+            TrustError::Untrusted(why) => ArchiveError::Untrusted(why),
+            TrustError::Io { cause, .. } if cause.kind() == io::ErrorKind::NotADirectory => {
+                ArchiveError::NotADirectory { path: self.root.clone() }
+            }
+            TrustError::Io { operation, path, cause, .. } => {
+                ArchiveError::File { action: operation, path, source: cause }
+            }
+        }
     }
 
     /// Writes a document under a temporary name, then renames it.
@@ -148,31 +175,22 @@ pub fn unpack(packed: impl io::Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a file under a temporary name in the same directory and renames it. Creates directories as needed.
+/// Writes a file, for its owner only, under a temporary name and renames it. Creates directories as needed.
 pub fn write_whole(path: &Path, bytes: &[u8], sync: Sync) -> Result<(), ArchiveError> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside =
-        directory.join(format!("{name}.{}.{}.part", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
     let write = || {
-        let mut file = match File::create_new(&beside) {
-            Err(why) if why.kind() == io::ErrorKind::NotFound => {
-                DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-                File::create_new(&beside)?
-            }
-            other => other?,
-        };
+        let mut file = AtomicFile::create_private(path)?;
         file.write_all(bytes)?;
-        if sync == Sync::Yes {
-            file.sync_data()?;
-        }
-        fs::rename(&beside, path)
+        if sync == Sync::Yes { file.commit() } else { file.commit_unsynced() }
     };
-    write().map_err(|why| {
-        let _ = fs::remove_file(&beside);
-        ArchiveError::file("write", path)(why)
-    })
+    write().map_err(ArchiveError::file("write", path))
+}
+
+/// Closes a file or directory of this user to others; a failure leaves it as it is.
+fn make_private(path: &Path, mode: u32) {
+    let Ok(facts) = fs::metadata(path) else { return };
+    if facts.mode() & 0o077 != 0 && facts.uid() == landspeed_sys::process::effective_uid() {
+        let _ = fs::set_permissions(path, Permissions::from_mode(mode));
+    }
 }
 
 /// Removes a file if it exists.
@@ -181,4 +199,23 @@ pub fn remove(path: &Path) -> Result<(), ArchiveError> {
         Err(why) if why.kind() != io::ErrorKind::NotFound => Err(ArchiveError::file("remove", path)(why)),
         _ => Ok(()),
     }
+}
+
+/// Maximum age up to which unfinished files of a running process are kept.
+const UNFINISHED_AGE: Duration = Duration::from_hours(24);
+
+/// Whether the process that wrote an unfinished file (`NAME.PID.N.part`) has ended. For a process of another
+/// machine only the age is known.
+pub fn is_abandoned(path: &Path, name: &str) -> bool {
+    let pid = name.rsplit('.').nth(2).and_then(|pid| pid.parse::<u32>().ok());
+    let runs = pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists());
+    let age_ns = (clock::realtime_ns() as i64).saturating_sub(modified_ns(path));
+    !runs || age_ns > UNFINISHED_AGE.as_nanos() as i64
+}
+
+/// Modification time of a file, nanoseconds since the Unix epoch.
+pub fn modified_ns(path: &Path) -> i64 {
+    let modified = fs::metadata(path).and_then(|facts| facts.modified()).ok();
+    let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    since.and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(0)
 }

@@ -79,30 +79,72 @@ CREATE TABLE tags (
 CREATE INDEX tags_tag ON tags (tag);
 ";
 
-/// Opens the index of an archive; creates it if missing.
+/// Opens the index of an archive; creates it if missing, for its owner only.
 pub fn open(path: &Path) -> Result<Connection, ArchiveError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    // SQLite gives the files that it adds the same mode. If this fails, SQLite says why.
+    let _ = landspeed_sys::file::create_new_private(path);
+    open_for_writing(path, false)
+}
+
+/// Opens the existing index on a full file system: without the shared-memory file, for which there is no space. Other
+/// processes wait until the connection is closed.
+pub fn open_on_full_disk(path: &Path) -> Result<Connection, ArchiveError> {
+    open_for_writing(path, true)
+}
+
+fn open_for_writing(path: &Path, exclusively: bool) -> Result<Connection, ArchiveError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(path, flags).map_err(|why| explain(path, why))?;
-    prepare(&mut connection).map_err(|why| explain(path, why))?;
+    prepare(&mut connection, exclusively).map_err(|why| explain(path, why))?;
     migrate(&mut connection, path)?;
     Ok(connection)
 }
 
-/// Opens the index of an archive that this process cannot write.
-pub fn open_read_only(path: &Path) -> Result<Connection, ArchiveError> {
-    let explained = |why| explain(path, why);
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    // Without a shared-memory file no process can be writing; `immutable` does not need that file.
-    let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    let connection = Connection::open_with_flags(PathBuf::from(format!("file:{escaped}?immutable=1")), flags);
-    let connection = connection.map_err(explained)?;
-    version(&connection, path)?;
+/// Creates an index in memory.
+pub fn open_in_memory() -> Result<Connection, ArchiveError> {
+    let path = Path::new(":memory:");
+    let mut connection = Connection::open_in_memory().map_err(|why| explain(path, why))?;
+    connection.pragma_update(None, "foreign_keys", true).map_err(|why| explain(path, why))?;
+    migrate(&mut connection, path)?;
     Ok(connection)
 }
 
-fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
+/// Opens the index of an archive that this process cannot or must not write, without creating files beside it. `None` if
+/// it cannot be used in this way: its schema is earlier, or rows are in a write-ahead log that cannot be read.
+pub fn open_read_only(path: &Path) -> Result<Option<Connection>, ArchiveError> {
+    let escaped = path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    let open = |option: &str| -> Result<Option<Connection>, ArchiveError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let uri = PathBuf::from(format!("file:{escaped}?{option}=1"));
+        let connection = Connection::open_with_flags(uri, flags).map_err(|why| explain(path, why))?;
+        let read = || -> rusqlite::Result<()> {
+            connection.busy_timeout(BUSY)?;
+            connection.pragma_update(None, "temp_store", "MEMORY")
+        };
+        read().map_err(|why| explain(path, why))?;
+        let is_current = version(&connection, path)? == VERSION
+            && missing_metrics(&connection).map_err(|why| explain(path, why))?.is_empty();
+        Ok(is_current.then_some(connection))
+    };
+    match open("readonly_shm") {
+        Err(ArchiveError::Index { .. }) => {
+            // Without a shared-memory file no process is writing; `immutable` ignores the write-ahead log.
+            let mut log = path.as_os_str().to_owned();
+            log.push("-wal");
+            if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) { Ok(None) } else { open("immutable") }
+        }
+        other => other,
+    }
+}
+
+fn prepare(connection: &mut Connection, exclusively: bool) -> rusqlite::Result<()> {
     connection.busy_timeout(BUSY)?;
     connection.set_prepared_statement_cache_capacity(64);
+    if exclusively {
+        // Before the first access: the index of the write-ahead log is then in memory, and so is everything temporary.
+        connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+        connection.pragma_update(None, "temp_store", "MEMORY")?;
+    }
     let mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
     if mode != "wal" {
         into_wal(connection)?;
@@ -140,14 +182,18 @@ fn version(connection: &Connection, path: &Path) -> Result<i64, ArchiveError> {
     Ok(found)
 }
 
+/// Returns the metrics for which the index has no column.
+fn missing_metrics(connection: &Connection) -> rusqlite::Result<Vec<Metric>> {
+    let mut columns = connection.prepare("SELECT name FROM pragma_table_info('records')")?;
+    let names: Vec<String> = columns.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(Metric::ALL.into_iter().filter(|metric| !names.iter().any(|name| name == metric.field())).collect())
+}
+
 /// Upgrades the schema to this version in one transaction.
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), ArchiveError> {
-    let missing = |connection: &Connection| -> rusqlite::Result<Vec<Metric>> {
-        let mut columns = connection.prepare("SELECT name FROM pragma_table_info('records')")?;
-        let names: Vec<String> = columns.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        Ok(Metric::ALL.into_iter().filter(|metric| !names.iter().any(|name| name == metric.field())).collect())
-    };
-    if version(connection, path)? == VERSION && missing(connection).map_err(|why| explain(path, why))?.is_empty() {
+    if version(connection, path)? == VERSION
+        && missing_metrics(connection).map_err(|why| explain(path, why))?.is_empty()
+    {
         return Ok(());
     }
     let explained = |why| explain(path, why);
@@ -158,7 +204,7 @@ fn migrate(connection: &mut Connection, path: &Path) -> Result<(), ArchiveError>
         transaction.pragma_update(None, "user_version", VERSION).map_err(explained)?;
     }
     // Add columns for metrics that the index lacks; earlier records have no value for them.
-    for metric in missing(&transaction).map_err(explained)? {
+    for metric in missing_metrics(&transaction).map_err(explained)? {
         let add = format!("ALTER TABLE records ADD COLUMN {} REAL", metric.field());
         transaction.execute_batch(&add).map_err(explained)?;
     }
@@ -178,11 +224,18 @@ pub fn explain(path: &Path, why: rusqlite::Error) -> ArchiveError {
     }
 }
 
-/// Whether an index could not be opened because its directory is read-only.
-pub fn is_read_only(why: &ArchiveError) -> bool {
+/// Whether an index could not be opened because the file system is full or cannot be written. SQLite has several codes
+/// for each.
+pub fn is_write_failure(why: &ArchiveError) -> bool {
     let ArchiveError::Index { source, .. } = why else { return false };
     matches!(
         source.sqlite_error_code(),
-        Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied)
+        Some(
+            ErrorCode::ReadOnly
+                | ErrorCode::CannotOpen
+                | ErrorCode::PermissionDenied
+                | ErrorCode::DiskFull
+                | ErrorCode::SystemIoFailure
+        )
     )
 }

@@ -6,8 +6,7 @@
 //! recreates the rest.
 //!
 //! A document is completely on disk before the index refers to it, so a killed process loses at most the write
-//! in progress, and the index never refers to a missing file. [`Archive::verify`] adopts documents that are not
-//! in the index.
+//! in progress. A writer that is killed leaves a mark, and the next opening brings index and documents into agreement.
 #![forbid(unsafe_code)]
 
 mod archive;
@@ -18,6 +17,8 @@ mod id;
 mod index;
 mod location;
 mod lookup;
+mod marks;
+mod opening;
 mod query;
 mod reading;
 mod rows;
@@ -40,4 +41,4 @@ pub use rows::{ListedDocument, Row};
 pub use series::series;
 #[cfg(feature = "columns")]
 pub use table::records_table;
-pub use verify::{Damage, Verification};
+pub use verify::{Damage, Unreadable, Verification};

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use landspeed_sys::home::base_directory;
+
 /// Environment variable: a directory, or `off`.
 pub const ENV_VARIABLE: &str = "LANDSPEED_ARCHIVE";
 
@@ -19,19 +21,16 @@ pub enum Location {
 
 impl Location {
     /// Determines the location from the environment: `$LANDSPEED_ARCHIVE`, `$XDG_DATA_HOME/landspeed/archive` or
-    /// `~/.local/share/landspeed/archive` (XDG Base Directory Specification).
+    /// `~/.local/share/landspeed/archive` (XDG Base Directory Specification). Root uses its own home.
     pub fn from_environment() -> Self {
         Self::from(|name| std::env::var_os(name))
     }
 
     fn from(variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
-        if let Some(value) = set(ENV_VARIABLE) {
+        if let Some(value) = variable(ENV_VARIABLE).filter(|value| !value.is_empty()) {
             return if value == "off" { Self::Off } else { Self::Directory(value.into()) };
         }
-        // As specified, relative paths in XDG_DATA_HOME are invalid and ignored.
-        let data = set("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-        let data = data.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/share")));
+        let data = base_directory("XDG_DATA_HOME", ".local/share", &variable);
         data.map_or(Self::Unknown, |data| Self::Directory(data.join("landspeed/archive")))
     }
 }

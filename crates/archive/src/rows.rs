@@ -1,6 +1,5 @@
 //! Rows of the index: written from documents, read as records.
 
-use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use landspeed_model::{Confidence, Metric};
@@ -289,11 +288,4 @@ fn word(confidence: Confidence) -> &'static str {
 
 fn confidence(word: &str) -> Option<Confidence> {
     serde_json::from_value(word.into()).ok()
-}
-
-/// Modification time of a file, nanoseconds since the Unix epoch.
-pub fn modified_ns(path: &Path) -> i64 {
-    let modified = std::fs::metadata(path).and_then(|facts| facts.modified()).ok();
-    let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    since.and_then(|since| i64::try_from(since.as_nanos()).ok()).unwrap_or(0)
 }

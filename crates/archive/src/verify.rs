@@ -1,14 +1,13 @@
 //! Verification and repair of an archive.
 
 use std::fs;
-use std::io::{Read as _, Seek as _, SeekFrom};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use landspeed_sys::clock;
+use landspeed_sys::trust::check_directory;
 
 use crate::archive::write_series;
-use crate::files::remove;
+use crate::files::{Files, is_abandoned, remove};
 use crate::{Archive, ArchiveError, Id, Reading, rows};
 
 /// Result of a verification.
@@ -24,6 +23,17 @@ pub struct Verification {
     pub series_rebuilt: u64,
     /// Damaged or missing documents, which were removed from the index.
     pub damaged: Vec<Damage>,
+    /// Files and directories that this user cannot read; their documents stay in the index.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// A file or directory that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Its path, relative to the archive.
+    pub path: PathBuf,
+    /// Error of the operating system.
+    pub why: String,
 }
 
 /// A damaged or missing document.
@@ -37,9 +47,6 @@ pub struct Damage {
     pub moved_to: Option<PathBuf>,
 }
 
-/// Maximum age up to which unfinished files of a running process are kept.
-const UNFINISHED_AGE: Duration = Duration::from_hours(24);
-
 impl Archive {
     /// Checks the bytes of every document against its id, and updates the index to match the files. Moves damaged
     /// documents to `damaged/`.
@@ -47,11 +54,12 @@ impl Archive {
     /// # Errors
     /// If the index is damaged ([`Archive::rebuild`]), or the directory cannot be read or written.
     pub fn verify(&mut self) -> Result<Verification, ArchiveError> {
+        self.check_writable()?;
         self.check_index()?;
         let mut found = Verification::default();
         let mut seen = 0_u32;
         self.index.execute_batch("BEGIN IMMEDIATE").map_err(self.explain())?;
-        for path in self.document_files()? {
+        for path in self.document_files(&mut found)? {
             self.verify_file(&path, &mut found)?;
             seen += 1;
             // Let other processes write in between.
@@ -74,6 +82,7 @@ impl Archive {
         if !directory.join("documents").is_dir() && !directory.join("index.sqlite").exists() {
             return Err(ArchiveError::NoArchive { path: directory.to_owned() });
         }
+        Files::new(directory.to_owned()).check_owner(false)?;
         let beside = directory.join(format!("index.sqlite.{}.part", std::process::id()));
         let companions = |path: &Path| {
             ["-wal", "-shm"].map(|end| {
@@ -114,14 +123,13 @@ impl Archive {
     }
 
     /// Returns every file below `documents`, sorted, and the unfinished files below `series`.
-    fn document_files(&self) -> Result<Vec<PathBuf>, ArchiveError> {
-        let top = self.files.root().join("documents");
+    fn document_files(&self, found: &mut Verification) -> Result<Vec<PathBuf>, ArchiveError> {
+        let top = self.files.documents();
         if !top.is_dir() {
             return Ok(Vec::new());
         }
         let list = |directory: &Path| -> Result<Vec<PathBuf>, ArchiveError> {
-            let read =
-                || fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
+            let read = || fs::read_dir(directory)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>();
             let mut paths = read().map_err(ArchiveError::file("read", directory))?;
             paths.sort();
             Ok(paths)
@@ -129,7 +137,10 @@ impl Archive {
         let mut files = Vec::new();
         for directory in list(&top)? {
             if directory.is_dir() {
-                files.extend(list(&directory)?);
+                match list(&directory) {
+                    Err(why) if is_denied(&why) => found.unreadable.push(self.unreadable(&directory, &why)),
+                    listed => files.extend(listed?),
+                }
             }
         }
         // Finished series are checked with their documents.
@@ -162,7 +173,11 @@ impl Archive {
             },
             Err(ArchiveError::Damaged { why, .. }) => why,
             // The file was removed after it was listed.
-            Err(_) if !path.exists() => return Ok(()),
+            Err(_) if is_missing(path) => return Ok(()),
+            Err(why) if is_denied(&why) => {
+                found.unreadable.push(self.unreadable(path, &why));
+                return Ok(());
+            }
             Err(why) => return Err(why),
         };
         found.damaged.push(self.quarantine(path, id.as_str(), damage)?);
@@ -205,12 +220,9 @@ impl Archive {
 
     /// Removes rows whose file is missing.
     fn verify_rows(&self, found: &mut Verification) -> Result<(), ArchiveError> {
-        let mut select = self.index.prepare("SELECT id FROM documents").map_err(self.explain())?;
-        let ids: Vec<String> =
-            select.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(self.explain())?;
-        for id in ids {
+        for id in self.indexed().map_err(self.explain())? {
             let known = Id::parse(&id);
-            if known.as_ref().is_some_and(|id| self.files.document(id).exists()) {
+            if known.as_ref().is_some_and(|id| !is_missing(&self.files.document(id))) {
                 continue;
             }
             self.index.execute("DELETE FROM documents WHERE id = ?1", [&id]).map_err(self.explain())?;
@@ -224,32 +236,40 @@ impl Archive {
         remove(&self.files.series(id))
     }
 
+    fn unreadable(&self, path: &Path, why: &ArchiveError) -> Unreadable {
+        let why = match why {
+            ArchiveError::File { source, .. } => source.to_string(),
+            other => other.to_string(),
+        };
+        Unreadable { path: path.strip_prefix(self.files.root()).unwrap_or(path).to_owned(), why }
+    }
+
     /// Moves a damaged file to `damaged/`.
     fn quarantine(&self, path: &Path, id: &str, why: String) -> Result<Damage, ArchiveError> {
         let moved_to = Path::new("damaged").join(path.file_name().unwrap_or_default());
         let directory = self.files.root().join("damaged");
-        fs::create_dir_all(&directory).map_err(ArchiveError::file("create", &directory))?;
+        check_directory(&directory, "directory of damaged documents", true).map_err(|why| self.files.explain(why))?;
         fs::rename(path, self.files.root().join(&moved_to)).map_err(ArchiveError::file("move", path))?;
         Ok(Damage { id: id.to_owned(), why, moved_to: Some(moved_to) })
     }
+}
+
+/// Whether there is no such file. A file that cannot be looked at may exist.
+pub(crate) fn is_missing(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_err_and(|why| why.kind() == io::ErrorKind::NotFound)
+}
+
+fn is_denied(why: &ArchiveError) -> bool {
+    matches!(why, ArchiveError::File { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
 }
 
 fn is_unfinished(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "part")
 }
 
-/// Whether the process that wrote an unfinished file (`NAME.PID.N.part`) has ended. For a process of another
-/// machine only the age is known.
-fn is_abandoned(path: &Path, name: &str) -> bool {
-    let pid = name.rsplit('.').nth(2).and_then(|pid| pid.parse::<u32>().ok());
-    let runs = pid.is_some_and(|pid| Path::new("/proc").join(pid.to_string()).exists());
-    let age_ns = (clock::realtime_ns() as i64).saturating_sub(rows::modified_ns(path));
-    !runs || age_ns > UNFINISHED_AGE.as_nanos() as i64
-}
-
 /// Whether a file begins and ends with Parquet's magic number.
 fn is_parquet(path: &Path) -> bool {
-    let magic = |file: &mut fs::File, from| -> std::io::Result<[u8; 4]> {
+    let magic = |file: &mut fs::File, from| -> io::Result<[u8; 4]> {
         let mut bytes = [0; 4];
         file.seek(from)?;
         file.read_exact(&mut bytes)?;

@@ -380,6 +380,10 @@ fn archive_tables_and_trends_match_their_golden_file() {
             why: "its bytes have another SHA-256".to_owned(),
             moved_to: Some(format!("damaged/{foreign}.json.gz")),
         }],
+        unreadable: vec![landspeed_model::ArchiveUnreadable {
+            path: "documents/4b".to_owned(),
+            why: "Permission denied (os error 13)".to_owned(),
+        }],
     };
     let parts = [
         ("list", archive::text::documents(&all, all.len() as u64 + 200, home)),

@@ -51,5 +51,8 @@ pub fn print_location(archive: &Archive) {
 }
 
 fn warn_not_stored(why: &ArchiveError) {
-    eprintln!("landspeed: the result is not in the archive: {why}");
+    eprintln!("landspeed: warning: the result is not in the archive: {why}");
+    if let Some(advice) = why.advice() {
+        eprintln!("{advice}.");
+    }
 }

@@ -53,8 +53,11 @@ impl Sink {
                 let mut out = io::stdout().lock();
                 out.write_all(content).and_then(|()| out.flush()).context("cannot write to standard output")
             }
-            Self::File(path) => file::write_atomically(path, content).map_err(|error| {
-                anyhow!("cannot write {}: {error}\nFree some space, or write somewhere else.", path.display())
+            Self::File(path) => file::write_atomically(path, content).map_err(|error| match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    anyhow!("cannot write {}: {error}\nFree some space, or write somewhere else.", path.display())
+                }
+                _ => anyhow!("cannot write {}: {error}", path.display()),
             }),
         }
     }

@@ -383,13 +383,8 @@ fn config_error(path: &Path, text: &str, error: &toml::de::Error) -> anyhow::Err
 }
 
 fn new_key(path: &Path) -> anyhow::Result<CommandOutcome> {
-    use std::os::unix::fs::OpenOptionsExt as _;
     let key = Key::generate().context("cannot create a key")?;
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)
+    let mut file = landspeed_sys::file::create_new_private(path)
         .with_context(|| format!("cannot create {} (an existing key is never overwritten)", path.display()))?;
     file.write_all(key.to_text().as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
     println!("landspeed: new key in {}; copy it to the clients only", path.display());

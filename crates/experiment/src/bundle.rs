@@ -3,11 +3,11 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use landspeed_lab::kernel::Kernel;
 use landspeed_sweep::id;
+use landspeed_sys::file::{self, AtomicFile};
 
 use crate::error::Error;
 
@@ -40,7 +40,7 @@ impl Bundle {
     }
 
     fn copy(&self, program: &[u8], kernels: &[Kernel]) -> io::Result<()> {
-        fs::create_dir_all(&self.kernels)?;
+        file::create_directory(&self.kernels)?;
         if !self.program.exists() {
             write_program(&self.program, program)?;
         }
@@ -57,19 +57,10 @@ impl Bundle {
 
 /// Writes the program completely or not at all.
 fn write_program(path: &Path, program: &[u8]) -> io::Result<()> {
-    let part = path.with_extension(format!("{}.part", std::process::id()));
-    let written = (|| {
-        let mut file = File::create(&part)?;
-        file.write_all(program)?;
-        file.set_permissions(fs::Permissions::from_mode(0o755))?;
-        file.sync_all()?;
-        drop(file);
-        fs::rename(&part, path)
-    })();
-    if written.is_err() {
-        let _ = fs::remove_file(&part);
-    }
-    written
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(program)?;
+    file.set_mode(0o755)?;
+    file.commit()
 }
 
 /// Copies a directory completely or not at all: under a temporary name first.
@@ -83,7 +74,7 @@ fn copy_directory(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
+    file::create_directory(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let place = to.join(entry.file_name());
@@ -99,6 +90,8 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]

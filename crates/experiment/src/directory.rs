@@ -1,6 +1,6 @@
 //! The directory of a sweep: plan, runs and a lock. Drivers and workers share nothing else.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use landspeed_results::Document;
 use landspeed_sweep::document::RunFacts;
 use landspeed_sweep::{PlannedRun, RunKind, id};
-use landspeed_sys::file::write_atomically;
+use landspeed_sys::file;
 use serde::{Deserialize, Serialize};
 
 use crate::cross::add_cross;
@@ -89,11 +89,10 @@ impl Directory {
 
     /// Creates the directory if necessary and locks it for this process.
     pub fn take(&self) -> Result<Lock, Error> {
-        fs::create_dir_all(self.root.join("runs"))
+        file::create_directory(&self.root.join("runs"))
             .map_err(|cause| Error::Create { path: self.root.clone(), cause })?;
         let path = self.root.join("lock");
-        let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        let mut file = open.map_err(Error::file("open", &path))?;
+        let mut file = file::open_lock(&path).map_err(Error::file("open", &path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -191,7 +190,7 @@ impl Directory {
             let by = serde_json::to_vec(&made_by).map_err(Error::encode("a worker's name"))?;
             // Not synced: if the file is lost, only the worker's name is unknown.
             let path = self.of_run(id, "worker");
-            fs::write(&path, by).map_err(Error::file("write", &path))?;
+            file::create(&path).and_then(|mut file| file.write_all(&by)).map_err(Error::file("write", &path))?;
             let (own, other) =
                 if document.len() >= COMPRESS_MIN_BYTES { ("json.gz", "json") } else { ("json", "json.gz") };
             let path = self.of_run(id, own);
@@ -233,7 +232,7 @@ impl Directory {
 }
 
 fn write(path: PathBuf, content: &[u8]) -> Result<(), Error> {
-    write_atomically(&path, content).map_err(|cause| Error::Write { path, cause })
+    file::write_atomically(&path, content).map_err(|cause| Error::Write { path, cause })
 }
 
 fn gzip(document: &[u8]) -> io::Result<Vec<u8>> {

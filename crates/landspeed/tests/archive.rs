@@ -93,10 +93,11 @@ fn kill_imports(kills: u64, seed: u64) {
         // The last line may be truncated.
         stored.extend(text.lines().filter(|line| line.len() == 64).map(str::to_owned));
     }
-    let found = verification(directory.path());
-    assert_eq!(found["damaged"], serde_json::json!([]), "seed {seed}");
     let ids = run(directory.path(), &["archive", "find", "--ids"]);
     let kept: std::collections::BTreeSet<String> = ids.lines().map(str::to_owned).collect();
+    assert_eq!(kept, stored_documents(directory.path()), "seed {seed}: found without `verify`");
+    let found = verification(directory.path());
+    assert_eq!((&found["damaged"], &found["adopted"]), (&serde_json::json!([]), &0.into()), "seed {seed}");
     let lost: Vec<&String> = stored.difference(&kept).collect();
     assert!(lost.is_empty(), "seed {seed}: {} of {} lost", lost.len(), stored.len());
     assert!(interrupted > kills / 4, "seed {seed}: only {interrupted} were interrupted");
@@ -104,6 +105,45 @@ fn kill_imports(kills: u64, seed: u64) {
     assert_eq!((again["adopted"].as_u64(), again["unfinished"].as_u64()), (Some(0), Some(0)), "seed {seed}");
     assert_eq!(again["intact"].as_u64(), Some(kept.len() as u64), "seed {seed}");
     eprintln!("{} documents, {interrupted} of {kills} interrupted, {found}", kept.len());
+}
+
+/// Ids of the documents that exist as files.
+fn stored_documents(directory: &Path) -> std::collections::BTreeSet<String> {
+    let list =
+        |path: &Path| std::fs::read_dir(path).expect("a directory").map(|entry| entry.expect("an entry").path());
+    let files = list(&directory.join("archive/documents")).flat_map(|directory| list(&directory).collect::<Vec<_>>());
+    let ids = files.filter_map(|path| path.file_name()?.to_str()?.strip_suffix(".json.gz").map(str::to_owned));
+    ids.collect()
+}
+
+#[test]
+fn two_imports_at_once_of_which_one_is_killed() {
+    for (kill, delay_ms) in [20, 40, 60, 90, 130].into_iter().enumerate() {
+        let directory = new();
+        // The documents of the first file are in the second, too.
+        let files = [lines(directory.path(), "a.jsonl", 200, 0), lines(directory.path(), "b.jsonl", 400, 0)];
+        let [mut killed, whole] = files.map(|file| {
+            let mut command = landspeed(directory.path(), &["archive", "import", "--quiet"]);
+            command.arg(file).spawn().expect("it starts")
+        });
+        clock::sleep_until(clock::monotonic_ns() + delay_ms * 1_000_000);
+        killed.kill().expect("a signal");
+        killed.wait().expect("it ends");
+        // While the second import is still running.
+        run_quietly(directory.path(), &["archive", "find", "--ids"]);
+        assert!(whole.wait_with_output().expect("it ends").status.success());
+        assert_eq!(run(directory.path(), &["archive", "find", "--ids"]).lines().count(), 400, "kill {kill}");
+        assert_eq!(verification(directory.path())["adopted"], 0, "kill {kill}");
+        let leftovers = std::fs::read_dir(directory.path().join("archive")).expect("there");
+        let names: Vec<_> = leftovers.map(|entry| entry.expect("an entry").file_name()).collect();
+        assert!(!names.iter().any(|name| name.to_string_lossy().starts_with("writing.")), "{names:?}");
+    }
+}
+
+/// Runs the program on an archive that may not exist yet.
+fn run_quietly(directory: &Path, words: &[&str]) {
+    let (status, out, err) = output(&mut landspeed(directory, words));
+    assert!(status == 0 || err.contains("there is no archive"), "{out}{err}");
 }
 
 #[test]
@@ -208,6 +248,114 @@ fn full_disk_does_not_fail_a_measurement() {
     assert!(unmounted.is_ok_and(|status| status.success()));
     assert!(status <= 1 && !out.is_empty(), "{out}{err}");
     assert!(err.contains("the result is not in the archive"), "{err}");
+}
+
+/// Runs a shell script as root with an archive of 40 documents on a file system of 2 MiB, `$FULL`, in its own mount
+/// namespace. Returns its output; `None` if the test was skipped.
+fn on_a_small_disk(script: &str) -> Option<String> {
+    if !landspeed_sys::process::is_root() {
+        landspeed_testkit::skip::record("mounting a small file system needs root");
+        return None;
+    }
+    let directory = new();
+    let documents = lines(directory.path(), "documents.jsonl", 40, 0);
+    let mount = "mkdir \"$FULL\" && mount -t tmpfs -o size=2m tmpfs \"$FULL\"";
+    let fill = "fill() { for size in 64k 4k 1; do dd if=/dev/zero of=\"$FULL/filler\" bs=$size conv=notrunc oflag=append \
+                2>/dev/null || true; done; }";
+    let import = "landspeed() { status=0; \"$LANDSPEED\" \"$@\" || status=$?; echo \"status $status\"; }
+                  landspeed archive import --quiet \"$DOCUMENTS\"";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--propagation", "private", "sh", "-uc"]);
+    command.arg(format!("{mount} || {{ echo NO TMPFS; exit 0; }}\n{fill}\n{import}\n{script}\n"));
+    let full = directory.path().join("full");
+    command.env("LANDSPEED_ARCHIVE", full.join("archive")).env("FULL", &full);
+    let (status, out, err) = output(command.env("LANDSPEED", PROGRAM).env("DOCUMENTS", documents));
+    assert_eq!(status, 0, "{out}{err}");
+    if out.contains("NO TMPFS") {
+        landspeed_testkit::skip::record("a tmpfs cannot be mounted here");
+        return None;
+    }
+    Some(format!("{out}{err}"))
+}
+
+#[test]
+fn a_full_archive_is_read_and_pruned() {
+    let script = "fill; echo STEPS
+        landspeed archive list --limit 3
+        landspeed archive find --ids
+        landspeed archive prune --keep 10
+        landspeed archive prune --keep 10 --yes
+        fill
+        landspeed archive list --limit 3
+        landspeed archive verify
+        echo LEFT; landspeed archive find --ids";
+    let Some(out) = on_a_small_disk(script) else { return };
+    let (_, steps) = out.split_once("STEPS").expect("the disk is filled");
+    assert_eq!(steps.matches("status 0").count(), 7, "{out}");
+    assert!(steps.contains("3 of 40;") && steps.contains("30 documents would be removed"), "{out}");
+    assert!(steps.contains("30 documents removed") && steps.contains("10 intact"), "{out}");
+    let (_, left) = steps.split_once("LEFT").expect("the last step");
+    assert_eq!(left.lines().filter(|line| line.len() == 64).count(), 10, "{out}");
+}
+
+#[test]
+fn a_result_that_does_not_fit_is_a_warning_with_advice() {
+    let Some(out) = on_a_small_disk("fill; echo STEPS; landspeed check") else { return };
+    let (_, steps) = out.split_once("STEPS").expect("the disk is filled");
+    assert!(steps.contains("status 0") || steps.contains("status 1"), "{out}");
+    assert!(steps.contains("warning: the result is not in the archive"), "{out}");
+    assert!(steps.contains("No space left on device") && steps.contains("archive prune"), "{out}");
+}
+
+#[test]
+fn a_read_only_archive_is_read_with_and_without_its_index() {
+    let script = "mount -o remount,ro \"$FULL\"; echo STEPS
+        landspeed archive list --limit 3
+        landspeed archive prune --keep 10
+        landspeed archive prune --keep 10 --yes
+        mount -o remount,rw \"$FULL\"; rm \"$LANDSPEED_ARCHIVE\"/index.sqlite*; mount -o remount,ro \"$FULL\"
+        landspeed archive find --ids";
+    let Some(out) = on_a_small_disk(script) else { return };
+    let (_, steps) = out.split_once("STEPS").expect("it is read-only");
+    assert_eq!(steps.matches("status 0").count(), 3, "{out}");
+    assert!(steps.contains("3 of 40;") && steps.contains("30 documents would be removed"), "{out}");
+    assert!(steps.contains("status 2") && steps.contains("cannot change the archive"), "{out}");
+    assert_eq!(steps.lines().filter(|line| line.len() == 64).count(), 40, "{out}");
+}
+
+#[test]
+fn what_a_run_of_root_left_is_named_and_skipped() {
+    if !landspeed_sys::process::is_root() {
+        landspeed_testkit::skip!("becoming another user needs root");
+    }
+    let directory = new();
+    let file = lines(directory.path(), "documents.jsonl", 20, 0);
+    run(directory.path(), &["archive", "import", file.to_str().expect("plain")]);
+    let owned = Command::new("chown").args(["-R", "65534:65534"]).arg(directory.path()).status();
+    assert!(owned.is_ok_and(|status| status.success()));
+    let program = directory.path().join("landspeed");
+    std::fs::copy(PROGRAM, &program).expect("a copy that others may run");
+    let mut documents = std::fs::read_dir(directory.path().join("archive/documents")).expect("there");
+    let theirs = documents.next().expect("a directory").expect("an entry").path();
+    std::os::unix::fs::chown(&theirs, Some(0), Some(0)).expect("as an earlier landspeed left it");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program).args(["archive", "verify"]);
+    let (status, out, err) = output(command.env("LANDSPEED_ARCHIVE", directory.path().join("archive")));
+    assert_eq!(status, 1, "{out}{err}");
+    let name = theirs.file_name().expect("a name").to_string_lossy();
+    assert!(out.contains(&format!("documents/{name}: Permission denied")) && out.contains("chown"), "{out}");
+    assert!(!out.contains("damaged"), "{out}");
+    // Root neither writes to the user's archive nor leaves files in it, and may read it.
+    let before = everything_below(directory.path());
+    let (status, out, err) = output(&mut landspeed(directory.path(), &["check"]));
+    assert!(status <= 1 && err.contains("the result is not in the archive"), "{out}{err}");
+    assert!(err.contains("owned by another user (uid 65534)") && err.contains("LANDSPEED_ARCHIVE"), "{err}");
+    assert_eq!(run(directory.path(), &["archive", "find", "--ids"]).lines().count(), 20);
+    assert_eq!(everything_below(directory.path()), before);
+}
+
+fn everything_below(directory: &Path) -> Vec<u8> {
+    Command::new("find").arg(directory).args(["-printf", "%p %u %m %s\n"]).output().expect("find runs").stdout
 }
 
 #[test]

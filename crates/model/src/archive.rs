@@ -164,6 +164,18 @@ pub struct ArchiveCheckDocument {
     pub series_rebuilt: u64,
     /// Documents that are damaged or missing.
     pub damaged: Vec<ArchiveDamage>,
+    /// Files and directories that could not be read; their documents stay in the index.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unreadable: Vec<ArchiveUnreadable>,
+}
+
+/// A file or directory of the archive that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ArchiveUnreadable {
+    /// Its path, relative to the archive.
+    pub path: String,
+    /// Error of the operating system.
+    pub why: String,
 }
 
 /// A document that is damaged or missing.

@@ -37,8 +37,8 @@ mod watch;
 mod watch_series;
 
 pub use archive::{
-    ArchiveCheckDocument, ArchiveDamage, ArchiveListDocument, ArchivedRecord, TrendChange, TrendDocument, TrendPoint,
-    TrendSegment,
+    ArchiveCheckDocument, ArchiveDamage, ArchiveListDocument, ArchiveUnreadable, ArchivedRecord, TrendChange,
+    TrendDocument, TrendPoint, TrendSegment,
 };
 pub use audit::{Answer, Applicability, AuditDocument, Difference, Finding, Goal, Role, Severity};
 pub use cause::{Cause, CausePlace, Viewpoint};

@@ -8,6 +8,7 @@ pub mod filter;
 pub mod foreign;
 pub mod frames;
 pub mod guest;
+pub mod home;
 pub mod interface;
 pub mod job;
 pub mod mtu;

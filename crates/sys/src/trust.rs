@@ -12,11 +12,11 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-mod calls;
-mod walk;
+pub(crate) mod calls;
+pub(crate) mod walk;
 
 use calls::{at, others_access};
-use walk::{Judge, walk};
+use walk::{Judge, PathRules as _, WalkEnd, walk};
 
 /// Write permission bits of group and others.
 const WRITABLE: u32 = 0o022;
@@ -127,15 +127,19 @@ impl Untrusted {
 
     /// Returns the command or option that helps.
     pub fn advice(&self) -> String {
+        format!("{}, or pass --insecure-permissions.", self.remedy())
+    }
+
+    /// Returns the command that helps, for a file that no option can override.
+    pub fn remedy(&self) -> String {
         let path = self.path.display();
-        let remedy = match &self.fault {
+        match &self.fault {
             Fault::Link | Fault::NotRegular => "Name the file itself".to_owned(),
             Fault::Owner { at, expected, .. } => format!("Run chown {expected} {}", at.display()),
             Fault::Writable { at, .. } if *at != self.path => format!("Run chmod go-w {}", at.display()),
             Fault::Writable { .. } if !self.what.contains("key") => format!("Run chmod go-w {path}"),
             Fault::Writable { .. } | Fault::Readable { .. } => format!("Run chmod 600 {path}"),
-        };
-        format!("{remedy}, or pass --insecure-permissions.")
+        }
     }
 }
 
@@ -179,8 +183,23 @@ pub fn open(
     policy: Policy,
 ) -> Result<File, TrustError> {
     let judge = Judge::new(path, what, owners, policy);
-    let (parent, name) = walk(&judge, Access::Read.operation(), false, false)?;
-    open_at(&judge, &parent, &name, content, Access::Read)
+    let operation = Access::Read.operation();
+    let (parent, name) = walk(&judge, &absolute(&judge, operation)?, operation, WalkEnd::Parent)?;
+    open_at(&judge, &parent.into(), &name, content, Access::Read)
+}
+
+fn absolute(judge: &Judge<'_>, operation: &'static str) -> Result<PathBuf, TrustError> {
+    std::path::absolute(judge.path).map_err(|cause| judge.io(operation, cause))
+}
+
+/// Checks that only root and the effective user can write to a directory, so that its files can be used by their
+/// paths; root also checks every directory above it. Links of the user and of root may lead there. `create` creates
+/// it, and missing parent directories, with mode 0700.
+pub fn check_directory(path: &Path, what: &'static str, create: bool) -> Result<(), TrustError> {
+    let judge = Judge::of_directory(path, what);
+    let operation = if create { "create" } else { "open" };
+    let end = WalkEnd::Directory { create: create.then_some(0o700) };
+    walk(&judge, &absolute(&judge, operation)?, operation, end).map(drop)
 }
 
 /// Reads a file.
@@ -221,8 +240,9 @@ impl Directory {
     pub fn open(path: &Path, what: &'static str, create: bool, policy: Policy) -> Result<Self, TrustError> {
         let judge = Judge::new(path, what, &[], policy);
         let operation = if create { "create" } else { "open" };
-        let (fd, _) = walk(&judge, operation, true, create)?;
-        Ok(Self { fd, path: path.to_owned(), policy })
+        let end = WalkEnd::Directory { create: create.then_some(0o700) };
+        let (fd, _) = walk(&judge, &absolute(&judge, operation)?, operation, end)?;
+        Ok(Self { fd: fd.into(), path: path.to_owned(), policy })
     }
 
     /// Opens a file in the directory.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use landspeed_model::TapFile;
+use landspeed_sys::file;
 use landspeed_wire::capture::write::{self, Counts, Packet};
 
 use crate::options::{Output, Rotation};
@@ -74,7 +75,7 @@ impl Files {
             Output::Pipe(pipe) => (Sink::Pipe(Arc::clone(&pipe.into)), pipe.name.clone()),
             Output::File(path) => {
                 let path = if self.rotation.is_enabled() { numbered(path, self.number) } else { path.clone() };
-                let file = File::create(&path).map_err(|cause| WriteFailure { path: path.clone(), cause })?;
+                let file = file::create(&path).map_err(|cause| WriteFailure { path: path.clone(), cause })?;
                 (Sink::File(file), path)
             }
         };
@@ -130,7 +131,7 @@ impl Files {
         if let Some(most) = self.rotation.files {
             while self.closed_files.len() >= most.max(1) as usize {
                 if let Some(oldest) = self.closed_files.pop_front() {
-                    let _ = std::fs::remove_file(&oldest.path);
+                    let _ = file::remove(Path::new(&oldest.path));
                     self.removed += 1;
                 }
             }

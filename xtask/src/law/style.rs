@@ -26,6 +26,40 @@ fn is_crate_root(file: &File) -> bool {
     file.path.ends_with("src/lib.rs") || file.path.ends_with("src/main.rs")
 }
 
+/// Functions that write to a path and follow the links of every user on the way.
+const UNCHECKED_WRITES: [&str; 4] = ["File::create", "fs::write", "fs::copy", "fs::create_dir_all"];
+
+/// Where they are called nevertheless, because no other user can write there: /proc, /sys, /etc, the cache of kernels, and a
+/// guest's own file system.
+const PRIVATE_WRITES: [&str; 4] =
+    ["crates/emulate/src/namespaces.rs", "crates/lab/src/", "crates/tap/src/events.rs", "crates/tune/src/persist.rs"];
+
+/// Output files are written by `sys::file`, which follows no link of another user.
+pub fn outputs_are_checked(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (file, code) in tree.rust_files() {
+        let path = file.path.to_string_lossy();
+        let is_program = path.starts_with("crates/") && path.contains("/src/") && !path.ends_with("tests.rs");
+        let is_exempt = |owner: &str| owner == UNSAFE_CRATE || owner == "testkit";
+        if !is_program
+            || file.crate_name().is_none_or(is_exempt)
+            || PRIVATE_WRITES.iter().any(|at| path.starts_with(at))
+        {
+            continue;
+        }
+        for usage in code.usage.iter().filter(|usage| !usage.in_test) {
+            if UNCHECKED_WRITES.iter().any(|name| usage.path().ends_with(name)) {
+                violations.push(Violation::at(
+                    &file.path,
+                    usage.line,
+                    format!("{}: outputs are written by landspeed_sys::file", usage.path()),
+                ));
+            }
+        }
+    }
+    violations
+}
+
 /// No placeholder macros and no reminder comments.
 pub fn no_todo_macros_or_comments(tree: &Tree) -> Vec<Violation> {
     // Split so that this file does not contain them.
@@ -112,6 +146,14 @@ mod tests {
     fn a_crate_root_forbids_unsafe() {
         assert_eq!(violations(unsafe_stays_in_sys, "crates/flow/src/lib.rs", "//! x").len(), 1);
         assert_eq!(violations(unsafe_stays_in_sys, "crates/flow/src/lib.rs", "#![forbid(unsafe_code)]").len(), 0);
+    }
+
+    #[test]
+    fn an_output_that_follows_links_is_a_breach_outside_tests() {
+        let text = "fn f() { std::fs::write(a, b); File::create(a); file::create(a); }\n#[cfg(test)] mod tests { fn g() { fs::write(a, b); } }";
+        assert_eq!(violations(outputs_are_checked, "crates/cli/src/output.rs", text).len(), 2);
+        assert_eq!(violations(outputs_are_checked, "crates/sys/src/file.rs", text).len(), 0);
+        assert_eq!(violations(outputs_are_checked, "crates/cli/src/output/tests.rs", text).len(), 0);
     }
 
     #[test]

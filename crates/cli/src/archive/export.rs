@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail, ensure};
 use landspeed_archive::{Archive, Query, Row};
+use landspeed_sys::file;
 
 use super::{advised, filter::Filter, open};
 use crate::output::Sink;
@@ -79,13 +80,13 @@ fn series(archive: &Archive, query: &Query, directory: &std::path::Path) -> anyh
     if cfg!(not(feature = "columns")) {
         bail!("this build keeps no series\nBuild landspeed with the feature `columns`.");
     }
-    std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    file::create_directory(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let documents = archive.documents(query, None).map_err(advised)?;
     let mut copied = 0;
     for document in &documents {
-        if let Some(file) = archive.series_file(&document.id) {
+        if let Some(series) = archive.series_file(&document.id) {
             let to = directory.join(format!("{}.parquet", document.id));
-            std::fs::copy(&file, &to).with_context(|| format!("cannot write {}", to.display()))?;
+            file::copy(&series, &to).with_context(|| format!("cannot write {}", to.display()))?;
             copied += 1;
         }
     }

@@ -97,7 +97,16 @@ pub fn directory() -> anyhow::Result<std::path::PathBuf> {
 
 /// Opens the existing archive.
 pub fn open() -> anyhow::Result<Archive> {
-    Archive::open_existing(&directory()?).map_err(advised)
+    let archive = Archive::open_existing(&directory()?).map_err(advised)?;
+    warn_unadopted(&archive);
+    Ok(archive)
+}
+
+/// Prints a warning if documents that a killed process stored may be missing in the index.
+pub fn warn_unadopted(archive: &Archive) {
+    if let Some(why) = archive.unadopted() {
+        eprintln!("landspeed: warning: documents of a process that was killed may be missing: {why}");
+    }
 }
 
 /// Converts an archive error into a message with its advice.

@@ -1,10 +1,10 @@
 //! `landspeed archive prune`.
 
 use anyhow::ensure;
-use landspeed_archive::{Archive, Limits};
+use landspeed_archive::Limits;
 use landspeed_units::{Bytes, Nanos};
 
-use super::{advised, directory, text};
+use super::{advised, open, text};
 use crate::{CommandOutcome, options};
 
 /// Options of `archive prune`.
@@ -51,9 +51,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         kinds: args.kind.clone(),
         tagged: args.tagged,
     };
-    let directory = directory()?;
-    ensure!(directory.is_dir(), "there is no archive in {}", directory.display());
-    let mut archive = Archive::open(&directory).map_err(advised)?;
+    let mut archive = open()?;
     let pruned = archive.prunable(&limits).map_err(advised)?;
     if args.yes {
         let ids: Vec<_> = pruned.iter().map(|pruned| pruned.document.id.clone()).collect();

@@ -239,7 +239,11 @@ pub fn pruned(pruned: &[Pruned], done: bool) -> String {
 pub fn verification(document: &ArchiveCheckDocument, directory: &Path, rebuilt: bool) -> String {
     let mut page = Page::default();
     page.raw("archive", &directory.display().to_string());
-    let state = if rebuilt { "index rebuilt from the documents" } else { "index and documents agree" };
+    let state = match (rebuilt, document.unreadable.is_empty()) {
+        (true, _) => "index rebuilt from the documents",
+        (false, true) => "index and documents agree",
+        (false, false) => "some could not be read",
+    };
     page.line("documents", &format!("{} intact; {state}", document.intact));
     if document.adopted > 0 && !rebuilt {
         page.line(
@@ -257,6 +261,12 @@ pub fn verification(document: &ArchiveCheckDocument, directory: &Path, rebuilt: 
         let id = Id::parse(&damage.id).map_or_else(|| damage.id.clone(), |id| id.short().to_owned());
         let moved = damage.moved_to.as_ref().map(|path| format!("; moved to {path}")).unwrap_or_default();
         page.line("damaged", &format!("{id}: {}{moved}", damage.why));
+    }
+    for unreadable in &document.unreadable {
+        page.line("unreadable", &format!("{}: {}", unreadable.path, unreadable.why));
+    }
+    if !document.unreadable.is_empty() {
+        page.raw("", &format!("Run `sudo chown -R \"$USER\" {}`, then verify again.", directory.display()));
     }
     page.text
 }

@@ -1,7 +1,7 @@
 //! `landspeed archive verify`.
 
 use landspeed_archive::{Archive, Verification};
-use landspeed_model::{ARCHIVE_CHECK_SCHEMA, ArchiveCheckDocument, ArchiveDamage};
+use landspeed_model::{ARCHIVE_CHECK_SCHEMA, ArchiveCheckDocument, ArchiveDamage, ArchiveUnreadable};
 
 use super::{advised, build, directory, text};
 use crate::CommandOutcome;
@@ -11,7 +11,8 @@ use crate::output::Sink;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Reads every document and compares its bytes with its id. A document that a killed process had stored and not indexed is
-added to the index. A damaged document is moved to `damaged/`, and the exit status is 1.")]
+added to the index. A damaged document is moved to `damaged/`, and the exit status is 1. What this user cannot read is
+named and skipped, with the same exit status.")]
 pub struct Args {
     /// Make the index again from the documents
     #[arg(long)]
@@ -33,7 +34,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         Archive::open_existing(&directory).and_then(|mut archive| archive.verify())
     }
     .map_err(advised)?;
-    let damaged = !found.damaged.is_empty();
+    let whole = found.damaged.is_empty() && found.unreadable.is_empty();
     let document = document(found);
     if let Some(sink) = &args.json {
         let mut json = serde_json::to_vec_pretty(&document)?;
@@ -43,7 +44,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if args.json != Some(Sink::Stdout) {
         print!("{}", text::verification(&document, &directory, args.rebuild));
     }
-    Ok(if damaged { CommandOutcome::Findings } else { CommandOutcome::Clean })
+    Ok(if whole { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 
 fn document(found: Verification) -> ArchiveCheckDocument {
@@ -60,5 +61,10 @@ fn document(found: Verification) -> ArchiveCheckDocument {
         unfinished: found.unfinished,
         series_rebuilt: found.series_rebuilt,
         damaged: found.damaged.into_iter().map(damage).collect(),
+        unreadable: found
+            .unreadable
+            .into_iter()
+            .map(|found| ArchiveUnreadable { path: found.path.display().to_string(), why: found.why })
+            .collect(),
     }
 }

@@ -60,7 +60,8 @@ struct Scene {
 
 /// Runs the scenes and checks their claims.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
-    std::fs::create_dir_all(&args.out).with_context(|| format!("cannot create {}", args.out.display()))?;
+    landspeed_sys::file::create_directory(&args.out)
+        .with_context(|| format!("cannot create {}", args.out.display()))?;
     Sink::File(args.out.join("index.html")).check()?;
     let started_ns = clock::monotonic_ns();
     let mut demo = Demo {

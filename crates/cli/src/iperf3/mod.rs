@@ -13,6 +13,7 @@ use landspeed_iperf3::convert::{self, ReportOptions};
 use landspeed_iperf3::report::{ReportFormat, Reporter};
 use landspeed_iperf3::{Credentials, Extras, text};
 use landspeed_model::{ErrorEntry, Protocol, RunDocument, Status};
+use landspeed_sys::file;
 
 pub use args::Args;
 pub use command_line::{NAME, command_line};
@@ -31,12 +32,13 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     }
     if let Some(path) = &args.pidfile {
         // Same format as iperf3: the PID and a NUL.
-        std::fs::write(path, format!("{}\0", std::process::id()))
+        file::create(path)
+            .and_then(|mut file| write!(file, "{}\0", std::process::id()))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     let ended = if args.server { server::main(args) } else { client(args) };
     if let Some(path) = &args.pidfile {
-        let _ = std::fs::remove_file(path);
+        let _ = file::remove(path);
     }
     ended
 }
@@ -55,8 +57,7 @@ pub fn json(run: &RunDocument, interval_ns: u64, server: (String, u16)) -> anyho
 fn output(args: &Args) -> anyhow::Result<Box<dyn Write + Send>> {
     let Some(path) = &args.logfile else { return Ok(Box::new(std::io::stdout())) };
     // iperf3 appends to an existing file.
-    let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
-    Ok(Box::new(file.with_context(|| format!("cannot write {}", path.display()))?))
+    Ok(Box::new(file::append(path).with_context(|| format!("cannot write {}", path.display()))?))
 }
 
 fn client(args: &Args) -> anyhow::Result<CommandOutcome> {

@@ -56,7 +56,8 @@ pub fn completions(args: &CompletionArgs) -> anyhow::Result<CommandOutcome> {
 /// Writes one manual page for the program and one for each command.
 pub fn man(args: &ManArgs) -> anyhow::Result<CommandOutcome> {
     let directory: &Path = &args.directory;
-    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
+    landspeed_sys::file::create_directory(directory)
+        .with_context(|| format!("cannot make {}", directory.display()))?;
     for (name, text) in page::all(Cli::command(), &date()?) {
         Sink::File(directory.join(format!("{name}.1"))).write(text.as_bytes())?;
     }

@@ -75,7 +75,8 @@ fn check_outputs(args: &Args) -> anyhow::Result<()> {
         anyhow::ensure!(!sinks[..at].contains(sink), "two outputs go to {sink}\nWrite each to a different file.");
     }
     for directory in directories {
-        std::fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+        landspeed_sys::file::create_directory(directory)
+            .with_context(|| format!("cannot create {}", directory.display()))?;
     }
     Ok(())
 }

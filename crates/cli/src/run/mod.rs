@@ -235,7 +235,8 @@ impl Lines {
             None => None,
             Some(Sink::Stdout) => Some(Box::new(std::io::stdout())),
             Some(Sink::File(path)) => {
-                let file = std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+                let file =
+                    landspeed_sys::file::create(path).with_context(|| format!("cannot write {}", path.display()))?;
                 Some(Box::new(file))
             }
         };

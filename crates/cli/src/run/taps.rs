@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use landspeed_flow::client::{self, Request, RunEvent, ServerTap};
 use landspeed_model::{Direction, ErrorEntry, PathInfo, Protocol, RunDocument, TapDocument};
+use landspeed_sys::file;
 use landspeed_sys::ring::{Ring, RingOptions};
 
 use crate::tap::attend::{BackgroundCapture, CaptureLimits};
@@ -65,7 +66,7 @@ impl Taps {
         interrupted: &AtomicBool,
         observe: &mut dyn FnMut(RunEvent<'_>),
     ) -> anyhow::Result<RunDocument> {
-        let file = File::create(&self.server).with_context(|| format!("cannot write {}", self.server.display()))?;
+        let file = file::create(&self.server).with_context(|| format!("cannot write {}", self.server.display()))?;
         // The server's capture is sent over the same path and must not be in the local capture.
         let stop_client = Arc::new(AtomicBool::new(false));
         let mut fetched = CaptureWriter { file: BufWriter::new(file), started: Arc::clone(&stop_client) };
@@ -85,7 +86,7 @@ impl Taps {
         self.server_outcome = tap.outcome;
         self.client_outcome = background.map(|started| started.and_then(BackgroundCapture::finish));
         if !matches!(self.server_outcome, Some(Ok(bytes)) if bytes > 0) {
-            let _ = std::fs::remove_file(&self.server);
+            let _ = file::remove(&self.server);
         }
         let ends = [("client", self.client_problem()), ("server", self.server_problem())];
         for (end, problem) in ends {

@@ -1,7 +1,7 @@
-//! Writes packets to a Parquet file: `FILE.part` first, renamed when complete.
+//! Writes packets to a Parquet file, which gets its name when it is complete.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{BufWriter, Read};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use landspeed_capture::{Capture, Frames};
 #[cfg(feature = "columns")]
 use landspeed_columns::{Detail, Writer};
+use landspeed_sys::file::AtomicFile;
 use landspeed_trace::{Analysis, Limits, Row};
 use landspeed_units::Bytes;
 use landspeed_wire::capture::Frame;
@@ -83,26 +84,23 @@ mod without_columns {
 /// A Parquet file of packets being written.
 pub struct Columns {
     path: PathBuf,
-    part: PathBuf,
+    file: AtomicFile,
     writer: Option<Writer<BufWriter<File>>>,
 }
 
 impl Columns {
     fn create(path: &Path, detail: Detail) -> anyhow::Result<Self> {
         check_columns()?;
-        let mut part = path.as_os_str().to_owned();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let file = File::create(&part).with_context(|| format!("cannot create {}", part.display()))?;
-        let writer = Some(Writer::new(BufWriter::new(file), detail)?);
-        Ok(Self { path: path.to_owned(), part, writer })
+        let file = AtomicFile::create(path).with_context(|| format!("cannot create {}", path.display()))?;
+        let writer = Some(Writer::new(BufWriter::new(file.handle()?), detail)?);
+        Ok(Self { path: path.to_owned(), file, writer })
     }
 
     /// Writes a frame and its row.
     pub fn packet(&mut self, frame: &Frame<'_>, row: &Row) -> anyhow::Result<()> {
         match &mut self.writer {
             Some(writer) => {
-                writer.packet(frame, row).with_context(|| format!("cannot write {}", self.part.display()))
+                writer.packet(frame, row).with_context(|| format!("cannot write {}", self.path.display()))
             }
             None => Ok(()),
         }
@@ -111,12 +109,11 @@ impl Columns {
     /// Completes the file and renames it to its final name.
     pub fn finish(mut self) -> anyhow::Result<Written> {
         let writer = self.writer.take().context("the file was completed before")?;
-        let (file, packets) = writer.finish().with_context(|| format!("cannot write {}", self.part.display()))?;
+        let (file, packets) = writer.finish().with_context(|| format!("cannot write {}", self.path.display()))?;
         let file = file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        file.sync_all()?;
         let size = Bytes::new(file.metadata()?.len());
-        fs::rename(&self.part, &self.path).with_context(|| format!("cannot create {}", self.path.display()))?;
-        Ok(Written { path: self.path.clone(), packets, size })
+        self.file.commit().with_context(|| format!("cannot create {}", self.path.display()))?;
+        Ok(Written { path: self.path, packets, size })
     }
 }
 
@@ -151,11 +148,4 @@ pub fn header_trace(from: Box<dyn Read + Send>, path: &Path) -> anyhow::Result<W
     }
     failure.map_or(Ok(()), Err)?;
     columns.finish()
-}
-
-impl Drop for Columns {
-    fn drop(&mut self) {
-        // Remove the incomplete file: Parquet cannot be read without its footer.
-        let _ = fs::remove_file(&self.part);
-    }
 }

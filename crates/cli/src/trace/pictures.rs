@@ -1,7 +1,6 @@
 //! Graphs of a capture: the HTML report and files for xplot.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
 use std::io::Write as _;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,6 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use landspeed_capture::{Capture, Frames};
 use landspeed_model::TraceDocument;
+use landspeed_sys::file;
 use landspeed_trace::{Analysis, GraphLimits, Graphs, Xplot};
 use landspeed_units::Nanos;
 use landspeed_wire::capture::Frame;
@@ -59,15 +59,15 @@ impl GraphArgs {
 }
 
 /// Reads a capture a second time and writes graphs for xplot.
-pub fn xplot(args: &Args, document: &TraceDocument, file: &Path, directory: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+pub fn xplot(args: &Args, document: &TraceDocument, capture: &Path, directory: &Path) -> anyhow::Result<()> {
+    file::create_directory(directory).with_context(|| format!("cannot create {}", directory.display()))?;
     let mut started = BTreeSet::new();
     let mut failure = None;
     let write = |name: &str, text: &str| {
         let path = directory.join(name);
         // The first write truncates files of an earlier run.
         let first = started.insert(name.to_owned());
-        let opened = File::options().create(true).write(true).append(!first).truncate(first).open(&path);
+        let opened = if first { file::create(&path) } else { file::append(&path) };
         if let Err(why) = opened.and_then(|mut file| file.write_all(text.as_bytes())) {
             failure
                 .get_or_insert_with(|| anyhow::Error::new(why).context(format!("cannot write {}", path.display())));
@@ -75,7 +75,7 @@ pub fn xplot(args: &Args, document: &TraceDocument, file: &Path, directory: &Pat
     };
     let mut graphs = Xplot::new(document, args.pictures.graphs, write);
     let mut analysis = Analysis::new(limits(args));
-    let mut capture = Capture::open(file, false)?;
+    let mut capture = Capture::open(capture, false)?;
     while capture.drain(&mut Frames(|frame: &Frame<'_>| analysis.frame_with_row(frame, &mut graphs)))? {}
     graphs.finish();
     failure.map_or(Ok(()), Err)

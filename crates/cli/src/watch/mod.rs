@@ -199,9 +199,9 @@ impl Lines {
     fn open(sink: &Sink) -> anyhow::Result<Self> {
         let out: Box<dyn std::io::Write> = match sink {
             Sink::Stdout => Box::new(std::io::stdout()),
-            Sink::File(path) => {
-                Box::new(std::fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?)
-            }
+            Sink::File(path) => Box::new(
+                landspeed_sys::file::create(path).with_context(|| format!("cannot write {}", path.display()))?,
+            ),
         };
         Ok(Self { out, name: sink.to_string() })
     }

@@ -129,7 +129,7 @@ pub fn run(
     let directory = session.setup.directory.absolute()?;
     let bundle = Bundle::in_directory(&directory, &lab.program);
     bundle.stage(&lab.program, &kernels(&session.setup, options.cache.as_deref())?)?;
-    fs::create_dir_all(directory.join("slurm")).map_err(Error::SlurmOutput)?;
+    landspeed_sys::file::create_directory(&directory.join("slurm")).map_err(Error::SlurmOutput)?;
     let now_ns = clock::monotonic_ns();
     let mut engine = Engine {
         session,

@@ -4,10 +4,11 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 
 use landspeed_model::{Fact, Facts};
+use landspeed_sys::file;
 
 use super::answers::{InterfaceAnswers, KernelAnswers};
 use super::recorded::{Answers, KERNEL_FILE, KERNEL_SCHEMA, Refusal, to_hex};
@@ -176,6 +177,8 @@ fn destination(directory: &Path) -> Result<PathBuf, RecordError> {
             if entries.next().is_some() {
                 return Err(RecordError::NotEmpty { directory: directory.into() });
             }
+            // Follows the links that an output may follow.
+            file::create_directory(directory).map_err(failed("find", directory))?;
             directory.canonicalize().map_err(failed("find", directory))
         }
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(directory.into()),
@@ -191,13 +194,13 @@ fn partial_name(directory: &Path) -> PathBuf {
 }
 
 fn write_all(seen: &HostAnswers, root: &Path) -> Result<(), RecordError> {
-    fs::create_dir(root).map_err(failed("make", root))?;
+    file::create_new_directory(root).map_err(failed("make", root))?;
     for (path, text) in &seen.files {
         let Some(place) = path_in_tree(root, path) else { continue };
         if let Some(parent) = place.parent() {
-            fs::create_dir_all(parent).map_err(failed("make", parent))?;
+            file::create_directory(parent).map_err(failed("make", parent))?;
         }
-        fs::write(&place, text).map_err(failed("write", &place))?;
+        write(&place, text.as_ref()).map_err(failed("write", &place))?;
     }
     let mut answers = seen.answers.clone();
     answers.schema = KERNEL_SCHEMA.into();
@@ -216,7 +219,11 @@ fn write_all(seen: &HostAnswers, root: &Path) -> Result<(), RecordError> {
     let mut text = serde_json::to_vec_pretty(&answers)
         .map_err(|error| failed("write", &place)(io::Error::new(io::ErrorKind::InvalidData, error)))?;
     text.push(b'\n');
-    fs::write(&place, text).map_err(failed("write", &place))
+    write(&place, &text).map_err(failed("write", &place))
+}
+
+fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    file::create(path)?.write_all(content)
 }
 
 /// Returns where a host's path is stored; `None` for a path that would lead out of the directory.

@@ -151,7 +151,7 @@ pub fn run(
     let report = serde_json::from_slice(&text).map_err(|e| io_error("read the guest's report")(e.into()))?;
     for point in &boot.plan.captures {
         let (from, to) = (results.join(&point.file), boot.keep.join(&point.file));
-        std::fs::copy(&from, &to).map_err(io_error(format!("keep the capture {}", to.display())))?;
+        landspeed_sys::file::copy(&from, &to).map_err(io_error(format!("keep the capture {}", to.display())))?;
     }
     Ok(BootOutcome { report, wall_ns, boot_ns, memory_peak_bytes })
 }

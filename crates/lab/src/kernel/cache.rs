@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use landspeed_sys::home::base_directory;
+
 use super::error::Error;
 use super::lock::Lock;
 use super::record::Kernel;
@@ -37,15 +39,10 @@ impl Cache {
     }
 
     fn choose(asked: Option<&Path>, environment: impl Fn(&str) -> Option<OsString>) -> Result<Self, Error> {
-        let set = |name: &str| environment(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let root = asked
             .map(Path::to_owned)
-            .or_else(|| set(ENVIRONMENT))
-            // By the XDG specification, a relative path in this variable is ignored.
-            .or_else(|| {
-                set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).map(|home| home.join("landspeed/kernels"))
-            })
-            .or_else(|| set("HOME").map(|home| home.join(".cache/landspeed/kernels")))
+            .or_else(|| environment(ENVIRONMENT).filter(|value| !value.is_empty()).map(PathBuf::from))
+            .or_else(|| Some(base_directory("XDG_CACHE_HOME", ".cache", &environment)?.join("landspeed/kernels")))
             .ok_or(Error::NoHome)?;
         let root = std::path::absolute(&root).map_err(Error::io("find", &root))?;
         Ok(Self { root })

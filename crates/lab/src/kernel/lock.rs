@@ -1,12 +1,13 @@
 //! Locks: only one process at a time builds a kernel or uses the package index.
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use landspeed_sys::clock;
+use landspeed_sys::file::open_lock;
 
 use super::error::Error;
 
@@ -23,13 +24,7 @@ pub(super) struct Lock {
 impl Lock {
     /// Takes the lock if it is free.
     pub fn try_take(path: &Path) -> Result<Option<Self>, Error> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(path)
-            .map_err(Error::io("lock", path))?;
+        let mut file = open_lock(path).map_err(Error::io("lock", path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),

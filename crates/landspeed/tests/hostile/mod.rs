@@ -17,6 +17,7 @@ mod ipv6;
 mod keys;
 mod lab;
 mod many;
+mod outputs;
 mod proxy;
 mod raw;
 mod run_output;

@@ -1,6 +1,6 @@
 //! System calls relative to an open directory.
 
-use std::ffi::{CString, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _};
@@ -10,19 +10,39 @@ use std::path::PathBuf;
 use crate::process::effective_uid;
 
 /// Opens the root directory.
-pub(super) fn root() -> io::Result<File> {
-    // SAFETY: the path is a literal that ends with a zero byte.
-    take(unsafe { libc::open(c"/".as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) })
+pub(crate) fn root() -> io::Result<File> {
+    open_directory(c"/")
+}
+
+/// Opens the working directory.
+pub(crate) fn working_directory() -> io::Result<File> {
+    open_directory(c".")
+}
+
+fn open_directory(path: &CStr) -> io::Result<File> {
+    // SAFETY: the path ends with a zero byte and lives through the call.
+    take(unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC) })
+}
+
+/// Whether an open file is in /proc. Its links are the kernel's and lead to open files.
+pub(crate) fn is_proc(file: &File) -> io::Result<bool> {
+    // SAFETY: an all-zero statfs is valid; the descriptor is open for the length of the borrow.
+    let (result, facts) = unsafe {
+        let mut facts: libc::statfs = std::mem::zeroed();
+        (libc::fstatfs(file.as_raw_fd(), &raw mut facts), facts)
+    };
+    check(result)?;
+    Ok(facts.f_type == libc::PROC_SUPER_MAGIC as libc::__fsword_t)
 }
 
 /// A name in an open directory.
-pub(super) struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     directory: BorrowedFd<'a>,
     name: &'a OsStr,
 }
 
 /// Refers to a name in an open directory.
-pub(super) fn at<'a>(directory: &'a impl AsFd, name: &'a OsStr) -> Entry<'a> {
+pub(crate) fn at<'a>(directory: &'a impl AsFd, name: &'a OsStr) -> Entry<'a> {
     Entry { directory: directory.as_fd(), name }
 }
 
@@ -32,33 +52,37 @@ impl Entry<'_> {
     }
 
     /// Opens the entry.
-    pub(super) fn open(&self, flags: libc::c_int, mode: libc::mode_t) -> io::Result<File> {
+    pub(crate) fn open(&self, flags: libc::c_int, mode: libc::mode_t) -> io::Result<File> {
         let name = self.text()?;
         // SAFETY: the directory is open for the length of the borrow; the name ends with a zero byte and lives through the call.
         take(unsafe { libc::openat(self.directory.as_raw_fd(), name.as_ptr(), flags | libc::O_CLOEXEC, mode) })
     }
 
     /// Opens whatever has this name now, link or not, with `O_PATH`.
-    pub(super) fn open_path(&self) -> io::Result<File> {
+    pub(crate) fn open_path(&self) -> io::Result<File> {
         self.open(libc::O_PATH | libc::O_NOFOLLOW, 0)
     }
 
-    /// Creates a directory with mode 0700.
-    pub(super) fn make_directory(&self) -> io::Result<()> {
+    /// Creates a directory, unless it exists.
+    pub(crate) fn make_directory(&self, mode: u32) -> io::Result<()> {
         let name = self.text()?;
         // SAFETY: as for `open`.
-        check(unsafe { libc::mkdirat(self.directory.as_raw_fd(), name.as_ptr(), 0o700) })
+        match check(unsafe { libc::mkdirat(self.directory.as_raw_fd(), name.as_ptr(), mode) }) {
+            // Another process may have created it first.
+            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            made => made,
+        }
     }
 
     /// Removes the entry.
-    pub(super) fn remove(&self) -> io::Result<()> {
+    pub(crate) fn remove(&self) -> io::Result<()> {
         let name = self.text()?;
         // SAFETY: as for `open`.
         check(unsafe { libc::unlinkat(self.directory.as_raw_fd(), name.as_ptr(), 0) })
     }
 
     /// Renames the entry within its directory.
-    pub(super) fn rename(&self, to: &OsStr) -> io::Result<()> {
+    pub(crate) fn rename(&self, to: &OsStr) -> io::Result<()> {
         let (from, to) = (self.text()?, CString::new(to.as_bytes())?);
         let directory = self.directory.as_raw_fd();
         // SAFETY: as for `open`, for both names.
@@ -67,7 +91,7 @@ impl Entry<'_> {
 
     /// Returns the target of a symbolic link; an empty name refers to the link that the descriptor itself is open
     /// on.
-    pub(super) fn target(&self) -> io::Result<PathBuf> {
+    pub(crate) fn target(&self) -> io::Result<PathBuf> {
         let name = self.text()?;
         let mut bytes = vec![0_u8; libc::PATH_MAX as usize];
         // SAFETY: as for `open`; the buffer is valid for as many bytes as are passed.
@@ -81,14 +105,14 @@ impl Entry<'_> {
 }
 
 /// Lists the names in an open directory.
-pub(super) fn list(directory: &impl AsFd) -> io::Result<Vec<OsString>> {
+pub(crate) fn list(directory: &impl AsFd) -> io::Result<Vec<OsString>> {
     let path = format!("/proc/self/fd/{}", directory.as_fd().as_raw_fd());
     std::fs::read_dir(path)?.map(|entry| entry.map(|entry| entry.file_name())).collect()
 }
 
 /// Returns the access of users other than root and the effective one to a file, as permission bits 0 to 7. `mode`
 /// applies if the file has no access control list; with one, its group digit is only the list's mask.
-pub(super) fn others_access(file: &File, mode: u32) -> u32 {
+pub(crate) fn others_access(file: &File, mode: u32) -> u32 {
     let by_mode = (mode | mode >> 3) & 0o7;
     let mut list = [0_u8; 4096];
     // SAFETY: the descriptor is open for the length of the borrow, the name ends with a zero byte, and the buffer is valid for as
