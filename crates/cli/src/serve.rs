@@ -5,8 +5,8 @@ mod third_party;
 use std::io::Write as _;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -239,7 +239,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let interrupted = landspeed_sys::process::catch_interrupts();
     let quiet = args.quiet;
     let key = config.key.is_some();
-    let log = Log { quiet, key, users, refusals: Mutex::default() };
+    let log = Log { quiet, key, users };
     let server =
         Server::bind(config, &iperf3, move |event| log.log_event(&event)).map_err(|error| match error.advice() {
             Some(advice) => anyhow!("{error}; {advice}"),
@@ -396,33 +396,6 @@ struct Log {
     quiet: bool,
     key: bool,
     users: bool,
-    refusals: Mutex<Refusals>,
-}
-
-/// Limits the logged refusals per second: any host can cause them, and they must not fill the disk.
-#[derive(Default)]
-struct Refusals {
-    second: u64,
-    printed: u32,
-    skipped: u64,
-}
-
-const MAX_REFUSALS_PER_S: u32 = 10;
-
-impl Refusals {
-    /// Returns how many refusals were suppressed since the last logged one; `None` if this one is suppressed, too.
-    fn admit(&mut self, now_ns: u64) -> Option<u64> {
-        let second = now_ns / 1_000_000_000;
-        if second != self.second {
-            (self.second, self.printed) = (second, 0);
-        }
-        if self.printed == MAX_REFUSALS_PER_S {
-            self.skipped += 1;
-            return None;
-        }
-        self.printed += 1;
-        Some(std::mem::take(&mut self.skipped))
-    }
 }
 
 impl Log {
@@ -443,24 +416,23 @@ impl Log {
             ServerEvent::HostChanged { peer, what } => {
                 event_line(NO_TEST, &format!("{}  host     {what}", display(*peer)));
             }
+            ServerEvent::LeftOut { events, last_peer, host_changes: true } => {
+                left_out(*events, "changes of this host", *last_peer);
+            }
             _ if self.quiet => {}
+            ServerEvent::LeftOut { events, last_peer, host_changes: false } => {
+                left_out(*events, "tests and refusals", *last_peer);
+            }
             ServerEvent::TestStarted { id, peer, what } => {
                 event_line(short(id), &format!("{}  start    {what}", display(*peer)));
             }
             ServerEvent::Described { peer } => {
                 event_line(NO_TEST, &format!("{}  described this host", display(*peer)));
             }
-            ServerEvent::TestEnded { id, outcome } => event_line(short(id), &format!("end      {outcome}")),
+            ServerEvent::TestEnded { id, outcome, .. } => event_line(short(id), &format!("end      {outcome}")),
             ServerEvent::Refused { peer, why } => {
                 let why = why.strip_prefix("the server refused: ").unwrap_or(why);
-                let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-                match refusals.admit(landspeed_sys::clock::monotonic_ns()) {
-                    None => {}
-                    Some(0) => event_line(NO_TEST, &format!("{}  refused  {why}", display(*peer))),
-                    Some(n) => {
-                        event_line(NO_TEST, &format!("{}  refused  {why} ({n} more not logged)", display(*peer)));
-                    }
-                }
+                event_line(NO_TEST, &format!("{}  refused  {why}", display(*peer)));
             }
         }
     }
@@ -468,6 +440,11 @@ impl Log {
 
 /// Placeholder in the column of the test's id.
 const NO_TEST: &str = "--------";
+
+fn left_out(lines: u64, what: &str, last_peer: SocketAddr) {
+    let peer = landspeed_flow::address::display(last_peer);
+    event_line(NO_TEST, &format!("{peer}  log      {lines} lines on {what} left out; the last was of this client"));
+}
 
 /// Prints a line with the time (UTC) and the test's id.
 fn event_line(id: &str, what: &str) {

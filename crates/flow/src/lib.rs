@@ -1,5 +1,7 @@
 //! Traffic engine: sends, receives and counts the data of a test, and exchanges the reports of both sides.
 #![forbid(unsafe_code)]
+// A server's only output is its events, which are limited (`flow::server::event_log`).
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod address;
 pub mod assemble;

@@ -93,10 +93,6 @@ impl HeldChanges for Host {
     fn roll_back(&mut self) -> Result<bool, ErrorEntry> {
         Ok(!std::mem::take(&mut *self.0.lock().unwrap()).is_empty())
     }
-
-    fn keep(&mut self) -> Result<(), ErrorEntry> {
-        Err(refused("nothing is kept here"))
-    }
 }
 
 /// A server and its log; stopped when dropped.
@@ -105,6 +101,8 @@ struct TestServer {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     log: Arc<Mutex<Vec<String>>>,
+    /// All other events.
+    others: Arc<Mutex<Vec<ServerEvent>>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
@@ -128,16 +126,16 @@ impl TestServer {
             third_party: None,
         };
         let log = Arc::<Mutex<Vec<String>>>::default();
-        let lines = Arc::clone(&log);
-        let server = Server::bind(config, &[], move |event| {
-            if let ServerEvent::HostChanged { what, .. } = event {
-                lines.lock().unwrap().push(what);
-            }
+        let others = Arc::<Mutex<Vec<ServerEvent>>>::default();
+        let (lines, rest) = (Arc::clone(&log), Arc::clone(&others));
+        let server = Server::bind(config, &[], move |event| match event {
+            ServerEvent::HostChanged { what, .. } => lines.lock().unwrap().push(what),
+            other => rest.lock().unwrap().push(other),
         });
         let server = server.expect("loopback");
         let (address, stop) = (server.addresses()[0], server.stop_flag());
         let thread = Some(std::thread::spawn(move || server.run().expect("it serves")));
-        Self { host, address, stop, log, thread }
+        Self { host, address, stop, log, others, thread }
     }
 
     fn target(&self) -> Target {
@@ -185,10 +183,59 @@ fn a_session_plans_applies_and_rolls_back() {
     let error = session.apply(&change("junk")).expect_err("refused");
     assert!(matches!(&error, FlowError::Refused { message, .. } if message.contains("net.ipv4.tcp_rmem")), "{error}");
     assert!(!session.is_lost(), "others may follow");
-    assert!(session.keep().is_err());
+    assert_eq!(server.host.held(), 0, "after an error nothing is applied");
+    session.apply(&change("4 5 6")).expect("it applies");
     session.roll_back().expect("it rolls back");
     assert_eq!(server.host.held(), 0);
     assert_eq!(server.last(), "rolled back: the client asked for it");
+}
+
+#[test]
+fn each_rollback_is_logged() {
+    let server = TestServer::start(true, None);
+    let mut session = server.begin().expect("it begins");
+    for value in ["1 2 3", "1 2 3", "4 5 6", "junk"] {
+        let _ = session.apply(&change(value));
+    }
+    session.roll_back().expect("nothing to roll back");
+    let replaced = "rolled back: the client asked for other changes";
+    let log = server.log.lock().unwrap().clone();
+    assert_eq!(log.iter().filter(|line| *line == replaced).count(), 2, "{log:?}");
+    assert_eq!(log.last().map(String::as_str), Some("not changed: net.ipv4.tcp_rmem is refused"));
+}
+
+#[test]
+fn a_flood_of_requests_is_refused_and_hardly_logged() {
+    let server = TestServer::start(true, None);
+    let mut session = server.begin().expect("it begins");
+    let mut busy = 0;
+    for _ in 0..2000 {
+        let error = session.apply(&change("junk")).expect_err("refused");
+        busy += u32::from(error.code() == "server-busy");
+    }
+    let lines = server.log.lock().unwrap().len();
+    assert!((60..1000).contains(&lines) && busy > 1000, "{lines} lines, {busy} refused as too many");
+    session.roll_back().expect("a rollback is never refused");
+}
+
+#[test]
+fn a_flood_of_refused_connections_is_hardly_logged() {
+    let server = TestServer::start(false, None);
+    for _ in 0..2000 {
+        let mut stream = TcpStream::connect(server.address).expect("it accepts");
+        stream.write_all(&preface::encode(Purpose::Control { keyed: true })).expect("it reads");
+        stream.read_exact(&mut [0; preface::ANSWER_LEN]).expect("an answer");
+    }
+    let others = Arc::clone(&server.others);
+    drop(server);
+    let others = others.lock().unwrap();
+    let refused = others.iter().filter(|event| matches!(event, ServerEvent::Refused { .. })).count() as u64;
+    let left_out = others.iter().filter_map(|event| match event {
+        ServerEvent::LeftOut { events, host_changes: false, .. } => Some(*events),
+        _ => None,
+    });
+    assert!((300..1000).contains(&refused), "{refused} lines");
+    assert_eq!(refused + left_out.sum::<u64>(), 2000);
 }
 
 #[test]
@@ -314,6 +361,13 @@ fn unexpected_messages_end_the_session() {
         assert!(server.rolled_back().contains("message"), "{junk}");
         server.log.lock().unwrap().clear();
     }
+    // Clients of earlier versions could ask that changes stay.
+    let (mut tx, mut rx) = begin_raw(server.address);
+    let keep = serde_json::json!({"type": "changes", "n": 3, "request": {"do": "keep"}});
+    tx.queue(&keep).expect("it sends");
+    let answer = rx.wait::<ToClient>("the answer", TIMEOUT, &NEVER_STOP).expect("it says why");
+    assert!(matches!(&answer, ToClient::Error(entry) if entry.message.contains("`keep`")), "{answer:?}");
+    server.rolled_back();
     // A rollback request without a session is an error.
     let (mut tx, mut rx) = raw(server.address);
     tx.queue(&ToServer::Changes { n: 1, request: ChangeRequest::RollBack }).expect("it sends");

@@ -10,6 +10,8 @@
 //! [`convert`] turns a run into iperf3's [`document`], [`text`] prints it as iperf3 does, and [`report`] writes
 //! either during the test.
 #![forbid(unsafe_code)]
+// A server's only output is its events, which are limited (`flow::server::event_log`).
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod auth;
 pub mod client;

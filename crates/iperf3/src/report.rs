@@ -102,6 +102,7 @@ impl<'a> Reporter<'a> {
     ///
     /// # Errors
     /// If the report could not be written.
+    #[expect(clippy::print_stderr, reason = "a client's error, once for each test, as iperf3 prints it")]
     pub fn finish(mut self, run: &RunDocument) -> io::Result<()> {
         let mut ended = match &self.begun {
             Some(begun) => convert::remaining_document(run, self.options, &begun.reported),

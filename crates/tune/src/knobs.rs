@@ -98,6 +98,11 @@ pub trait Knobs {
         None
     }
 
+    /// Whether an interrupt belongs to a network interface.
+    fn is_network_interrupt(&self, _target: &Target) -> bool {
+        false
+    }
+
     /// Returns the identity of a device, by interface name.
     fn device(&self, interface: &str) -> Result<Device, KnobError>;
 

@@ -8,6 +8,7 @@
 
 mod bounded;
 mod change_error;
+mod client_settings;
 mod discipline;
 mod error;
 mod history;
@@ -25,6 +26,7 @@ mod value;
 
 pub use bounded::BoundedKnobs;
 pub use change_error::{ChangeError, ChangeErrorKind, NOT_RESTORED};
+pub use client_settings::{client_objection, client_settings};
 pub use error::TuneError;
 pub use history::{State, StepState};
 pub use journal::{

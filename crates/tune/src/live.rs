@@ -5,7 +5,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use landspeed_model::{Side, Target};
 use landspeed_netlink::configure::LinkSettings;
@@ -251,6 +251,14 @@ impl Knobs for LiveKnobs {
             }
             _ => "it is read-only here".to_owned(),
         })
+    }
+
+    fn is_network_interrupt(&self, target: &Target) -> bool {
+        // A change names another interrupt if none has this number and name.
+        let Target::InterruptAffinity { number, name } = target else { return false };
+        let directory = interrupt(*number, name);
+        let number = directory.as_deref().and_then(Path::file_name);
+        number.is_some_and(network::has_interrupt)
     }
 
     fn device(&self, interface: &str) -> Result<Device, KnobError> {

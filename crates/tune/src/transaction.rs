@@ -235,19 +235,13 @@ impl Engine<'_> {
                 "no transaction awaits a confirmation; see `landspeed tune status`".into(),
             ));
         };
-        let journal = Journal::load(&self.context, id)?;
+        let mut journal = Journal::load(&self.context, id)?;
         if let Some(holder) = journal.holder() {
             return Err(TuneError::NotPossible(format!(
                 "transaction {id} is held by process {} and is rolled back when that ends",
                 holder.pid
             )));
         }
-        self.commit(journal, session)
-    }
-
-    /// Confirms a transaction; the caller holds the lock.
-    fn commit(&self, mut journal: Journal, session: Option<&str>) -> Result<u32, TuneError> {
-        let id = journal.id;
         self.check_namespace(&journal)?;
         let State::AwaitingConfirm { deadline_ns } = journal.state() else {
             self.recover(&[])?;

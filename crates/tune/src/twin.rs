@@ -22,6 +22,7 @@ pub struct SimulatedKnobs {
     on_write: RefCell<Option<WriteHook>>,
     problems: RefCell<Vec<String>>,
     hidden: RefCell<Vec<Target>>,
+    network_interrupts: RefCell<Vec<Target>>,
 }
 
 impl std::fmt::Debug for SimulatedKnobs {
@@ -97,6 +98,11 @@ impl SimulatedKnobs {
         self.values.borrow_mut().retain(|target, _| target.interface() != Some(interface));
     }
 
+    /// Assigns an interrupt to a network interface.
+    pub fn add_network_interrupt(&self, target: &Target) {
+        self.network_interrupts.borrow_mut().push(target.clone());
+    }
+
     /// Makes a setting unreadable.
     pub fn hide(&self, target: &Target) {
         self.hidden.borrow_mut().push(target.clone());
@@ -114,6 +120,10 @@ impl SimulatedKnobs {
 }
 
 impl Knobs for SimulatedKnobs {
+    fn is_network_interrupt(&self, target: &Target) -> bool {
+        self.network_interrupts.borrow().contains(target)
+    }
+
     fn read(&self, target: &Target) -> Result<Value, KnobError> {
         if self.hidden.borrow().contains(target) {
             return Err(KnobError::unreadable(target, "Permission denied"));

@@ -27,6 +27,8 @@ pub enum ServerConfig {
     Descriptors(u32),
     /// `--describe`: the server describes its host to any client.
     Describe,
+    /// `--allow-host-changes`: the server changes its host for any client. Needs root.
+    HostChanges,
 }
 
 const fn hold(most: usize, per_s: u32, openers: u32, open: Open) -> Work {
@@ -152,6 +154,13 @@ pub const ALL: &[Attack] = &[
         what: "server with `--describe`; 50 requests/s for its description from one address",
         server: ServerConfig::Describe,
         landspeed: repeat(50, 8, Source::One, landspeed::describe),
+        iperf3: None,
+    },
+    Attack {
+        name: "hostile-host-changes",
+        what: "server with `--allow-host-changes`; 1,000 requests/s for changes that no client may make",
+        server: ServerConfig::HostChanges,
+        landspeed: repeat(10, 1, Source::One, landspeed::forbidden_changes),
         iperf3: None,
     },
 ];

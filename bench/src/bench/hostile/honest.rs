@@ -92,7 +92,7 @@ impl Programs {
         let own = port.to_string();
         let limit = match setting {
             ServerConfig::Descriptors(most) => format!("ulimit -n {most}"),
-            ServerConfig::Plain | ServerConfig::Describe => format!("ulimit -Sn {}", self.open_files),
+            _ => format!("ulimit -Sn {}", self.open_files),
         };
         let mut command = Command::new("sh");
         command.args(["-c", &format!("{limit} && exec \"$0\" \"$@\"")]);
@@ -107,8 +107,10 @@ impl Programs {
                 command.arg(self.theirs()?).args(["-s", "-B", "127.0.0.1", "-p", &own]);
             }
         }
-        if setting == ServerConfig::Describe && kind.is_ours() {
-            command.arg("--describe");
+        match setting {
+            ServerConfig::Describe if kind.is_ours() => drop(command.arg("--describe")),
+            ServerConfig::HostChanges if kind.is_ours() => drop(command.arg("--allow-host-changes")),
+            _ => {}
         }
         let server = Running::start(&mut command)?.until("listening", |_| net::is_listening(port))?;
         Ok((server, SocketAddr::from((Ipv4Addr::LOCALHOST, port))))

@@ -210,6 +210,32 @@ pub fn describe(action: &Action) -> io::Result<()> {
     Ok(())
 }
 
+/// Settings that no client may change, or not to this value.
+const FORBIDDEN: [(&str, &str); 4] = [
+    ("net.ipv4.tcp_fastopen", "1539"),
+    ("net.ipv4.tcp_synack_retries", "255"),
+    ("net.ipv4.tcp_notsent_lowat", "0"),
+    ("net.core.rmem_max", "2147483647"),
+];
+
+/// Begins a session for changes of the server's host, and requests 100 that the server must refuse.
+pub fn forbidden_changes(action: &Action) -> io::Result<()> {
+    let mut control = send_preface(action, &control_preface())?;
+    let mut ask = |n: usize, request: Value| {
+        control.write_all(&frame(&json!({ "type": "changes", "n": n, "request": request })))?;
+        read_until(&mut control, "changes")
+    };
+    ask(0, json!({ "do": "begin", "version": "0.1.0", "limit_s": 60 }))?;
+    for (n, (name, value)) in FORBIDDEN.iter().cycle().take(100).enumerate() {
+        let change = json!({ "target": { "kind": "sysctl", "name": name }, "desired": value });
+        let answer = ask(n + 1, json!({ "do": "apply", "changes": [change] }))?;
+        if answer["answer"]["did"] != "failed" {
+            return Err(unexpected(&format!("the server did not refuse {name}: {answer}")));
+        }
+    }
+    Ok(())
+}
+
 /// Fills a datagram: random bytes, or a hello or proof with an unknown token.
 pub fn datagram(random: &mut SplitMix64, bytes: &mut Vec<u8>) {
     bytes.clear();

@@ -58,6 +58,8 @@ pub struct Measured {
     pub footprint: Option<Footprint>,
     /// Exit status of the attacked server, if it ended before it was stopped.
     pub server_ended: Option<String>,
+    /// Size of the attacked server's log, bytes.
+    pub server_log_bytes: usize,
     /// Figures for the table.
     pub summary: Summary,
 }
@@ -248,6 +250,7 @@ mod tests {
             quiet,
             footprint: None,
             server_ended: None,
+            server_log_bytes: 0,
             summary,
         }))
     }

@@ -1,6 +1,7 @@
 //! Changes of this host, held until this process rolls them back.
 
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::time::Duration;
 
 use landspeed_flow::control::changes::{AppliedChange, PlannedChange};
@@ -35,7 +36,6 @@ pub struct Holder {
     held: Vec<Change>,
     /// The transaction that applied `held`; `None` if all values were already set.
     transaction: Option<Applied>,
-    warned: bool,
 }
 
 impl Holder {
@@ -51,7 +51,7 @@ impl Holder {
         let context = state::context(&state).map_err(|why| entry("unavailable", format!("{why:#}")))?;
         let limit_ns = limit.as_secs().clamp(*CONFIRM_RANGE_S.start(), MAX_HOLD_S).saturating_mul(1_000_000_000);
         let ends_ns = clock::monotonic_ns().saturating_add(limit_ns);
-        let holder = Self { state, context, ends_ns, objection, held: Vec::new(), transaction: None, warned: false };
+        let holder = Self { state, context, ends_ns, objection, held: Vec::new(), transaction: None };
         holder.engine().recover_orphans().map_err(|why| entry("unavailable", why.to_string()))?;
         Ok(holder)
     }
@@ -123,15 +123,14 @@ impl HeldChanges for Holder {
         if self.held == changes && self.is_in_force() {
             return Ok(self.transaction.as_ref().map(written).unwrap_or_default());
         }
-        // Changes that can never be applied are refused without making a plan.
-        let never = changes.iter().find_map(|change| Some((change, (self.objection)(change)?)));
-        if let Some((change, why)) = never {
-            self.roll_back()?;
-            return Err(refused(change, &why));
-        }
         self.roll_back()?;
         if changes.is_empty() {
             return Ok(Vec::new());
+        }
+        // Changes that can never be applied are refused without making a plan.
+        let never = changes.iter().find_map(|change| Some((change, (self.objection)(change)?)));
+        if let Some((change, why)) = never {
+            return Err(refused(change, &why));
         }
         let left_s = self.ends_ns.saturating_sub(clock::monotonic_ns()) / 1_000_000_000;
         if left_s == 0 {
@@ -151,9 +150,8 @@ impl HeldChanges for Holder {
         } else {
             let arm = &mut |id| watchdog::start(&engine, &self.state, id);
             let applied = engine.hold(&plan, left_s, arm).map_err(|why| self.failed(&why))?;
-            if let Some(warning) = applied.watchdog.warning.as_ref().filter(|_| !self.warned) {
-                eprintln!("landspeed: warning: {warning}");
-                self.warned = true;
+            if let Some(warning) = &applied.watchdog.warning {
+                warn_once(warning);
             }
             self.transaction = Some(applied);
         }
@@ -179,15 +177,6 @@ impl HeldChanges for Holder {
             _ => Err(self.not_restored(format!("transaction {id} was confirmed meanwhile"))),
         }
     }
-
-    fn keep(&mut self) -> Result<(), ErrorEntry> {
-        if let Some(Applied { id, .. }) = self.transaction {
-            self.engine().keep(id).map_err(|why| self.failed(&why))?;
-        }
-        self.transaction = None;
-        self.held.clear();
-        Ok(())
-    }
 }
 
 impl Drop for Holder {
@@ -195,6 +184,13 @@ impl Drop for Holder {
         // If this fails, the watchdog tries again after this process has ended.
         let _ = self.roll_back();
     }
+}
+
+/// Prints the watchdog's warning once: clients of a server apply changes any number of times.
+#[expect(clippy::print_stderr, reason = "one line for the process")]
+fn warn_once(warning: &str) {
+    static WARNED: Once = Once::new();
+    WARNED.call_once(|| eprintln!("landspeed: warning: {warning}"));
 }
 
 fn written(applied: &Applied) -> Vec<AppliedChange> {

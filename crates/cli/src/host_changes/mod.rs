@@ -1,7 +1,11 @@
 //! Temporary changes of this host or of a server's host, for the time of a measurement.
 //!
 //! Both are a held `tune` transaction: it is rolled back when the value is dropped, its process ends or the
-//! connection to the server is lost, unless [`HostChanges::keep`] was called.
+//! connection to the server is lost. To keep a change, an administrator of the host applies it with
+//! `landspeed tune apply`.
+
+// Clients of a server cause what happens here: it is logged as events of the server, which are limited.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod clients;
 mod holder;
@@ -108,19 +112,6 @@ impl HostChanges {
             Self::Remote(session, held) => {
                 held.clear();
                 session.roll_back().map_err(|error| remote_error(&error, session))
-            }
-        }
-    }
-
-    /// Makes the held changes last until the next reboot, unless a carrier, a default route or a value has changed
-    /// since.
-    pub fn keep(&mut self) -> Result<(), ChangeError> {
-        match self {
-            Self::Local(holder) => holder.keep().map_err(ChangeError::local),
-            Self::Remote(session, held) => {
-                session.keep().map_err(|error| remote_error(&error, session))?;
-                held.clear();
-                Ok(())
             }
         }
     }

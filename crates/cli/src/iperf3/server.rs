@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, anyhow, bail};
@@ -27,15 +27,15 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     }
     let out = Arc::new(Mutex::new(output(args)?));
     let interrupted = landspeed_sys::process::catch_interrupts();
-    let (tests, ended) = (Arc::new(AtomicU64::new(1)), Arc::new(AtomicBool::new(false)));
-    let log = Log { out, tests, ended: Arc::clone(&ended), port: args.port, one_off: args.one_off };
+    let log = Log { out, tests: AtomicU64::new(1), port: args.port, one_off: args.one_off };
     let (config, port) = configuration(args)?;
     let server = Server::bind(config, &[port], move |event| log.write(&event)).map_err(|error| {
         let advice = error.advice().map(|advice| format!("; {advice}")).unwrap_or_default();
         anyhow!("unable to start listener for connections: {error}{advice}")
     })?;
-    let one_off = args.one_off;
-    serve::until(server, move || interrupted.load(Ordering::Relaxed) || (one_off && ended.load(Ordering::Relaxed)))?;
+    let (one_off, counts) = (args.one_off, server.counts());
+    let is_over = move || one_off && counts.ended.load(Ordering::Relaxed) > 0;
+    serve::until(server, move || interrupted.load(Ordering::Relaxed) || is_over())?;
     Ok(CommandOutcome::Clean)
 }
 
@@ -79,8 +79,7 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, Port)> {
 /// Prints iperf3's server messages, as far as they apply to several concurrent clients.
 struct Log {
     out: Arc<Mutex<Box<dyn Write + Send>>>,
-    tests: Arc<AtomicU64>,
-    ended: Arc<AtomicBool>,
+    tests: AtomicU64,
     port: u16,
     one_off: bool,
 }
@@ -101,15 +100,14 @@ impl Log {
                 format!("{outcome}\n{again}")
             }
             ServerEvent::Refused { peer, why } => format!("iperf3: error - {}: {why}\n", display(*peer)),
+            ServerEvent::LeftOut { events, last_peer, .. } => {
+                format!("iperf3: {events} messages left out, the last of {}\n", display(*last_peer))
+            }
             _ => return,
         };
         // Write errors are ignored: the server continues without its log.
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        drop(out);
-        if matches!(event, ServerEvent::TestEnded { .. }) {
-            self.ended.store(true, Ordering::Relaxed);
-        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! Captures during a test: on the client for `run --tap`, and on the server for clients of `serve --allow-tap`.
 
+// Clients of a server cause what happens here: it prints nothing.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
+
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek as _};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};

@@ -28,9 +28,6 @@ pub struct Args {
     /// Key of the server
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Let them stay at the end
-    #[arg(long)]
-    keep: bool,
     /// Longest time, seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     limit: u64,
@@ -59,10 +56,9 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     while !interrupted.load(Ordering::Relaxed) {
         clock::sleep_until(clock::monotonic_ns() + POLL_NS);
     }
-    let (ended, word) = if args.keep { (changes.keep(), "kept") } else { (changes.roll_back(), "rolled back") };
-    match ended {
+    match changes.roll_back() {
         Ok(()) => {
-            println!("{word}");
+            println!("rolled back");
             Ok(CommandOutcome::Clean)
         }
         Err(error) if error.kind == ChangeErrorKind::NotRestored => {

@@ -111,17 +111,6 @@ impl RemoteChanges {
         }
     }
 
-    /// Keeps the applied changes until the next reboot. An interrupt does not end it.
-    ///
-    /// # Errors
-    /// Same as [`Self::plan`].
-    pub fn keep(&mut self) -> Result<(), FlowError> {
-        match self.ask(ChangeRequest::Keep, &NEVER_STOP)? {
-            ChangeAnswer::Kept => Ok(()),
-            other => Err(self.unexpected_answer(&other)),
-        }
-    }
-
     fn unexpected_answer(&mut self, answer: &ChangeAnswer) -> FlowError {
         self.is_lost = true;
         protocol_error(answer)

@@ -29,8 +29,6 @@ pub enum ChangeRequest {
     },
     /// Roll back all changes.
     RollBack,
-    /// Keep the applied changes after the session.
-    Keep,
 }
 
 /// Answers of the server.
@@ -54,8 +52,6 @@ pub enum ChangeAnswer {
     },
     /// All changes are rolled back.
     RolledBack,
-    /// The changes stay in effect after the session.
-    Kept,
     /// The request failed.
     Failed(ErrorEntry),
 }

@@ -9,12 +9,13 @@ use std::time::Duration;
 use landspeed_model::{Change, ErrorEntry};
 use landspeed_sys::clock;
 
+use super::rate_limit::{RateLimit, RateLimiter};
 use super::session::unexpected;
 use super::{ServerEvent, Shared};
+use crate::address::client_host;
 use crate::control::changes::{AppliedChange, ChangeAnswer, ChangeRequest, MAX_CHANGES, PlannedChange};
 use crate::control::channel::{Receiver, Sender};
 use crate::control::message::{MAX_MESSAGE, ToClient, ToServer};
-use crate::control::printable;
 use crate::error::FlowError;
 
 /// Timeout without a message from the client, which sends heartbeats.
@@ -25,6 +26,15 @@ pub(super) const MAX_SESSION: Duration = Duration::from_hours(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Timeout for sending an answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Limits of `apply` requests: each one starts a watchdog and makes systemd, drivers and the kernel write to their
+/// logs. A search applies changes about once a second.
+const HOST_LIMIT: RateLimit = RateLimit { burst: 60, interval_ns: 500_000_000 };
+const TOTAL_LIMIT: RateLimit = RateLimit { burst: 120, interval_ns: 250_000_000 };
+
+pub(super) fn rate_limiter() -> RateLimiter {
+    RateLimiter::new(HOST_LIMIT, TOTAL_LIMIT)
+}
 
 /// Makes changes to the server's host.
 pub trait HostChanger: Send + Sync {
@@ -42,12 +52,11 @@ pub trait HeldChanges: Send {
     fn place(&self) -> String;
     /// Returns the planned writes. Writes nothing.
     fn plan(&mut self, changes: &[Change]) -> Result<Vec<PlannedChange>, ErrorEntry>;
-    /// Applies exactly these changes, all or none. Earlier ones are rolled back first.
+    /// Applies exactly these changes, all or none. Earlier ones are rolled back first; after an error nothing is
+    /// applied.
     fn apply(&mut self, changes: &[Change]) -> Result<Vec<AppliedChange>, ErrorEntry>;
     /// Rolls back all applied changes. Returns whether there were any.
     fn roll_back(&mut self) -> Result<bool, ErrorEntry>;
-    /// Keeps the applied changes.
-    fn keep(&mut self) -> Result<(), ErrorEntry>;
 }
 
 /// Host changer that a server is configured with.
@@ -93,7 +102,7 @@ pub(super) fn serve(
 ) {
     rx.set_limit(MAX_MESSAGE);
     let ends_ns = clock::monotonic_ns().saturating_add(limit.as_nanos() as u64);
-    let mut session = Session { held, ends_ns, silence_timeout, peer, shared };
+    let mut session = Session { held, applied: Vec::new(), ends_ns, silence_timeout, peer, shared };
     let place = session.held.place();
     let begun = answer(tx, shared, begun, ChangeAnswer::Begun { place });
     let outcome = begun.and_then(|()| session.listen(tx, rx));
@@ -101,11 +110,8 @@ pub(super) fn serve(
         Ok(why) => (*why).to_owned(),
         Err(error) => error.to_string(),
     };
-    match session.held.roll_back() {
-        Ok(true) => session.log(&format!("rolled back: {why}")),
-        Ok(false) => {}
-        Err(entry) => session.log(&format!("not rolled back in full: {}", entry.message)),
-    }
+    // The log has the error; the client is gone.
+    let _ = session.roll_back(&why);
     // Report the reason: the client cannot see it otherwise.
     if let Err(error) = &outcome {
         let _ = tx.send(&ToClient::Error(error.entry()), &shared.step(POLL_INTERVAL));
@@ -118,6 +124,8 @@ fn answer(tx: &mut Sender, shared: &Shared, n: u32, answer: ChangeAnswer) -> Res
 
 struct Session<'a> {
     held: Box<dyn HeldChanges>,
+    /// Changes of the last successful request.
+    applied: Vec<Change>,
     ends_ns: u64,
     silence_timeout: Duration,
     peer: SocketAddr,
@@ -160,33 +168,50 @@ impl Session<'_> {
                 Ok(ChangeAnswer::Planned { changes: self.held.plan(check_count(&changes)?)? })
             }
             ChangeRequest::Apply { changes } => {
-                let applied = self.held.apply(check_count(&changes)?);
+                let permitted = self.check_rate().and_then(|()| check_count(&changes));
+                if permitted.is_err() || self.applied != changes {
+                    self.roll_back("the client asked for other changes")?;
+                }
+                let applied = self.held.apply(permitted?);
                 match &applied {
-                    Ok(applied) => applied.iter().for_each(|change| self.log(&describe(change))),
-                    Err(entry) => self.log(&format!("not changed: {}", entry.message)),
+                    Ok(applied) => applied.iter().for_each(|change| self.log(describe(change))),
+                    Err(entry) => self.log(format!("not changed: {}", entry.message)),
                 }
-                if changes.is_empty() && applied.is_ok() {
-                    self.log("rolled back: the client asked for it");
-                }
+                self.applied = if applied.is_ok() { changes } else { Vec::new() };
                 Ok(ChangeAnswer::Applied { changes: applied? })
             }
             ChangeRequest::RollBack => {
-                if self.held.roll_back()? {
-                    self.log("rolled back: the client asked for it");
-                }
+                self.roll_back("the client asked for it")?;
                 Ok(ChangeAnswer::RolledBack)
-            }
-            ChangeRequest::Keep => {
-                self.held.keep()?;
-                self.log("kept: the changes stay until the next reboot");
-                Ok(ChangeAnswer::Kept)
             }
         }
     }
 
-    /// Logs an event; text from the client is made printable.
-    fn log(&self, what: &str) {
-        self.shared.report(ServerEvent::HostChanged { peer: self.peer, what: printable(what, 400) });
+    /// Rolls back all applied changes, and logs it if there were any.
+    fn roll_back(&mut self, why: &str) -> Result<(), ErrorEntry> {
+        self.applied.clear();
+        match self.held.roll_back() {
+            Ok(true) => self.log(format!("rolled back: {why}")),
+            Ok(false) => {}
+            Err(entry) => {
+                self.log(format!("not rolled back in full: {}", entry.message));
+                return Err(entry);
+            }
+        }
+        Ok(())
+    }
+
+    fn check_rate(&self) -> Result<(), ErrorEntry> {
+        let admitted = self.shared.changes.admit(client_host(self.peer), clock::monotonic_ns());
+        admitted.map_err(|wait_ns| ErrorEntry {
+            code: "server-busy".to_owned(),
+            message: "this server has changed its host too often in the last moments".to_owned(),
+            advice: Some(format!("try again in {} s", wait_ns.div_ceil(1_000_000_000))),
+        })
+    }
+
+    fn log(&self, what: String) {
+        self.shared.report(ServerEvent::HostChanged { peer: self.peer, what });
     }
 }
 

@@ -93,6 +93,7 @@ impl Listener {
             let now = clock::monotonic_ns();
             read_waiting(&mut waiting, |at| ready.get(at + 1).copied().unwrap_or(false), shared, now);
             shared.admission.refusals.close_finished(now);
+            shared.log.summarize(now);
             if ready.first().copied().unwrap_or(false) {
                 self.accept_ready(&mut waiting, &mut accepted, &mut spare, shared, now);
             }

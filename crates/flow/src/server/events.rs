@@ -52,6 +52,8 @@ pub enum ServerEvent {
     TestEnded {
         /// Identifier of the test.
         id: String,
+        /// Address of its client.
+        peer: SocketAddr,
         /// Description of the outcome.
         outcome: String,
     },
@@ -62,6 +64,41 @@ pub enum ServerEvent {
         /// Reason, for the log.
         why: String,
     },
+    /// Events that were not reported because clients caused too many.
+    LeftOut {
+        /// Number of events.
+        events: u64,
+        /// Client of the last one.
+        last_peer: SocketAddr,
+        /// Whether they were [`Self::HostChanged`]; otherwise none of them was.
+        host_changes: bool,
+    },
+}
+
+impl ServerEvent {
+    /// Returns the client that caused the event; `None` for events of the server itself.
+    pub(super) fn peer(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Listening { .. } | Self::NotListening { .. } | Self::LeftOut { .. } => None,
+            Self::TestStarted { peer, .. }
+            | Self::Described { peer }
+            | Self::HostChanged { peer, .. }
+            | Self::TestEnded { peer, .. }
+            | Self::Refused { peer, .. } => Some(*peer),
+        }
+    }
+
+    /// Returns the text that may contain words of a client.
+    pub(super) fn text_mut(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Listening { .. } | Self::Described { .. } | Self::LeftOut { .. } => None,
+            Self::TestStarted { what: text, .. }
+            | Self::HostChanged { what: text, .. }
+            | Self::TestEnded { outcome: text, .. }
+            | Self::NotListening { why: text, .. }
+            | Self::Refused { why: text, .. } => Some(text),
+        }
+    }
 }
 
 /// Counters of a server, for its log and for tests.
@@ -71,6 +108,8 @@ pub struct ServerCounts {
     pub running: AtomicUsize,
     /// Number of tests completed.
     pub completed: AtomicU64,
+    /// Number of tests that ended after they were accepted.
+    pub ended: AtomicU64,
     /// Number of connections dropped because of an invalid or late preface.
     pub dropped: AtomicU64,
 }

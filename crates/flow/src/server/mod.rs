@@ -11,9 +11,11 @@ mod changes;
 mod descriptions;
 pub mod door;
 mod entrance;
+mod event_log;
 mod events;
 mod hellos;
 mod proving;
+mod rate_limit;
 mod registry;
 mod running;
 mod service;
@@ -33,6 +35,8 @@ use ipnet::IpNet;
 use self::admission::Admission;
 use self::door::Listener;
 use self::entrance::LandspeedService;
+use self::event_log::EventLog;
+use self::rate_limit::RateLimiter;
 use crate::control::channel::Key;
 use crate::control::deadline::Deadline;
 use crate::error::FlowError;
@@ -92,20 +96,26 @@ pub struct Shared {
     descriptions: descriptions::Descriptions,
     /// Whether a client currently may change the host.
     changing: AtomicBool,
+    /// Limits how often clients change the host.
+    changes: RateLimiter,
     stop: Arc<AtomicBool>,
-    events: Box<dyn Fn(ServerEvent) + Send + Sync>,
+    log: EventLog,
 }
 
 impl Shared {
-    /// Reports an event to the server's owner.
+    /// Reports an event to the server's owner, unless clients cause too many.
     pub fn report(&self, event: ServerEvent) {
-        (self.events)(event);
+        let is_end = matches!(event, ServerEvent::TestEnded { .. });
+        self.log.report(event);
+        if is_end {
+            self.counts.ended.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Counts a completed test and reports its end.
-    pub fn report_completed(&self, id: String, outcome: String) {
+    pub fn report_completed(&self, id: String, peer: SocketAddr, outcome: String) {
         self.counts.completed.fetch_add(1, Ordering::Relaxed);
-        self.report(ServerEvent::TestEnded { id, outcome });
+        self.report(ServerEvent::TestEnded { id, peer, outcome });
     }
 
     /// Whether the server is stopping.
@@ -172,8 +182,9 @@ impl Server {
             admission: Arc::new(admission),
             descriptions: descriptions::Descriptions::default(),
             changing: AtomicBool::new(false),
+            changes: changes::rate_limiter(),
             stop: Arc::default(),
-            events: Box::new(events),
+            log: EventLog::new(events),
         });
         for event in without {
             shared.report(event);
@@ -203,7 +214,7 @@ impl Server {
     /// When the address of a listening socket cannot be read.
     pub fn run(self) -> io::Result<()> {
         let Self { shared, listeners } = self;
-        std::thread::scope(|scope| {
+        std::thread::scope(|scope| -> io::Result<()> {
             for door in &listeners {
                 shared.report(ServerEvent::Listening { protocol: door.protocol(), addr: door.local_addr()? });
                 let shared = &shared;
@@ -211,6 +222,8 @@ impl Server {
                 scope.spawn(move || door.answer_datagrams(shared));
             }
             Ok(())
-        })
+        })?;
+        shared.log.finish();
+        Ok(())
     }
 }

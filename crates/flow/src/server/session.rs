@@ -73,7 +73,7 @@ impl Session {
     fn failed(&self, error: &FlowError) {
         let why = error.to_string();
         self.shared.report(match &self.id {
-            Some(id) => ServerEvent::TestEnded { id: id.clone(), outcome: why },
+            Some(id) => ServerEvent::TestEnded { id: id.clone(), peer: self.peer, outcome: why },
             None => ServerEvent::Refused { peer: self.peer, why },
         });
     }
@@ -169,9 +169,9 @@ impl Session {
         };
         await_final_message(rx, &shared);
         if complete {
-            shared.report_completed(id, outcome);
+            shared.report_completed(id, self.peer, outcome);
         } else {
-            shared.report(ServerEvent::TestEnded { id, outcome: printable(&outcome, 400) });
+            shared.report(ServerEvent::TestEnded { id, peer: self.peer, outcome });
         }
         Ok(())
     }
@@ -288,7 +288,8 @@ impl Session {
         let test = Test { credentials: &credentials, specs: &specs, parameters: &parameters };
         let mut capture = Capture::new(shared.config.tap.as_ref(), (local, self.peer), &entry.slot);
         let Some((start, streams)) = prepare(tx, rx, listeners, &test, &shared, &mut capture)? else {
-            self.shared.report(ServerEvent::TestEnded { id, outcome: "the client left before the start".to_owned() });
+            let outcome = "the client left before the start".to_owned();
+            self.shared.report(ServerEvent::TestEnded { id, peer: self.peer, outcome });
             return Ok(());
         };
         let rate_limit_bps = self.admitted.rate_limit_bps();
@@ -308,7 +309,7 @@ impl Session {
         }
         capture.deliver(tx, &shared)?;
         await_final_message(rx, &shared);
-        self.shared.report_completed(id, describe_outcome(&report, answered));
+        self.shared.report_completed(id, self.peer, describe_outcome(&report, answered));
         Ok(())
     }
 }

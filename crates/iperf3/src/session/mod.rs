@@ -123,7 +123,7 @@ impl Session {
             Ended::Lost(why) => why,
         };
         self.shared.report(match &self.id {
-            Some(id) => ServerEvent::TestEnded { id: id.clone(), outcome: why },
+            Some(id) => ServerEvent::TestEnded { id: id.clone(), peer: self.peer, outcome: why },
             None => ServerEvent::Refused { peer: self.peer, why: format!("iperf3: {why}") },
         });
         if let Some(stream) = lost_place {
@@ -154,7 +154,7 @@ impl Session {
         self.shared.report(ServerEvent::TestStarted { id: id.clone(), peer: self.peer, what });
         let streams = self.streams(&specs, &granted)?;
         let report = self.test(&wanted, &granted, &specs, streams)?;
-        self.shared.report_completed(id, describe_outcome(&report, 0));
+        self.shared.report_completed(id, self.peer, describe_outcome(&report, 0));
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! Dependents of an interface, and the reachability of routes and peers.
 
+use std::ffi::OsStr;
 use std::net::{IpAddr, SocketAddr};
 
 use landspeed_netlink::{LinkId, Netlink};
@@ -31,6 +32,17 @@ pub(super) fn dependents(interface: &str) -> DeviceDependents {
         number => tied.push(format!("{number} virtual functions in use")),
     }
     DeviceDependents { hardware: directory.join("device").exists(), tied }
+}
+
+/// Whether a network interface has a message-signalled interrupt. A virtio device has those of the PCI device it
+/// is on.
+pub(super) fn has_interrupt(number: &OsStr) -> bool {
+    std::fs::read_dir("/sys/class/net").into_iter().flatten().flatten().any(|interface| {
+        let device = interface.path().join("device");
+        let bus = std::fs::read_link(device.join("subsystem")).unwrap_or_default();
+        let pci = if bus.ends_with("virtio") { device.join("..") } else { device };
+        pci.join("msi_irqs").join(number).exists()
+    })
 }
 
 /// Default routes from `/proc/net/route` (destination and gateway in hexadecimal, little-endian; proc(5))

@@ -13,7 +13,7 @@ use crate::plan::Plan;
 
 impl Engine<'_> {
     /// Executes a plan for the lifetime of this process. The watchdog rolls it back when the process is gone,
-    /// or after `limit_s` in any case. [`Engine::release`] and [`Engine::keep`] end it.
+    /// or after `limit_s` in any case. [`Engine::release`] ends it.
     pub fn hold(&self, plan: &Plan, limit_s: u64, start_watchdog: StartWatchdog<'_>) -> Result<Applied, TuneError> {
         let _lock = self.lock()?;
         self.remove_released_journals()?;
@@ -28,17 +28,6 @@ impl Engine<'_> {
             return Ok(journal.state());
         }
         self.roll_back(&mut journal, "the process that held it ended it", &RollBack::default())
-    }
-
-    /// Confirms a held transaction, if the host passes the health check.
-    pub fn keep(&self, id: u32) -> Result<(), TuneError> {
-        let _lock = self.lock()?;
-        let journal = Journal::load(&self.context, id)?;
-        if !journal.state().is_unfinished() {
-            let why = journal.reason().unwrap_or("no reason recorded");
-            return Err(TuneError::NotPossible(format!("transaction {id} has come to its end: {why}")));
-        }
-        self.commit(journal, None).map(drop)
     }
 
     /// Whether the changes of a held transaction are in effect.

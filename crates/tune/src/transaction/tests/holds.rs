@@ -57,26 +57,20 @@ fn watchdog_rolls_back_when_the_holder_ends() {
 }
 
 #[test]
-fn only_its_holder_keeps_a_held_transaction() {
+fn a_held_transaction_cannot_be_confirmed() {
     let (test_state, twin) = (TestState::new(), host());
     let held = hold(&test_state, &twin, &changes()).expect("it applies");
-    let error = test_state.engine(&twin).confirm(None).expect_err("another process").to_string();
+    let error = test_state.engine(&twin).confirm(None).expect_err("it is held").to_string();
     assert!(error.contains("is held by process"), "{error}");
-    test_state.engine(&twin).keep(held.id).expect("it stays");
-    assert_ne!(twin.values(), host().values());
-    assert_eq!(test_state.engine(&twin).release(held.id).expect("nothing to do"), State::Committed);
-    assert!(test_state.engine(&twin).keep(held.id).is_err(), "it has come to its end");
-    // After that it behaves like any other confirmed transaction.
-    test_state.engine(&twin).revert(Some(held.id), false).expect("it reverts");
+    assert_eq!(test_state.engine(&twin).release(held.id).expect("it releases"), State::Reverted);
     assert_eq!(twin.values(), host().values());
 }
 
 #[test]
-fn foreign_value_prevents_keeping() {
+fn foreign_value_is_left_by_a_release() {
     let (test_state, twin) = (TestState::new(), host());
     let held = hold(&test_state, &twin, &changes()).expect("it applies");
     twin.set(&mtu(), Value::text("4000"));
-    assert!(matches!(test_state.engine(&twin).keep(held.id), Err(TuneError::Unhealthy(_))));
     assert_eq!(test_state.engine(&twin).release(held.id).expect("it releases"), State::NeedsAttention);
     assert_eq!(twin.values()[&mtu()], Value::text("4000"));
 }
