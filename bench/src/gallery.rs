@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use landspeed_lab::gallery::{self, EXHIBITS, Exhibit, MeasuredExhibit, MeasuredRow, Spread};
 use landspeed_lab::scenario;
-use landspeed_model::{ComparedFigure, LabDocument, LabSetDocument, Reference, deviation};
+use landspeed_model::{ComparedFigure, LabDocument, Reference, SweepDocument, deviation};
 
 /// File with the results.
 const RESULTS: &str = "crates/lab/gallery.json";
@@ -84,8 +84,8 @@ fn measure(exhibit: &Exhibit, options: &Options, root: &Path) -> Result<Measured
     let hash = hash(exhibit)?;
     let schema: serde_json::Value = serde_json::from_str(&text).context("not a JSON document")?;
     let result = match schema["schema"].as_str() {
-        Some("landspeed.labset/1") => {
-            MeasuredExhibit::of_set(exhibit.name, &hash, &serde_json::from_str::<LabSetDocument>(&text)?)
+        Some("landspeed.sweep/1") => {
+            MeasuredExhibit::of_sweep(exhibit.name, &hash, &serde_json::from_str::<SweepDocument>(&text)?)
         }
         Some("landspeed.lab/2") => {
             let run: LabDocument = serde_json::from_str(&text)?;

@@ -3,19 +3,18 @@
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { auditPage } from "./audit/page";
-import type { AuditDocument, FiguresDocument, LabDocument, LabSetDocument, RunDocument, TraceComparison, TraceDocument, WatchDocument } from "./document";
+import type { AuditDocument, FiguresDocument, LabDocument, RunDocument, TraceComparison, TraceDocument, WatchDocument } from "./document";
 import { append, type Child } from "./dom";
 import { figuresPage } from "./figures/page";
 import { labPage } from "./lab/page";
 import { runPage } from "./run";
 import { saveJson } from "./save";
-import { setPage } from "./set/page";
 import { watchPrint, watchSystem } from "./theme";
 import { comparisonPage, tracePage } from "./trace/page";
 import { unpackDeep, unpackDocument, unpackLab } from "./unpack";
 import { watchPage } from "./watch/page";
 
-type Document = AuditDocument | FiguresDocument | RunDocument | LabDocument | LabSetDocument | TraceDocument | TraceComparison | WatchDocument;
+type Document = AuditDocument | FiguresDocument | RunDocument | LabDocument | TraceDocument | TraceComparison | WatchDocument;
 
 function main(): void {
   const root = document.getElementById("report");
@@ -31,7 +30,6 @@ function page(read: Document): Child[] {
     const lab = unpackLab(read);
     return labPage(lab, () => saveJson(lab, lab.scenario.name));
   }
-  if (isSet(read)) return setPage(read, () => saveJson(read, read.name));
   if (isAudit(read)) return auditPage(read, () => saveJson(read, read.hostname));
   if (isWatch(read)) return watchPage(read, () => saveJson(read, read.hostname || "watch"));
   if (isFigures(read)) {
@@ -53,7 +51,6 @@ function page(read: Document): Child[] {
 const isAudit = (read: Document): read is AuditDocument => read.schema.startsWith("landspeed.audit/");
 const isFigures = (read: Document): read is FiguresDocument => read.schema.startsWith("landspeed.figures/");
 const isLab = (read: Document): read is LabDocument => read.schema.startsWith("landspeed.lab/");
-const isSet = (read: Document): read is LabSetDocument => read.schema.startsWith("landspeed.labset/");
 const isWatch = (read: Document): read is WatchDocument => read.schema.startsWith("landspeed.watch/");
 const isTrace = (read: Document): read is TraceDocument => read.schema.startsWith("landspeed.trace/");
 const isComparison = (read: Document): read is TraceComparison => read.schema.startsWith("landspeed.tracecomparison/");

@@ -25,6 +25,7 @@ export async function labPageClaims(page, lab, { claim, settled }) {
   await topologyClaims(page, lab, claim);
   if (measured) await timelineClaims(page, lab, claim);
   await flowClaims(page, lab, claim, settled);
+  await figureClaims(page, lab, claim);
 }
 
 /** An invalid run says so first and in red. */
@@ -84,42 +85,9 @@ async function flowClaims(page, lab, claim, settled) {
   }
 }
 
-export async function setPageClaims(page, set, { claim }) {
-  const text = plain(await page.evaluate(() => document.body.innerText));
-  claim("it says what kind of prediction it is", text.includes(PREDICTION));
-  const out = set.cells.filter((c) => c.status !== "complete").length;
-  if (out > 0) claim("it says first how many cells cannot be used", (await page.locator(".notice.bad").first().innerText()).includes(`${out} of`));
-  claim("every run has a row", (await page.locator("#runs tbody tr").count()) === set.cells.length);
-  const spelled = (v) => JSON.stringify(v) ?? "";
-  const groups = new Set(set.cells.map((c) => set.varied.map((k) => spelled(Object.hasOwn(c.values, k) ? c.values[k] : undefined)).join()));
-  claim("every combination has a row", (await page.locator("#cells tbody tr").count()) === groups.size, `not ${groups.size}`);
-  const usable = set.cells.filter((c) => c.status === "complete");
-  const used = new Map();
-  for (const c of usable) {
-    const key = set.varied.map((k) => spelled(Object.hasOwn(c.values, k) ? c.values[k] : undefined)).join();
-    used.set(key, (used.get(key) ?? 0) + 1);
-  }
-  claim("every combination has a point", (await page.locator("#chart-total circle.at").count()) === used.size, `not ${used.size}`);
-  const repeated = [...used.values()].filter((runs) => runs > 1).reduce((sum, runs) => sum + runs, 0);
-  claim("every run of a repeated cell has a dot", (await page.locator("#chart-total circle.run").count()) === repeated, `not ${repeated}`);
-  const overTime = (set.charts ?? []).filter((c) => c.over === "time").length;
-  const timed = set.cells.some((c) => c.flows.some((f) => f.series?.goodput_bps.some((v) => v > 0)));
-  const first = await page.locator("figure.panel").first().getAttribute("id");
-  const overTimeFirst = set.charts?.[0]?.over === "time" && timed;
-  const wanted = overTimeFirst ? /^chart-time-0$/ : { goodput: /^chart-(flow-\d|total)$/, loss: /^chart-(loss-\d|drops)$/, rtt: /^chart-rtt-\d$/, retransmits: /^chart-retransmits$/ }[set.charts?.[0]?.figure ?? "goodput"];
-  claim("the first chart is the one that was declared", wanted.test(first), first);
-  const sums = { total: 1, retransmits: usable.flatMap((c) => c.flows).reduce((n, f) => n + (f.retransmits ?? 0), 0), drops: usable.flatMap((c) => c.queues).reduce((n, q) => n + q.drops, 0) };
-  for (const id of Object.keys(sums).filter((id) => sums[id] > 0)) claim(`there is a chart of ${id}`, (await page.locator(`#chart-${id} svg`).count()) === 1);
-  await figureClaims(page, set, claim);
-  if (overTime > 0 && timed) claim("a chart over time has a curve for every combination", (await page.locator("#chart-time-0 path.course").count()) === groups.size, `not ${groups.size}`);
-  if (set.reference && !hostile(set.reference.reported)) claim("what was reported stands beside what came out", text.includes(set.reference.reported));
-  const seen = await page.evaluate(() => [...document.querySelectorAll("svg.cells circle")].every((c) => Number.isFinite(Number(c.getAttribute("cx"))) && Number.isFinite(Number(c.getAttribute("cy")))));
-  claim("every point has a place", seen);
-}
-
 /** Reported figures: a row each, with signed deviation, unit and what was not run. */
-async function figureClaims(page, set, claim) {
-  const figures = set.reference_figures ?? [];
+async function figureClaims(page, lab, claim) {
+  const figures = lab.reference_figures ?? [];
   const rows = page.locator("#figures tbody tr");
   claim("every reported figure has a row", (await rows.count()) === figures.length, `not ${figures.length}`);
   for (const [i, figure] of figures.entries()) {

@@ -11,7 +11,7 @@ import { basename, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { auditPageClaims } from "./audit.mjs";
 import { figuresPageClaims } from "./figures.mjs";
-import { labPageClaims, setPageClaims } from "./lab.mjs";
+import { labPageClaims } from "./lab.mjs";
 import { comparisonPageClaims, tracePageClaims } from "./trace.mjs";
 import { watchPageClaims } from "./watch.mjs";
 
@@ -104,7 +104,6 @@ async function inspect(report) {
   else if (kind === "landspeed.tracecomparison") await comparisonPageClaims(page, run, { claim, settled });
   else if (kind === "landspeed.watch") await watchPageClaims(page, run, { claim });
   else if (kind === "landspeed.figures") await figuresPageClaims(page, run, { claim, settled });
-  else if (kind === "landspeed.labset") await setPageClaims(page, run, { claim, settled });
   else {
     await sections(page, run);
     await lossAddsUp(page, run);

@@ -7,7 +7,7 @@ import { build } from "esbuild";
 const source = `export * as series from "./src/series"; export * as format from "./src/format"; export * as unpack from "./src/unpack";
 export { chartOf } from "./src/evidence";
 export * as flows from "./src/lab/flows"; export { layout } from "./src/lab/layout"; export { onto } from "./src/lab/timeline";
-export * as watch from "./src/watch/series"; export * as values from "./src/set/values"; export * as groups from "./src/set/groups"; export * as reference from "./src/set/reference"; export * as time from "./src/set/time"; export { fileName } from "./src/save";`;
+export * as watch from "./src/watch/series"; export * as reference from "./src/lab/reference"; export { fileName } from "./src/save";`;
 const bundle = await build({
   stdin: { contents: source, resolveDir: fileURLToPath(new URL("..", import.meta.url)) },
   bundle: true,
@@ -17,7 +17,7 @@ const bundle = await build({
   loader: { ".css": "empty" },
   mainFields: ["module", "main"],
 });
-const { series, format, unpack, chartOf, flows, layout, onto, values, groups, reference, time, fileName, watch } = await import(
+const { series, format, unpack, chartOf, flows, layout, onto, reference, fileName, watch } = await import(
   `data:text/javascript;base64,${Buffer.from(bundle.outputFiles[0].text).toString("base64")}`
 );
 
@@ -50,16 +50,6 @@ test("gains of a counter add up to the counter", () => {
 test("samples are taken at the nearest reading, not from far away", () => {
   const samples = [{ t_ns: 10, bytes: 1 }, { t_ns: 21, bytes: 2 }, { t_ns: 30, bytes: 3 }];
   assert.deepEqual([...series.nearest([10, 20, 30, 40, 50], samples)], [0, 1, 2, -1, -1]);
-});
-
-test("a set leads with the charts it declares, where any cell has their figure", () => {
-  const flow = (name, more) => ({ name, goodput_bps: 1e6, retransmits: 0, loss_ratio: null, streams_bps: [], ...more });
-  const cell = { values: {}, seed: 1, status: "complete", flows: [flow("tcp", { rtt_ns: 5e6 }), flow("udp", { loss_ratio: 0.1 })], queues: [] };
-  const titles = (charts) => groups.leads({ cells: [cell], varied: [], charts }).map((m) => m.title);
-  assert.deepEqual(titles(undefined), ["Goodput, sum of all flows"]);
-  assert.deepEqual(titles([{ figure: "loss", flow: "udp" }]), ["Loss of udp"]);
-  assert.deepEqual(titles([{ figure: "goodput", flow: "tcp" }, { figure: "rtt", flow: "tcp" }]), ["Goodput of tcp", "RTT of tcp"]);
-  assert.deepEqual(titles([{ figure: "rtt", flow: "udp" }]), ["Goodput, sum of all flows"]);
 });
 
 test("a counter read now and then is spread over what lies between its readings", () => {
@@ -182,51 +172,6 @@ test("a topology of any shape has a place for every node", () => {
   }
 });
 
-test("varied values are worth what their units say, and their key where a unit is ambiguous", () => {
-  const of = (value, name = "x") => values.worth(value, name);
-  assert.deepEqual(of("250KB"), { kind: "size", amount: 250_000 });
-  assert.deepEqual(of("4MiB"), { kind: "size", amount: 4 << 20 });
-  assert.deepEqual(of("1M", "switch.west.queue.limit"), { kind: "size", amount: 1 << 20 });
-  assert.deepEqual(of("10G", "link.0.rate"), { kind: "rate", amount: 1e10 });
-  assert.deepEqual(of("25ms"), { kind: "time", amount: 25e6 });
-  assert.deepEqual(of("1m"), { kind: "rate", amount: 1e6 });
-  assert.deepEqual(of("0.5%"), { kind: "share", amount: 0.005 });
-  assert.deepEqual(of("1/200"), { kind: "share", amount: 0.005 });
-  for (const word of ["cubic", "7.3.4", "", true, null, { kind: "fq" }, "__proto__", "5 constructor"]) assert.equal(of(word), null, String(word));
-});
-
-test("an axis is logarithmic where values are far apart, and has an order where they have one", () => {
-  const wide = values.axis("limit", ["64MB", "1MB", "250KB"]);
-  assert.deepEqual([wide.kind, wide.log, wide.labels], ["size", true, ["250 kB", "1 MB", "64 MB"]]);
-  assert.equal(values.axis("delay", ["10ms", "100ms"]).log, false);
-  assert.equal(values.axis("delay", ["0s", "10ms", "100ms", "1s"]).log, false);
-  assert.equal(values.axis("streams", [1, 100]).log, false);
-  assert.deepEqual(values.axis("congestion", ["htcp", "bbr", "htcp"]).labels, ["htcp", "bbr"]);
-  assert.equal(values.axis("mixed", ["1MB", "10ms"]).kind, "category");
-  assert.equal(values.axis("loss", [0, "0.1%", "1%"]).kind, "share", "nothing is nothing in any unit");
-  assert.equal(values.axis("loss", [5, "0.1%"]).kind, "category", "a bare number may be of any unit");
-});
-
-const cell = (x, seed, goodput, status = "complete") => ({
-  values: { x, cc: "bbr" }, seed, status, flows: [{ name: "f", goodput_bps: goodput, retransmits: null, streams_bps: [] }], queues: [],
-});
-
-test("a mean is over the seeds, and over usable cells only", () => {
-  const set = { varied: ["x", "cc"], cells: [cell("1MB", 1, 10), cell("1MB", 2, 20), cell("1MB", 3, 999, "invalid"), cell("2MB", 1, 5)] };
-  const all = groups.grouped(set);
-  assert.deepEqual(all.lines, ["bbr"]);
-  assert.deepEqual(all.groups.map((g) => g.cells.length), [3, 1]);
-  const spread = groups.spreadOf(all.groups[0].cells, groups.TOTAL);
-  assert.deepEqual([spread.mean, spread.least, spread.most, spread.values.length], [15, 10, 20, 2]);
-  assert.equal(groups.spreadOf(all.groups[0].cells, groups.RETRANSMITS), null);
-});
-
-test("cells may lack what others have", () => {
-  const all = groups.grouped({ varied: ["x"], cells: [{ ...cell("1MB", 1, 1), values: {} }, cell("2MB", 1, null)] });
-  assert.equal(all.groups.length, 2);
-  assert.equal(groups.grouped({ varied: [], cells: [] }).groups.length, 0);
-});
-
 test("a file's name is safe whatever it is made from", () => {
   assert.equal(fileName("../../etc/passwd", "toml"), "landspeed-etc-passwd.toml");
   assert.equal(fileName("<script>", "json"), "landspeed-script.json");
@@ -281,11 +226,3 @@ test("a value has its unit, and ratios and counts have none", () => {
   assert.equal(reference.valueText(null, "MB"), "–");
 });
 
-test("no peak is lost where several points share a column", () => {
-  const values = Array.from({ length: 1000 }, (_, i) => (i === 567 ? 9 : 1));
-  const columns = time.columns(values, 100);
-  assert.equal(columns.length, 100);
-  assert.equal(Math.max(...columns.map(([, most]) => most)), 9);
-  assert.deepEqual(time.columns([3], 100), [[3, 3]]);
-  assert.deepEqual(time.columns([1, 2, 3], 2), [[1, 1], [2, 3]]);
-});

@@ -227,10 +227,10 @@ impl Query {
         Ok(())
     }
 
-    /// Whether to include records that repeat others (of sets and experiments): if the query names their kind or an
-    /// id.
+    /// Whether to include records that repeat others (of sweeps): if the query names their kind or an id.
     pub(crate) fn includes_summaries(&self) -> bool {
         self.conditions.iter().any(|condition| match condition {
+            // Indexes of earlier versions have sweeps of `lab run` as `labset`.
             Condition::Kind(kind) => kind == "labset" || kind == "sweep",
             Condition::Id(_) => true,
             _ => false,

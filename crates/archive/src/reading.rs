@@ -96,7 +96,7 @@ impl Reading {
 
     fn of_document(bytes: &[u8], document: Document) -> Self {
         let head: Head = serde_json::from_slice(bytes).unwrap_or_default();
-        let summarises = matches!(document, Document::LabSet(_) | Document::Sweep(_));
+        let summarises = matches!(document, Document::Sweep(_));
         let mut records = document.records();
         if records.is_empty() {
             records.push(head.record());

@@ -111,10 +111,10 @@ fn conditions_select_records() {
     let kernel = row.record.kernel.clone().expect("a kernel");
     let version = kernel.split(['-', '+']).next().expect("a version");
     assert!(ids(&format!("kernel={version}")).contains(&run));
-    // Records of sets are excluded, because they repeat those of their cells.
-    assert!(ids("").iter().all(|id| archive.resolve(id.as_str()).expect("it is there").kind != "labset"));
+    // Records of sweeps are excluded, because they repeat those of their runs.
+    assert!(ids("").iter().all(|id| archive.resolve(id.as_str()).expect("it is there").kind != "sweep"));
     assert_eq!(archive.documents(&Query::all(), None).expect("an index").len(), 5);
-    assert_eq!(ids("kind=labset").len(), 1);
+    assert_eq!(ids("kind=sweep").len(), 1, "a labset is a sweep");
 }
 
 #[test]

@@ -13,6 +13,9 @@ const PRINT_INTERVAL_NS: u64 = 15_000_000_000;
 /// Minimum span over which a displayed rate is measured, nanoseconds.
 const RATE_SPAN_NS: u64 = 1_000_000_000;
 
+/// Runs with a longer estimate need `--yes`, seconds of real time.
+pub const CONFIRM_S: f64 = 600.0;
+
 /// Nouns in the progress line.
 #[derive(Debug, Clone, Copy)]
 pub struct Nouns {

@@ -240,15 +240,31 @@ fn tuneup_summaries_match_golden_file() {
     golden::same("tuneup.txt", &format!("# landspeed tuneup\n{}\n# landspeed tuneup --map\n{}", texts[0], texts[1]));
 }
 
+fn read_sweep(path: &str) -> SweepDocument {
+    match Document::read(&std::fs::read(repository().join(path)).expect("a fixture")) {
+        Ok(Document::Sweep(sweep)) => *sweep,
+        other => panic!("not a sweep: {other:?}"),
+    }
+}
+
 #[test]
 fn sweep_summaries_match_golden_file() {
     let lab: SweepDocument = read("fixtures/documents/sweep.json");
     let hosts: SweepDocument = read("fixtures/documents/sweep-hosts.json");
     let text = |document, directory: &str| sweep::text::summary(document, Some(Path::new(directory)));
     let texts = [text(&lab, "buffer.sweep"), text(&hosts, "streams.sweep")];
+    let mut once = read_sweep("fixtures/reports/labset.json");
+    let few = sweep::text::summary(&once, None);
+    once.cells.iter_mut().for_each(|cell| cell.runs.truncate(1));
     golden::same(
         "sweep.txt",
-        &format!("# landspeed sweep: a scenario\n{}\n# landspeed sweep: hosts\n{}", texts[0], texts[1]),
+        &format!(
+            "# landspeed sweep: a scenario\n{}\n# landspeed sweep: hosts\n{}\n# landspeed lab run: two runs per cell, of an earlier \
+             version\n{few}\n# landspeed lab run: one run per cell\n{}",
+            texts[0],
+            texts[1],
+            sweep::text::summary(&once, None)
+        ),
     );
 }
 

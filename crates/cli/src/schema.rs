@@ -17,7 +17,7 @@ const PATH: &str = "path";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Which document: run, lab, labset, audit, facts, trace, tap, watch, tuneup, emulate, demo; or what a file may say: scenario (lab), path (emulate)
+    /// Which document: run, lab, sweep, audit, facts, trace, tap, watch, tuneup, emulate, demo; or what a file may say: scenario (lab), path (emulate)
     #[arg(value_name = "DOCUMENT")]
     name: String,
 }

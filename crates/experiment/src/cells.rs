@@ -1,6 +1,5 @@
 //! Runs cells in parallel, each in its own guest.
 
-use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +8,6 @@ use landspeed_lab::boot::Core;
 use landspeed_lab::cell::{self, PreparedCell, SharedSettings};
 use landspeed_lab::kernel::{Cache, Error, Kernel};
 use landspeed_model::LabDocument;
-use landspeed_sys::clock;
 
 use crate::progress::Progress;
 use crate::verdicts;
@@ -39,19 +37,30 @@ pub fn run(
                 let core = Core::claim();
                 core.iter().for_each(Core::pin_thread);
                 while let Some((name, cell)) = cells.next(board) {
-                    lock(board).begin(worker, span_ns(&cell));
-                    let lead_ns = cell.plan.lead_ns;
-                    let mut document = cell::run(cell, setting, interrupted, &mut |progress, _| {
-                        let passed_ns = progress.t_ns.saturating_add_unsigned(lead_ns).max(0) as u64;
-                        lock(board).show(worker, passed_ns, progress.arrived_bytes);
-                    });
-                    verdicts::add(&mut document);
-                    lock(board).end(worker);
-                    cells.done(name, document);
+                    cells.done(name, run_here(worker, cell, setting, interrupted, board));
                 }
             });
         }
     });
+}
+
+/// Runs a cell in this thread.
+fn run_here(
+    worker: usize,
+    cell: PreparedCell,
+    setting: &SharedSettings<'_>,
+    interrupted: &AtomicBool,
+    board: &Mutex<dyn Progress>,
+) -> LabDocument {
+    lock(board).begin(worker, span_ns(&cell));
+    let lead_ns = cell.plan.lead_ns;
+    let mut document = cell::run(cell, setting, interrupted, &mut |progress, _| {
+        let passed_ns = progress.t_ns.saturating_add_unsigned(lead_ns).max(0) as u64;
+        lock(board).show(worker, passed_ns, progress.arrived_bytes);
+    });
+    verdicts::add(&mut document);
+    lock(board).end(worker);
+    document
 }
 
 /// Returns a cell's virtual time, nanoseconds.
@@ -59,38 +68,21 @@ pub fn span_ns(cell: &PreparedCell) -> u64 {
     cell.plan.span_ns + cell.plan.lead_ns
 }
 
-/// Runs all cells. Returns their documents in order and the real time in seconds.
-pub fn run_all(
-    ready: Vec<PreparedCell>,
-    jobs: usize,
+/// Runs one cell. Returns its document, with verdicts.
+pub fn run_one(
+    cell: PreparedCell,
     setting: &SharedSettings<'_>,
     interrupted: &AtomicBool,
     board: &Mutex<dyn Progress>,
-) -> (Vec<LabDocument>, f64) {
-    let start_ns = clock::monotonic_ns();
-    let list = List { waiting: Mutex::new(ready.into_iter().enumerate().collect()), done: Mutex::default() };
-    run(&list, jobs, setting, interrupted, board);
-    let mut done = list.done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(index, _)| *index);
-    let wall_s = (clock::monotonic_ns() - start_ns) as f64 / 1e9;
-    (done.into_iter().map(|(_, document)| document).collect(), wall_s)
-}
-
-struct List {
-    waiting: Mutex<VecDeque<(usize, PreparedCell)>>,
-    done: Mutex<Vec<(usize, LabDocument)>>,
-}
-
-impl Cells for List {
-    type Name = usize;
-
-    fn next(&self, _: &Mutex<dyn Progress>) -> Option<(usize, PreparedCell)> {
-        lock(&self.waiting).pop_front()
-    }
-
-    fn done(&self, index: usize, document: LabDocument) {
-        lock(&self.done).push((index, document));
-    }
+) -> LabDocument {
+    std::thread::scope(|scope| {
+        let made = scope.spawn(|| {
+            let core = Core::claim();
+            core.iter().for_each(Core::pin_thread);
+            run_here(0, cell, setting, interrupted, board)
+        });
+        made.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
 }
 
 /// Locks a mutex even if it is poisoned: that only means that a worker panicked while it drew.

@@ -1,8 +1,10 @@
 //! The directory of a sweep: plan, runs and a lock. Drivers and workers share nothing else.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use flate2::Compression;
 use flate2::read::GzDecoder;
@@ -13,6 +15,7 @@ use landspeed_sweep::{PlannedRun, RunKind, id};
 use landspeed_sys::file;
 use serde::{Deserialize, Serialize};
 
+use crate::cells::lock;
 use crate::cross::add_cross;
 use crate::error::Error;
 use crate::origin::RunOrigin;
@@ -20,10 +23,12 @@ use crate::origin::RunOrigin;
 /// Minimum size of documents that are compressed, bytes.
 const COMPRESS_MIN_BYTES: usize = 256 << 10;
 
-/// A sweep's directory.
+/// A sweep's directory, or its twin in memory.
 #[derive(Debug, Clone)]
 pub struct Directory {
     root: PathBuf,
+    /// Documents of the usable runs by id, instead of files.
+    memory: Option<Arc<Mutex<BTreeMap<String, Vec<u8>>>>>,
 }
 
 /// An entry of `runs.json`: a run that a worker can make.
@@ -84,7 +89,12 @@ pub struct Lock(#[expect(dead_code, reason = "the lock goes with the file")] Fil
 impl Directory {
     /// Returns the directory at `root`, which need not exist.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), memory: None }
+    }
+
+    /// Returns a directory that exists only in this process: files are not written, except the runs' documents.
+    pub fn in_memory() -> Self {
+        Self { root: PathBuf::new(), memory: Some(Arc::default()) }
     }
 
     /// Creates the directory if necessary and locks it for this process.
@@ -124,6 +134,9 @@ impl Directory {
 
     /// Writes a file completely or not at all.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<(), Error> {
+        if self.memory.is_some() {
+            return Ok(());
+        }
         write(self.file(name), content)
     }
 
@@ -135,6 +148,9 @@ impl Directory {
 
     /// Returns the ids of all runs with a document.
     pub fn ids(&self) -> Vec<String> {
+        if let Some(memory) = &self.memory {
+            return lock(memory).keys().cloned().collect();
+        }
         let names = fs::read_dir(self.root.join("runs")).into_iter().flatten().flatten();
         names
             .filter_map(|entry| {
@@ -164,6 +180,9 @@ impl Directory {
 
     /// Reads a run's document, decompressed.
     pub fn bytes(&self, id: &str) -> Option<Vec<u8>> {
+        if let Some(memory) = &self.memory {
+            return lock(memory).get(id).cloned();
+        }
         if let Ok(bytes) = fs::read(self.of_run(id, "json")) {
             return Some(bytes);
         }
@@ -183,7 +202,11 @@ impl Directory {
         facts: RunFacts,
         made_by: RunOrigin,
     ) -> Result<StoredRun, Error> {
-        if facts.usable {
+        if let Some(memory) = &self.memory {
+            if facts.usable {
+                lock(memory).insert(id.to_owned(), document.to_vec());
+            }
+        } else if facts.usable {
             if let Some(side) = side {
                 write(self.of_run(id, side.extension), side.content)?;
             }

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use landspeed_lab::cell::{self, PreparedCell, SharedSettings};
 use landspeed_lab::kernel::{self, Kernel};
 use landspeed_lab::{gallery, scenario};
-use landspeed_model::Warning;
+use landspeed_model::{LabChart, Warning};
 use landspeed_problems::{Problem, Problems, suggest_or_list};
 use landspeed_sweep::order::Order;
 use landspeed_sweep::plan::{LabSubject, Written};
@@ -33,6 +33,10 @@ pub struct Lab {
     /// Keys with the same value in all cells.
     set: Vec<(String, toml_edit::Value)>,
     kernels: Mutex<Kernels>,
+    /// Kernel of all cells; `None` if the scenario chooses it.
+    pub(crate) only_kernel: Option<String>,
+    /// Charts of the scenario.
+    charts: Vec<LabChart>,
     /// landspeed's executable, for the guest.
     pub program: Vec<u8>,
     build: String,
@@ -79,15 +83,19 @@ impl Lab {
         let set = subject.set.iter().filter(|setting| !factors.contains(&setting.key.value.as_str()));
         let set: Vec<_> = set.map(|setting| (setting.key.value.clone(), to_edit(&setting.value.value))).collect();
         add_factors_of_scenario(plan, &text, &set);
+        let mut charts = Vec::new();
         if let Ok(loaded) = scenario::load(&edit::fix(&text, &[])) {
             let scenario = &loaded.cells[0].scenario;
             plan.reference = plan.reference.take().or_else(|| scenario.reference.clone());
             plan.description = plan.description.take().or_else(|| scenario.description.clone());
+            charts.clone_from(&scenario.charts);
         }
         Ok(Self {
             subject,
             set,
             kernels: Mutex::new(Kernels::open(cache)?),
+            only_kernel: None,
+            charts,
             build: id::sha256(&program),
             program,
             started: now(),
@@ -208,7 +216,8 @@ impl Lab {
         let jobs = request.jobs.map_or(cores, usize::from).min(fit).max(1);
         let order = Order::new(cells.iter().map(|cell| cell.group).collect(), plan.seed, plan.seed, true);
         let Request { directory, rules, .. } = request;
-        Ok(Setup { plan, design, cells, rules, order, flow, directory, engine: "local", jobs, warnings })
+        let charts = self.charts.clone();
+        Ok(Setup { plan, design, cells, rules, order, flow, directory, engine: "local", jobs, warnings, charts })
     }
 
     /// Returns the cells. Combinations that the scenario refuses are an error that lists their levels.
@@ -229,7 +238,7 @@ impl Lab {
                     continue;
                 }
             };
-            let kernel = self.kernel(cell.scenario.kernel.as_deref())?;
+            let kernel = self.kernel(self.only_kernel.as_deref().or(cell.scenario.kernel.as_deref()))?;
             let need = scenario::estimate(&cell.scenario);
             let id = self.id_of(&cell, &kernel);
             if let Some(&at) = known.get(&id) {

@@ -2,8 +2,9 @@
 //!
 //! [`directory`] is all that drivers and workers share. A [`session::Session`] asks `landspeed-sweep` which run is
 //! next and records what engines return: [`local`] and [`slurm`] make runs of [`lab::Lab`], [`hosts`] tests between
-//! hosts; [`worker`] makes runs where an engine or [`kubernetes`] starts it. Arguments and texts belong to the caller:
-//! it passes in [`progress::Progress`], and for hosts the command `run` ([`hosts::command::RunCommand`]).
+//! hosts; [`inline`] prepares a sweep of a scenario without a plan file; [`worker`] makes runs where an engine or
+//! [`kubernetes`] starts it. Arguments and texts belong to the caller: it passes in [`progress::Progress`], and for
+//! hosts the command `run` ([`hosts::command::RunCommand`]).
 #![forbid(unsafe_code)]
 
 mod bundle;
@@ -12,7 +13,9 @@ mod cross;
 pub mod directory;
 pub mod edit;
 pub mod error;
+mod evaluation;
 pub mod hosts;
+pub mod inline;
 pub mod kubernetes;
 pub mod lab;
 pub mod local;

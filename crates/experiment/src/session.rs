@@ -12,6 +12,7 @@ use landspeed_sys::clock;
 
 use crate::directory::{Entry, ExtraFile, StoredRun};
 use crate::error::Error;
+use crate::evaluation;
 use crate::origin::{RunOrigin, now};
 use crate::setup::Setup;
 
@@ -227,9 +228,10 @@ impl Session {
     /// Ends the sweep: writes `sweep.json` and returns the document.
     pub fn end(&self) -> Result<SweepDocument, Error> {
         let mut state = self.lock();
-        let document = self.document(&state);
+        let mut document = self.document(&state);
         let failure = state.failure.take();
         drop(state);
+        evaluation::complete(&mut document, &self.setup);
         let written = self.write(&document);
         match failure {
             Some(error) => Err(error),

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use landspeed_model::Warning;
+use landspeed_model::{LabChart, Warning};
 use landspeed_sweep::order::Order;
 use landspeed_sweep::{Design, Plan, PlannedRun, Rules, id};
 
@@ -48,6 +48,8 @@ pub struct Setup {
     pub jobs: usize,
     /// Warnings for the document.
     pub warnings: Vec<Warning>,
+    /// Charts for the scenario's question; empty between hosts.
+    pub charts: Vec<LabChart>,
 }
 
 /// Parameters of a sweep that the plan does not fix.

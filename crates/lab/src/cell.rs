@@ -87,18 +87,17 @@ pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &SharedSettings<'_>) -> Re
             source: kernel.source.to_string(),
         },
         memory_bytes,
-        warnings: setting.warnings.iter().cloned().chain(one_draw(cell)).collect(),
+        warnings: setting.warnings.iter().cloned().chain(one_draw(cell.repeats, cell.seed)).collect(),
     };
     Ok(PreparedCell { plan, memory_bytes, frame, kernel: kernel.clone() })
 }
 
 /// Returns the warning that a single run has no spread.
-fn one_draw(cell: &Cell) -> Option<Warning> {
-    (cell.repeats < MIN_REPEATS).then(|| Warning {
+pub fn one_draw(repeats: u32, seed: u64) -> Option<Warning> {
+    (repeats < MIN_REPEATS).then(|| Warning {
         code: ONE_DRAW.to_owned(),
         message: format!(
-            "one run (seed {}): set repeats = {MIN_REPEATS} and start-spread to see the spread between runs",
-            cell.seed
+            "one run (seed {seed}): set repeats = {MIN_REPEATS} and start-spread to see the spread between runs"
         ),
     })
 }

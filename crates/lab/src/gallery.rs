@@ -1,13 +1,12 @@
 //! Experiments from slide decks as scenarios: one exhibit per claim, with the reported result.
 
-mod figure_text;
 mod measured;
 
 use landspeed_problems::suggest_or_list;
 
 use crate::scenario::Problems;
 
-pub use figure_text::{number, reproduced, row};
+pub use landspeed_model::figure_text::{number, reproduced, row};
 pub use measured::{MeasuredExhibit, MeasuredFlow, MeasuredRow, Spread, measured};
 
 /// A scenario that is part of the program.

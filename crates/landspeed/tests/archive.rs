@@ -381,3 +381,17 @@ fn read_only_archive_can_be_queried() {
     assert!(status <= 1, "{err}");
     assert!(err.contains("the result is not in the archive"), "{err}");
 }
+
+#[test]
+fn labset_of_an_earlier_version_is_a_sweep() {
+    let directory = new();
+    let old = "fixtures/reports/labset.json";
+    run(directory.path(), &["archive", "import", old]);
+    let list = run(directory.path(), &["archive", "list", "kind=sweep"]);
+    let row = list.lines().find(|line| line.contains("Goodput over buffer size")).expect("a row");
+    let shown = run(directory.path(), &["archive", "show", row.split_whitespace().next().expect("an id")]);
+    assert!(shown.contains("sweep    Goodput over buffer size: 6 cells, 12 runs"), "{shown}");
+    let parts = [format!("{old}:buffer=20KB"), format!("{old}:buffer=1MB")];
+    let compared = run(directory.path(), &["compare", &parts[0], &parts[1], "--metric", "goodput"]);
+    assert!(compared.contains("goodput"), "{compared}");
+}

@@ -1,5 +1,4 @@
-//! `landspeed.lab/2`: one run of a scenario in virtual time; `landspeed.labset/1`: the cells of a varied
-//! scenario.
+//! `landspeed.lab/2`: one run of a scenario in virtual time.
 
 use std::collections::BTreeMap;
 
@@ -291,40 +290,6 @@ pub struct LabCheck {
     pub detail: String,
 }
 
-/// Cells of a varied or repeated scenario.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LabSetDocument {
-    /// Always `landspeed.labset/1`.
-    pub schema: String,
-    /// The program that wrote it.
-    pub landspeed: BuildInfo,
-    /// Wall-clock start, RFC 3339 UTC.
-    pub started: String,
-    /// Command line, one argument per element.
-    pub command: Vec<String>,
-    /// Name of the scenario.
-    pub name: String,
-    /// Description in the scenario file; `None` without one.
-    pub description: Option<String>,
-    /// Published results for this setup; `None` without any.
-    pub reference: Option<Reference>,
-    /// Published figures next to the measured ones.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reference_figures: Vec<ComparedFigure>,
-    /// Conditions that reduce trust in the figures.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub warnings: Vec<Warning>,
-    /// Charts for the scenario's question, most important first. Empty: goodput, sum of all flows.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub charts: Vec<LabChart>,
-    /// Varied keys in the order they vary; the first is the x axis of the chart.
-    pub varied: Vec<String>,
-    /// Elapsed real time of all cells, seconds.
-    pub wall_s: f64,
-    /// One entry per combination of values and seed.
-    pub cells: Vec<LabCell>,
-}
-
 /// A chart of one figure over the varied keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -367,56 +332,6 @@ pub enum LabFigure {
     Balance,
 }
 
-/// One cell: figures of its run, without time series.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LabCell {
-    /// Varied keys and their values in this cell.
-    pub values: BTreeMap<String, serde_json::Value>,
-    /// Seed of all random draws of the run.
-    pub seed: u64,
-    /// Outcome of the run.
-    pub status: LabStatus,
-    /// Kernel of the guest.
-    pub kernel: KernelInfo,
-    /// Digest of the run's results; `None` if nothing was measured.
-    pub digest: Option<String>,
-    /// Reasons the run is not complete; empty if it is.
-    pub problems: Vec<String>,
-    /// Elapsed real time, seconds.
-    pub wall_s: f64,
-    /// Figures of the flows.
-    pub flows: Vec<CellFlow>,
-    /// Figures of the switch queues.
-    pub queues: Vec<CellQueue>,
-}
-
-/// Figures of a flow in a cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CellFlow {
-    /// Name of the flow.
-    pub name: String,
-    /// Goodput in the steady phase, bits/s.
-    pub goodput_bps: Option<f64>,
-    /// TCP segments retransmitted; `None` for UDP or if unknown.
-    pub retransmits: Option<u64>,
-    /// UDP: share of packets lost, 0..=1; `None` for other protocols.
-    pub loss_ratio: Option<f64>,
-    /// TCP: mean of the sender's smoothed RTT in the steady phase, all streams, nanoseconds.
-    #[serde(default)]
-    pub rtt_ns: Option<u64>,
-    /// Request/response: median latency, nanoseconds.
-    #[serde(default)]
-    pub latency_p50_ns: Option<u64>,
-    /// Request/response: 99th percentile of the latency, nanoseconds.
-    #[serde(default)]
-    pub latency_p99_ns: Option<u64>,
-    /// Goodput of each stream in the steady phase, bits/s.
-    pub streams_bps: Vec<f64>,
-    /// The flow over time; `None` unless a chart of the scenario is drawn over time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub series: Option<FlowSeries>,
-}
-
 /// A flow over time: point `i` covers `i * interval_ns` to `(i + 1) * interval_ns` after the start of the flow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowSeries {
@@ -430,15 +345,4 @@ pub struct FlowSeries {
     /// TCP: maximum cwnd in each point, sum of the streams, bytes; empty for other protocols.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cwnd_bytes: Vec<u64>,
-}
-
-/// Figures of a queue in a cell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct CellQueue {
-    /// `NODE->NEIGHBOUR`: the node and the neighbour the queue sends to.
-    pub name: String,
-    /// Packets dropped.
-    pub drops: u64,
-    /// Maximum backlog in the samples, bytes.
-    pub peak_bytes: u64,
 }

@@ -12,6 +12,7 @@ mod comparison;
 mod demo;
 mod emulate;
 mod facts;
+pub mod figure_text;
 mod figures;
 mod host;
 mod iperf3;
@@ -67,9 +68,9 @@ pub use host::{
 };
 pub use iperf3::Iperf3End;
 pub use lab::{
-    CellFlow, CellQueue, FlowSeries, KernelInfo, LabCapture, LabCell, LabChart, LabChartAxis, LabCheck, LabDocument,
-    LabFigure, LabFlow, LabHostDrops, LabLink, LabQueue, LabSetDocument, LabStatus, QueueRole, QueueSeries,
-    ScenarioInfo, Topology, TopologyLink, TopologyNode,
+    FlowSeries, KernelInfo, LabCapture, LabChart, LabChartAxis, LabCheck, LabDocument, LabFigure, LabFlow,
+    LabHostDrops, LabLink, LabQueue, LabStatus, QueueRole, QueueSeries, ScenarioInfo, Topology, TopologyLink,
+    TopologyNode,
 };
 pub use latency::{Bucket, LatencyResult, LatencyUnderLoad};
 pub use ledger::{Conservation, Cost, EndCost, LossLocation, PlacedLoss, Term};
@@ -125,9 +126,6 @@ pub const LAB_SCHEMA: &str = "landspeed.lab/2";
 /// Previous version of [`LAB_SCHEMA`], still readable.
 pub const LAB_SCHEMA_1: &str = "landspeed.lab/1";
 
-/// `.schema` of a set of lab cells.
-pub const LAB_SET_SCHEMA: &str = "landspeed.labset/1";
-
 /// `.schema` of an analysed capture.
 pub const TRACE_SCHEMA: &str = "landspeed.trace/2";
 
@@ -180,7 +178,6 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
     match name {
         "run" => Some(schemars::schema_for!(RunDocument).to_value()),
         "lab" => Some(schemars::schema_for!(LabDocument).to_value()),
-        "labset" => Some(schemars::schema_for!(LabSetDocument).to_value()),
         "facts" => Some(schemars::schema_for!(Facts).to_value()),
         "audit" => Some(schemars::schema_for!(AuditDocument).to_value()),
         "trace" => Some(schemars::schema_for!(TraceDocument).to_value()),
@@ -204,7 +201,6 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
 pub const SCHEMA_NAMES: &[&str] = &[
     "run",
     "lab",
-    "labset",
     "facts",
     "audit",
     "trace",

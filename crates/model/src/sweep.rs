@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BuildInfo, Confidence, ErrorEntry, Reference, Warning};
+use crate::{BuildInfo, ComparedFigure, Confidence, ErrorEntry, FlowSeries, LabChart, Metric, Reference, Warning};
 
 /// An experiment. Each run is a separate document, identified by [`SweepRun::document`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +26,14 @@ pub struct SweepDocument {
     /// Published results for this experiment; `None` without any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
-    /// Text of the plan file.
+    /// Published figures next to the measured ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reference_figures: Vec<ComparedFigure>,
+    /// Lab: charts for the scenario's question, most important first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charts: Vec<LabChart>,
+    /// Text of the plan file; of the scenario if `lab run` varied it; empty in documents of earlier versions of
+    /// `lab run`.
     pub plan: String,
     /// SHA-256 of plan, build, and hosts or kernels, hex; the same for the same experiment.
     pub id: String,
@@ -123,7 +130,7 @@ pub struct SweepDesign {
 pub struct SweepEngine {
     /// `local` or `slurm`.
     pub name: String,
-    /// Maximum number of parallel runs.
+    /// Maximum number of parallel runs; 0 if unknown.
     pub jobs: u32,
     /// Names of the workers that made runs.
     pub workers: Vec<String>,
@@ -142,6 +149,17 @@ pub struct SweepMetric {
     pub unit: String,
     /// Whether higher or lower values are better.
     pub better: crate::Better,
+}
+
+impl From<Metric> for SweepMetric {
+    fn from(metric: Metric) -> Self {
+        Self {
+            name: metric.name().to_owned(),
+            field: metric.field().to_owned(),
+            unit: metric.unit().to_owned(),
+            better: metric.better(),
+        }
+    }
 }
 
 /// One combination of levels, with its runs.
@@ -199,6 +217,9 @@ pub struct SweepFlow {
     pub name: Option<String>,
     /// Figures by field name: `goodput_bps`.
     pub figures: BTreeMap<String, f64>,
+    /// TCP segments retransmitted; `None` for other protocols or if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retransmits: Option<u64>,
     /// Goodput of each stream in the steady phase, bits/s.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams_bps: Vec<f64>,
@@ -208,6 +229,9 @@ pub struct SweepFlow {
     /// Confidence in `cause`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<Confidence>,
+    /// Lab: the flow over time, in the first run of a cell if a chart of the scenario is drawn over time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<FlowSeries>,
     /// Index of the flow's environment in [`SweepDocument::environments`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<usize>,

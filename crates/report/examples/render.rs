@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::{env, error::Error, fs};
 
-use landspeed_report::{render, render_lab, render_lab_set, render_trace, render_trace_comparison, render_watch};
+use landspeed_report::{render, render_lab, render_trace, render_trace_comparison, render_watch};
 
 fn main() -> Result<(), Box<dyn Error>> {
     for argument in env::args().skip(1) {
@@ -14,7 +14,6 @@ fn main() -> Result<(), Box<dyn Error>> {
             Some(landspeed_model::LAB_SCHEMA | landspeed_model::LAB_SCHEMA_1) => {
                 render_lab(&serde_json::from_slice(&text)?)?
             }
-            Some(landspeed_model::LAB_SET_SCHEMA) => render_lab_set(&serde_json::from_slice(&text)?)?,
             Some(landspeed_model::TRACE_SCHEMA | landspeed_model::TRACE_SCHEMA_1) => {
                 render_trace(&serde_json::from_slice(&text)?)?
             }

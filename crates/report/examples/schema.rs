@@ -6,10 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 /// Rendered documents, with the names of their types.
-const DOCUMENTS: [(&str, &str); 8] = [
+const DOCUMENTS: [(&str, &str); 7] = [
     ("run", "RunDocument"),
     ("lab", "LabDocument"),
-    ("labset", "LabSetDocument"),
     ("audit", "AuditDocument"),
     ("trace", "TraceDocument"),
     ("tracecomparison", "TraceComparison"),

@@ -19,9 +19,9 @@ mod tuneup;
 use std::fmt::Write as _;
 
 use landspeed_model::{
-    AUDIT_SCHEMA, AuditDocument, FIGURES_SCHEMA, FiguresDocument, LAB_SCHEMA, LAB_SCHEMA_1, LAB_SET_SCHEMA,
-    LabDocument, LabSetDocument, RUN_SCHEMA, RunDocument, TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TRACE_SCHEMA_1,
-    TraceComparison, TraceDocument, WATCH_SCHEMA, WatchDocument,
+    AUDIT_SCHEMA, AuditDocument, FIGURES_SCHEMA, FiguresDocument, LAB_SCHEMA, LAB_SCHEMA_1, LabDocument, RUN_SCHEMA,
+    RunDocument, TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TRACE_SCHEMA_1, TraceComparison, TraceDocument, WATCH_SCHEMA,
+    WatchDocument,
 };
 use landspeed_results::Document;
 use thiserror::Error;
@@ -87,15 +87,6 @@ pub fn render_lab(document: &LabDocument) -> Result<String, ReportError> {
     Ok(page(&title::lab(document), &title::lab_summary(document), &embed::lab(document)?))
 }
 
-/// Renders the cells of a varied or repeated scenario, as [`render`] does a run.
-///
-/// # Errors
-/// The document's schema is not supported by this version.
-pub fn render_lab_set(document: &LabSetDocument) -> Result<String, ReportError> {
-    known(&document.schema, LAB_SET_SCHEMA)?;
-    Ok(page(&title::lab_set(document), &title::lab_set_summary(document), &embed::plain(document)?))
-}
-
 /// Renders an audit, as [`render`] does a run.
 ///
 /// # Errors
@@ -157,7 +148,6 @@ pub fn render_document(source: &Source, limits: &[Limit]) -> Result<String, Repo
     match &source.document {
         Document::Run(run) => render(run),
         Document::Lab(lab) => render_lab(lab),
-        Document::LabSet(set) => render_lab_set(set),
         Document::Tuneup(tuneup) => render_tuneup(tuneup),
         Document::Watch(watch) => render_watch(watch),
         Document::Trace(trace) => render_trace(trace),

@@ -1,8 +1,7 @@
 //! Titles of pages, and the summary shown without JavaScript.
 
 use landspeed_model::{
-    AuditDocument, FiguresDocument, LabDocument, LabSetDocument, LabStatus, RunDocument, Status, TraceDocument,
-    WatchDocument,
+    AuditDocument, FiguresDocument, LabDocument, LabStatus, RunDocument, Status, TraceDocument, WatchDocument,
 };
 use landspeed_units::BitRate;
 
@@ -58,20 +57,6 @@ pub(crate) fn lab_summary(document: &LabDocument) -> String {
     format!(
         "{trust}{rate} Kernel {}, seed {}. A network-limited prediction: the lab's hosts have infinite CPU and no NIC.",
         document.kernel.release, document.seed
-    )
-}
-
-/// Returns the scenario and its number of cells.
-pub(crate) fn lab_set(document: &LabSetDocument) -> String {
-    format!("{} · {} cells · landspeed lab", document.name, document.cells.len())
-}
-
-/// Returns one sentence on a set of cells.
-pub(crate) fn lab_set_summary(document: &LabSetDocument) -> String {
-    let complete = document.cells.iter().filter(|c| c.status == LabStatus::Complete).count();
-    format!(
-        "{complete} of {} cells are complete. A network-limited prediction: the lab's hosts have infinite CPU and no NIC.",
-        document.cells.len()
     )
 }
 

@@ -15,8 +15,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use landspeed_model::{Drawing, FiguresDocument, RunDocument};
 use landspeed_report::{
-    ReportError, Source, figures, gnuplot, markdown, render, render_audit, render_figures, render_lab,
-    render_lab_set, render_trace, render_trace_comparison, render_watch, scene, svg,
+    ReportError, Source, figures, gnuplot, markdown, render, render_audit, render_figures, render_lab, render_trace,
+    render_trace_comparison, render_watch, scene, svg,
 };
 use landspeed_results::Document;
 use serde_json::Value;
@@ -70,7 +70,6 @@ fn assert_inert(name: &str, page: &str) {
 #[test]
 fn hostile_strings_of_other_documents_stay_inert() {
     assert_all_inert(documents::LABS, render_lab);
-    assert_all_inert(documents::LAB_SETS, render_lab_set);
     assert_all_inert(documents::AUDITS, render_audit);
     assert_all_inert(documents::TRACES, render_trace);
     assert_all_inert(documents::TRACE_COMPARISONS, render_trace_comparison);
@@ -208,9 +207,6 @@ fn a_document_of_another_schema_is_refused() {
     let mut lab = documents::LABS[0].1();
     lab.schema = "landspeed.run/1".to_owned();
     assert!(render_lab(&lab).unwrap_err().to_string().contains("reads `landspeed.lab/2`"));
-    let mut set = documents::LAB_SETS[0].1();
-    set.schema = "landspeed.lab/1".to_owned();
-    assert!(render_lab_set(&set).unwrap_err().to_string().contains("reads `landspeed.labset/1`"));
 }
 
 #[test]

@@ -2,15 +2,14 @@
 
 use landspeed_model::{
     AuditDocument, ComparisonDocument, DemoDocument, EmulateDocument, Facts, FiguresDocument, LabDocument,
-    LabSetDocument, RunDocument, SweepDocument, TapDocument, TraceComparison, TraceDocument, TuneupDocument,
-    WatchDocument,
+    RunDocument, SweepDocument, TapDocument, TraceComparison, TraceDocument, TuneupDocument, WatchDocument,
 };
 use serde::Deserialize;
 use serde_json::error::Category;
 use thiserror::Error;
 
-use crate::Record;
-use crate::record;
+use crate::labset::LabSet;
+use crate::{Record, record};
 
 /// A landspeed document.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,9 +18,7 @@ pub enum Document {
     Run(Box<RunDocument>),
     /// `landspeed.lab/2` or `/1`.
     Lab(Box<LabDocument>),
-    /// `landspeed.labset/1`.
-    LabSet(Box<LabSetDocument>),
-    /// `landspeed.sweep/1`.
+    /// `landspeed.sweep/1`, and `landspeed.labset/1` of earlier versions.
     Sweep(Box<SweepDocument>),
     /// `landspeed.comparison/1`.
     Comparison(Box<ComparisonDocument>),
@@ -140,7 +137,7 @@ impl Document {
         let document = match kind {
             "run" => serde_json::from_slice(bytes).map(Self::Run),
             "lab" => serde_json::from_slice(bytes).map(Self::Lab),
-            "labset" => serde_json::from_slice(bytes).map(Self::LabSet),
+            "labset" => serde_json::from_slice::<LabSet>(bytes).map(|set| Self::Sweep(Box::new(set.into()))),
             "sweep" => serde_json::from_slice(bytes).map(Self::Sweep),
             "comparison" => serde_json::from_slice(bytes).map(Self::Comparison),
             "figures" => serde_json::from_slice(bytes).map(Self::Figures),
@@ -162,7 +159,6 @@ impl Document {
         match self {
             Self::Run(_) => "run",
             Self::Lab(_) => "lab",
-            Self::LabSet(_) => "labset",
             Self::Sweep(_) => "sweep",
             Self::Comparison(_) => "comparison",
             Self::Figures(_) => "figures",
@@ -183,7 +179,6 @@ impl Document {
         match self {
             Self::Run(run) => vec![record::of_run(run)],
             Self::Lab(lab) => record::of_lab(lab),
-            Self::LabSet(set) => record::of_lab_set(set),
             Self::Sweep(sweep) => record::of_sweep(sweep),
             _ => Vec::new(),
         }

@@ -8,10 +8,13 @@ mod document;
 mod figures;
 pub mod foreign;
 mod hosts;
+mod labset;
+mod levels;
 mod record;
 mod reference;
 
 pub use document::{Document, ReadError};
 pub use figures::{Figures, balance, figures, same_host, steady_bps, streams_bps};
+pub use levels::numbers;
 pub use record::{Record, RecordStatus};
 pub use reference::{compare_reference, flow_series, mean_rtt_ns};

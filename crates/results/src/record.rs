@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 
 use landspeed_model::{
-    Confidence, LabCell, LabDocument, LabSetDocument, LabStatus, Metric, Parameters, RunDocument, Status,
-    SweepDocument, SweepEnvironment,
+    Confidence, LabDocument, LabStatus, Metric, Parameters, RunDocument, Status, SweepDocument, SweepEnvironment,
 };
 
-use crate::figures::{Figures, balance, figures, streams_bps};
+use crate::figures::{Figures, figures, streams_bps};
 use crate::hosts;
 
 /// Status of a result; the figures of complete ones can be used.
@@ -174,38 +173,6 @@ pub fn of_lab(lab: &LabDocument) -> Vec<Record> {
     lab.flows.iter().map(of).collect()
 }
 
-/// Makes the records of a set of lab cells.
-pub fn of_lab_set(set: &LabSetDocument) -> Vec<Record> {
-    let of = |cell: &LabCell| -> Vec<Record> {
-        let drops: u64 = cell.queues.iter().map(|queue| queue.drops).sum();
-        let flow = |flow: &landspeed_model::CellFlow| {
-            let mut record = empty(&set.landspeed.version);
-            record.started.clone_from(&set.started);
-            record.title = Some(set.name.clone());
-            record.flow = Some(flow.name.clone());
-            record.status = lab_status(cell.status);
-            record.kernel = Some(cell.kernel.release.clone());
-            record.settings = levels(&cell.values);
-            record.hosts = lab_hosts(&cell.kernel);
-            record.seed = Some(cell.seed);
-            record.digest.clone_from(&cell.digest);
-            record.streams_bps.clone_from(&flow.streams_bps);
-            let ns = |value: Option<u64>| value.map(|ns| ns as f64);
-            let figures = &mut record.figures;
-            figures.set(Metric::Goodput, flow.goodput_bps);
-            figures.set(Metric::Loss, flow.loss_ratio);
-            figures.set(Metric::RttP50, ns(flow.rtt_ns));
-            figures.set(Metric::LatencyP50, ns(flow.latency_p50_ns));
-            figures.set(Metric::LatencyP99, ns(flow.latency_p99_ns));
-            figures.set(Metric::StreamBalance, balance(&flow.streams_bps));
-            figures.set(Metric::Drops, Some(drops as f64));
-            record
-        };
-        cell.flows.iter().map(flow).collect()
-    };
-    set.cells.iter().flat_map(of).collect()
-}
-
 /// Makes the records of an experiment, one for each flow of each run.
 pub fn of_sweep(sweep: &SweepDocument) -> Vec<Record> {
     let mut records = Vec::new();
@@ -253,7 +220,8 @@ fn lab_status(status: LabStatus) -> RecordStatus {
     }
 }
 
-fn lab_hosts(kernel: &landspeed_model::KernelInfo) -> BTreeMap<String, String> {
+/// Returns the facts of a lab's hosts.
+pub(crate) fn lab_hosts(kernel: &landspeed_model::KernelInfo) -> BTreeMap<String, String> {
     BTreeMap::from([
         ("lab.kernel_release".to_owned(), kernel.release.clone()),
         ("lab.kernel_build".to_owned(), kernel.build_id.clone()),

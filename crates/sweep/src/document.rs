@@ -2,7 +2,6 @@
 
 mod effects;
 mod environments;
-mod levels;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +14,6 @@ use landspeed_results::{Document, RecordStatus};
 
 use crate::rules::LEVEL;
 use crate::{Design, Ended, Plan, PlannedRun, Rules, RunKind, id};
-
-pub use levels::numbers;
 
 /// A finished run.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,37 +47,49 @@ pub struct RunFacts {
     pub flows: Vec<SweepFlow>,
     /// The environment of each flow, in the order of `flows`.
     pub environments: Vec<SweepEnvironment>,
+    /// Lab: conditions that reduce trust in this run.
+    pub warnings: Vec<Warning>,
 }
 
 impl RunFacts {
     /// Takes the facts from a run or lab document.
     pub fn of(document: &Document) -> Self {
         let records = document.records();
-        let (started, problems) = match document {
-            Document::Run(run) => {
-                (run.started.clone(), run.errors.iter().map(|error| error.message.clone()).collect())
-            }
+        let mut warnings = Vec::new();
+        let (started, problems, retransmits) = match document {
+            Document::Run(run) => (
+                run.started.clone(),
+                run.errors.iter().map(|error| error.message.clone()).collect(),
+                vec![run.summary.retransmits],
+            ),
             Document::Lab(lab) => {
                 let failed = lab.checks.iter().filter(|check| !check.passed);
                 let failed = failed.map(|check| format!("{}: {}", check.name, check.detail));
-                (lab.started.clone(), lab.errors.iter().map(|error| error.message.clone()).chain(failed).collect())
+                // That a run is one of few is a warning about the sweep.
+                warnings = lab.warnings.iter().filter(|warning| warning.code != "one-draw").cloned().collect();
+                let problems = lab.errors.iter().map(|error| error.message.clone()).chain(failed).collect();
+                (lab.started.clone(), problems, lab.flows.iter().map(|flow| flow.retransmits).collect())
             }
-            other => (String::new(), vec![format!("a `{}` document is not a run", other.kind())]),
+            other => (String::new(), vec![format!("a `{}` document is not a run", other.kind())], Vec::new()),
         };
         Self {
             started,
             usable: !records.is_empty() && records.iter().all(|record| record.status == RecordStatus::Complete),
             problems,
+            warnings,
             digest: records.iter().find_map(|record| record.digest.clone()),
             environments: records.iter().map(environments::environment_of).collect(),
             flows: records
                 .into_iter()
-                .map(|record| SweepFlow {
+                .zip(retransmits.into_iter().chain(std::iter::repeat(None)))
+                .map(|(record, retransmits)| SweepFlow {
                     name: record.flow,
                     figures: record.figures.fields(),
+                    retransmits,
                     streams_bps: record.streams_bps,
                     cause: record.cause,
                     confidence: record.confidence,
+                    series: None,
                     environment: None,
                 })
                 .collect(),
@@ -162,6 +171,7 @@ pub fn document(plan: &Plan, design: &Design, frame: SweepMetadata, runs: &[Fini
     let mut cells = cells(plan, design, &frame.cells, runs);
     let (environments, changed) = environments::assign(&mut cells, runs);
     let mut warnings = frame.warnings;
+    warnings.extend(warnings_of_runs(runs));
     warnings.extend(changed);
     let mut design_text = design.describe(plan, &frame.rules);
     design_text.blocks = frame.blocks;
@@ -173,6 +183,8 @@ pub fn document(plan: &Plan, design: &Design, frame: SweepMetadata, runs: &[Fini
         name: plan.name.clone(),
         description: plan.description.clone(),
         reference: plan.reference.clone(),
+        reference_figures: Vec::new(),
+        charts: Vec::new(),
         plan: plan.text.clone(),
         id: id::sweep(&plan.text, frame.cells.iter().map(String::as_str)),
         factors: plan.factors.iter().map(factor).collect(),
@@ -196,6 +208,22 @@ pub fn document(plan: &Plan, design: &Design, frame: SweepMetadata, runs: &[Fini
     document
 }
 
+/// Returns the first warning of each kind, with the number of runs that have one.
+fn warnings_of_runs(runs: &[FinishedRun]) -> Vec<Warning> {
+    let mut kinds: Vec<(Warning, usize)> = Vec::new();
+    for warning in runs.iter().filter(|run| run.facts.usable).flat_map(|run| &run.facts.warnings) {
+        match kinds.iter_mut().find(|(known, _)| known.code == warning.code) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((warning.clone(), 1)),
+        }
+    }
+    let of = |(warning, count): (Warning, usize)| match count {
+        1 => warning,
+        count => Warning { message: format!("{}, in {count} runs", warning.message), ..warning },
+    };
+    kinds.into_iter().map(of).collect()
+}
+
 fn factor(factor: &crate::Factor) -> SweepFactor {
     let (numbers, unit) = numbers(factor).unwrap_or_default();
     SweepFactor {
@@ -205,6 +233,13 @@ fn factor(factor: &crate::Factor) -> SweepFactor {
         numbers,
         unit,
     }
+}
+
+/// The levels of a factor as numbers; `None` if one of them sets several keys.
+fn numbers(factor: &crate::Factor) -> Option<(Vec<f64>, String)> {
+    let [key] = factor.keys.as_slice() else { return None };
+    let values = factor.levels.iter().map(|level| serde_json::to_value(level.values.first()?).ok());
+    landspeed_results::numbers(&key.value, &values.collect::<Option<Vec<_>>>()?)
 }
 
 /// The reason for the end, as a sentence.
@@ -269,13 +304,7 @@ fn metrics(plan: &Plan, cells: &[SweepCell]) -> Vec<SweepMetric> {
         |metric: &Metric| *metric == plan.metric || flows().any(|flow| flow.figures.contains_key(metric.field()));
     let mut metrics: Vec<Metric> = Metric::ALL.into_iter().filter(has).collect();
     metrics.sort_by_key(|metric| *metric != plan.metric);
-    let of = |metric: Metric| SweepMetric {
-        name: metric.name().to_owned(),
-        field: metric.field().to_owned(),
-        unit: metric.unit().to_owned(),
-        better: metric.better(),
-    };
-    metrics.into_iter().map(of).collect()
+    metrics.into_iter().map(SweepMetric::from).collect()
 }
 
 /// Compares the digests of runs made twice with the same seed; `None` if there are none.

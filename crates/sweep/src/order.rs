@@ -43,6 +43,8 @@ pub struct Order {
     groups: Vec<usize>,
     seed: u64,
     first_seed: u64,
+    /// Whether blocks are in random order and have a control run.
+    randomised: bool,
     repeats: bool,
 }
 
@@ -50,7 +52,13 @@ impl Order {
     /// Creates an order. `groups` has one entry per cell. With `repeats`, one run of the first block is made twice
     /// with the same seed. `first_seed` is the seed of the first block's runs.
     pub fn new(groups: Vec<usize>, seed: u64, first_seed: u64, repeats: bool) -> Self {
-        Self { groups, seed, first_seed, repeats }
+        Self { groups, seed, first_seed, randomised: true, repeats }
+    }
+
+    /// Creates an order without control runs, every block in the order of the design: for runs in virtual time, where
+    /// neither order nor neighbours have an effect. With `repeats`, the first run is made twice with the same seed.
+    pub fn in_sequence(cells: usize, first_seed: u64, repeats: bool) -> Self {
+        Self { groups: vec![0; cells], seed: 0, first_seed, randomised: false, repeats }
     }
 
     /// Number of cells.
@@ -60,14 +68,14 @@ impl Order {
 
     /// Number of runs in block `block`.
     pub fn runs(&self, block: u32) -> usize {
-        self.cells() + 1 + usize::from(self.has_repeat(block))
+        self.cells() + usize::from(self.randomised) + usize::from(self.has_repeat(block))
     }
 
     fn has_repeat(&self, block: u32) -> bool {
         self.repeats && block == 0
     }
 
-    /// The runs of a block in order: every cell once, and the first cell a second time at a random position.
+    /// The runs of a block in order: every cell once; if the order is random, the first cell a second time.
     pub fn block(&self, block: u32) -> Vec<PlannedRun> {
         // Blocks are drawn independently, so that each can be drawn without the previous ones.
         let mut random = SplitMix64::new(self.seed ^ u64::from(block).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -77,14 +85,18 @@ impl Order {
         }
         if let Some(first) = self.groups.first() {
             let runs = groups.entry(*first).or_default();
-            runs.push((0, RunKind::Control));
+            if self.randomised {
+                runs.push((0, RunKind::Control));
+            }
             if self.has_repeat(block) {
                 runs.push((0, RunKind::Repeat));
             }
         }
         let mut groups: Vec<_> = groups.into_values().collect();
-        shuffle(&mut groups, &mut random);
-        groups.iter_mut().for_each(|runs| shuffle(runs, &mut random));
+        if self.randomised {
+            shuffle(&mut groups, &mut random);
+            groups.iter_mut().for_each(|runs| shuffle(runs, &mut random));
+        }
         let seed = |kind| {
             let own = self.first_seed.wrapping_add(u64::from(block));
             if kind == RunKind::Control { own.wrapping_add(CONTROL_SEEDS) } else { own }
@@ -129,6 +141,16 @@ mod tests {
             distinct.dedup();
             prop_assert_eq!(changes + 1, distinct.len());
         }
+    }
+
+    #[test]
+    fn runs_in_sequence_have_no_control() {
+        let order = Order::in_sequence(3, 7, true);
+        let runs = |block| order.block(block).iter().map(|run| (run.cell, run.kind, run.seed)).collect::<Vec<_>>();
+        let cells = |seed| (0..3).map(move |cell| (cell, RunKind::Cell, seed));
+        assert_eq!(runs(0), cells(7).chain([(0, RunKind::Repeat, 7)]).collect::<Vec<_>>());
+        assert_eq!(runs(1), cells(8).collect::<Vec<_>>());
+        assert_eq!((order.runs(0), order.runs(1)), (4, 3));
     }
 
     #[test]

@@ -6,7 +6,7 @@ import { causeName } from "../evidence";
 import { integer, isNumber, nanos, NONE, percent, perSecond, rate, seconds, significant } from "../format";
 import { caveats, commandLine, date, limit, pageButtons, plural, remarked, sentence } from "../headline";
 import { attempt, footer, runParts } from "../run";
-import { referenceSection } from "../set/reference";
+import { referenceSection } from "./reference";
 import { arrow, totalGoodput, totalRetransmits } from "./flows";
 import { topologySection } from "./picture";
 import { checksPart, linksSection, prediction, provenanceSection, queuesSection, referencePart, scenarioSection, spelled } from "./tables";

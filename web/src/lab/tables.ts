@@ -1,6 +1,6 @@
 // Tables of queues, links and checks, the scenario, and the provenance of the run.
 
-import type { LabDocument, LabQueue, LabSetDocument, Reference } from "../document";
+import type { LabDocument, LabQueue, Reference } from "../document";
 import { button, h, num, prose, section, table, type Child } from "../dom";
 import { bytes, integer, isNumber, nanos, NONE, percent, rate, seconds, significant } from "../format";
 import { fileName, saveAs } from "../save";
@@ -175,9 +175,4 @@ export function prediction(): HTMLElement {
     h("b", null, "A network-limited prediction: the lab’s hosts have infinite CPU and no NIC."),
     " Real hosts may be slower.",
   );
-}
-
-/** The kernels of a set's cells. */
-export function kernels(set: LabSetDocument): string {
-  return [...new Set(set.cells.map((c) => c.kernel.release))].filter(Boolean).join(", ") || NONE;
 }

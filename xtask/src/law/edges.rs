@@ -26,7 +26,7 @@ pub const TABLE: &[CrateDependencies] = &[
     edges("emulation", &["problems", "stats", "units"]),
     edges("calc", &["units"]),
     edges("diagnose", &["calc", "model", "stats", "units"]),
-    edges("results", &["model", "stats"]),
+    edges("results", &["model", "stats", "units"]),
     edges("compare", &["model", "results", "stats", "units"]),
     edges("sweep", &["compare", "model", "problems", "results", "stats", "units"]),
     edges("archive", &["model", "results", "sys", "units"]),

@@ -38,7 +38,7 @@ pub struct Filter {
     /// Tag of the document
     #[arg(long, value_name = "TAG", help_heading = "Conditions")]
     tag: Vec<String>,
-    /// Kind of document: run, lab, labset, sweep, tuneup, watch, audit, comparison, iperf3, nuttcp, flent, perfsonar
+    /// Kind of document: run, lab, sweep, tuneup, watch, audit, comparison, iperf3, nuttcp, flent, perfsonar
     #[arg(long, value_name = "KIND", help_heading = "Conditions")]
     kind: Vec<String>,
     /// complete, partial, invalid or failed

@@ -50,7 +50,6 @@ fn content(archive: &Archive, listed: &ListedDocument, bytes: &[u8], verbose: bo
             crate::text::summary(run) + &details
         }
         Document::Lab(lab) => lab::text::run(lab),
-        Document::LabSet(set) => lab::text::set(set),
         Document::Tuneup(tuneup) => tuneup::text::summary(tuneup),
         Document::Watch(watch) => watch::text::summary(watch),
         Document::Trace(trace) => trace::text::summary(trace),

@@ -1,8 +1,8 @@
 //! The four claims, and the conditions a document must meet for each.
 
 use landspeed_model::{
-    Cause, Confidence, DemoBar, DemoChart, DemoPart, LabSetDocument, LabStatus, LossLocation, RunDocument, Status,
-    Verdict,
+    Cause, Confidence, DemoBar, DemoChart, DemoPart, LossLocation, Metric, RunDocument, Status, SweepCell,
+    SweepDocument, Verdict,
 };
 use landspeed_units::BitRate;
 use serde::Serialize;
@@ -188,16 +188,14 @@ pub fn datagrams(document: &RunDocument) -> ClaimResult {
 }
 
 /// Checks that the large buffer carries more than the small one, that neither exceeds the link rate, and that a
-/// repeated run is identical. `repeated` is the digest of a second run of the first cell.
-pub fn buffers(set: &LabSetDocument, link_bps: f64, repeated: Option<&str>) -> ClaimResult {
-    let label = |cell: &landspeed_model::LabCell| {
-        cell.values.values().next().and_then(|v| v.as_str()).unwrap_or("?").to_owned()
+/// repeated run is identical.
+pub fn buffers(sweep: &SweepDocument, link_bps: f64) -> ClaimResult {
+    let label = |cell: &SweepCell| cell.levels.values().next().and_then(|v| v.as_str()).unwrap_or("?").to_owned();
+    let goodput = |cell: &SweepCell| -> f64 {
+        let flows = cell.runs.first().map(|run| run.flows.as_slice()).unwrap_or_default();
+        flows.iter().filter_map(|flow| flow.figures.get(Metric::Goodput.field())).sum()
     };
-    let rates: Vec<(String, f64)> = set
-        .cells
-        .iter()
-        .map(|cell| (label(cell), cell.flows.iter().filter_map(|flow| flow.goodput_bps).sum()))
-        .collect();
+    let rates: Vec<(String, f64)> = sweep.cells.iter().map(|cell| (label(cell), goodput(cell))).collect();
     let mut checked = ClaimResult {
         chart: DemoChart {
             caption: "Goodput (receiver) by size of the switch buffer".to_owned(),
@@ -209,24 +207,26 @@ pub fn buffers(set: &LabSetDocument, link_bps: f64, repeated: Option<&str>) -> C
         },
         ..ClaimResult::default()
     };
-    for cell in &set.cells {
-        let why = cell.problems.first().cloned().unwrap_or_else(|| "it did not complete".to_owned());
-        checked.require(cell.status == LabStatus::Complete, || format!("buffer {}: {why}", label(cell)));
+    for cell in &sweep.cells {
+        let run = cell.runs.first();
+        let why =
+            run.and_then(|run| run.problems.first().cloned()).unwrap_or_else(|| "it did not complete".to_owned());
+        checked.require(run.is_some_and(|run| run.usable), || format!("buffer {}: {why}", label(cell)));
     }
     let [(small_label, small), (large_label, large)] = &rates[..] else {
         checked.require(false, || format!("{} cells where two were expected", rates.len()));
         return checked;
     };
-    let digest = set.cells[0].digest.as_deref();
-    let same = digest.is_some() && digest == repeated;
+    let same = sweep.digests.as_ref().is_some_and(|digests| digests.compared > 0 && digests.different.is_empty());
+    let environment = sweep.environments.first();
     checked.measured = format!(
         "{} with {small_label}, {} with {large_label}: {:.1}×; the {small_label} run repeated is {}; Linux {} ({})",
         rate(*small),
         rate(*large),
         large / small.max(1.0),
         if same { "identical" } else { "different" },
-        set.cells[0].kernel.release,
-        set.cells[0].kernel.build_id
+        environment.and_then(|environment| environment.kernel.as_deref()).unwrap_or_default(),
+        environment.and_then(|environment| environment.hosts.get("lab.kernel_build")).map_or("", String::as_str)
     );
     checked.require(*small > 0.0 && large / small >= MIN_BUFFER_GAIN, || {
         format!("the large buffer carries {:.2}× as much, less than {MIN_BUFFER_GAIN}×", large / small.max(1.0))
@@ -280,13 +280,11 @@ fn word(value: impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use landspeed_flow::client::{Request, Target, not_started_document};
     use landspeed_model::{
-        BuildInfo, CellFlow, Direction, ErrorEntry, Interval, KernelInfo, LAB_SET_SCHEMA, LabCell, Parameters,
-        PhaseName, PlacedLoss, Stream, StreamEnd, UdpEnd, UdpTotals,
+        Direction, ErrorEntry, Interval, Parameters, PhaseName, PlacedLoss, Stream, StreamEnd, UdpEnd, UdpTotals,
     };
+    use serde_json::json;
 
     use super::*;
 
@@ -348,48 +346,31 @@ mod tests {
         document
     }
 
-    fn set() -> LabSetDocument {
-        let cell = |buffer: &str, bps: f64| LabCell {
-            values: BTreeMap::from([("buffer".to_owned(), buffer.into())]),
-            seed: 1,
-            status: LabStatus::Complete,
-            kernel: KernelInfo::default(),
-            digest: Some(format!("digest of {buffer}")),
-            problems: Vec::new(),
-            wall_s: 1.0,
-            flows: vec![CellFlow {
-                name: "tcp".to_owned(),
-                goodput_bps: Some(bps),
-                retransmits: None,
-                loss_ratio: None,
-                rtt_ns: None,
-                latency_p50_ns: None,
-                latency_p99_ns: None,
-                streams_bps: Vec::new(),
-                series: None,
-            }],
-            queues: Vec::new(),
+    fn sweep() -> SweepDocument {
+        let cell = |buffer: &str, bps: f64| {
+            json!({
+                "id": "", "levels": { "buffer": buffer },
+                "runs": [{
+                    "block": 0, "place": 0, "seed": 1, "usable": true, "document": "", "started": "", "wall_s": 1.0,
+                    "worker": "", "flows": [{ "name": "tcp", "figures": { "goodput_bps": bps } }],
+                }],
+            })
         };
-        LabSetDocument {
-            schema: LAB_SET_SCHEMA.to_owned(),
-            landspeed: BuildInfo::default(),
-            started: String::new(),
-            command: Vec::new(),
-            name: String::new(),
-            description: None,
-            reference: None,
-            reference_figures: Vec::new(),
-            charts: Vec::new(),
-            warnings: Vec::new(),
-            varied: vec!["buffer".to_owned()],
-            wall_s: 1.0,
-            cells: vec![cell("50KB", 1e8), cell("5MB", 9e8)],
-        }
+        let sweep = json!({
+            "schema": landspeed_model::SWEEP_SCHEMA, "landspeed": { "version": "", "server_version": null },
+            "started": "", "command": [], "name": "", "plan": "", "id": "", "factors": [],
+            "design": { "kind": "full", "blocks": 1, "seed": 1 },
+            "engine": { "name": "local", "jobs": 1, "workers": [], "requeued": 0 },
+            "status": "complete", "ended_because": "", "errors": [], "warnings": [], "metrics": [],
+            "cells": [cell("50KB", 1e8), cell("5MB", 9e8)],
+            "digests": { "compared": 1 }, "wall_s": 1.0, "overhead_s": 0.0,
+        });
+        serde_json::from_value(sweep).expect("a sweep")
     }
 
     /// Applies `change` to a document that satisfies the claim, and returns the failures.
     #[track_caller]
-    fn failure<D>(mut document: D, change: fn(&mut D), check: impl Fn(&D) -> ClaimResult) -> String {
+    fn failure<D>(mut document: D, change: impl Fn(&mut D), check: impl Fn(&D) -> ClaimResult) -> String {
         let sound = check(&document).failures;
         assert!(sound.is_empty(), "before the change: {sound:?}");
         change(&mut document);
@@ -440,14 +421,17 @@ mod tests {
 
     #[test]
     fn wrong_goodput_or_digest_fails_the_buffer_scene() {
-        let check = |set: &LabSetDocument| buffers(set, 1e9, Some("digest of 50KB"));
-        let little = failure(set(), |set| set.cells[1].flows[0].goodput_bps = Some(2e8), check);
+        let check = |sweep: &SweepDocument| buffers(sweep, 1e9);
+        let set = |sweep: &mut SweepDocument, bps: f64| {
+            sweep.cells[1].runs[0].flows[0].figures.insert("goodput_bps".to_owned(), bps);
+        };
+        let little = failure(sweep(), |sweep| set(sweep, 2e8), check);
         assert_eq!(little, "the large buffer carries 2.00× as much, less than 4×");
-        let much = failure(set(), |set| set.cells[1].flows[0].goodput_bps = Some(1.1e9), check);
+        let much = failure(sweep(), |sweep| set(sweep, 1.1e9), check);
         assert!(much.starts_with("buffer 5MB: 1.10 Gb/s over a link of"), "{much}");
-        let other = failure(set(), |set| set.cells[0].digest = None, check);
+        let other = failure(sweep(), |sweep| sweep.digests = None, check);
         assert_eq!(other, "two runs of the same cell have different digests");
-        let invalid = failure(set(), |set| set.cells[0].status = LabStatus::Invalid, check);
+        let invalid = failure(sweep(), |sweep| sweep.cells[0].runs[0].usable = false, check);
         assert_eq!(invalid, "buffer 50KB: it did not complete");
     }
 

@@ -15,6 +15,8 @@ use landspeed_model::{
     BuildInfo, DEMO_SCHEMA, DemoDocument, DemoResult, DemoScene, Parameters, Protocol, RunDocument, UdpParameters,
     Verdict,
 };
+use landspeed_report::Source;
+use landspeed_results::Document;
 use landspeed_sys::{clock, process};
 
 use crate::CommandOutcome;
@@ -157,10 +159,15 @@ impl Demo<'_> {
             match lab::kernel(args.build_kernel)? {
                 Readiness::Unavailable(why) => shown.reason = Some(why),
                 Readiness::Ready => {
-                    if let Some(cells) = lab::cells()? {
-                        let html = landspeed_report::render_lab_set(&cells.set).context("cannot draw the report")?;
-                        self.keep(&mut shown, &html, &serde_json::to_vec(&cells.set)?)?;
-                        conclude(&mut shown, claims::buffers(&cells.set, lab::LINK_BPS, cells.repeated.as_deref()));
+                    if let Some(sweep) = lab::cells()? {
+                        let checked = claims::buffers(&sweep, lab::LINK_BPS);
+                        let json = serde_json::to_vec(&sweep)?;
+                        let source =
+                            Source { name: "lab.json".to_owned(), document: Document::Sweep(Box::new(sweep)) };
+                        let html =
+                            landspeed_report::render_document(&source, &[]).context("cannot draw the report")?;
+                        self.keep(&mut shown, &html, &json)?;
+                        conclude(&mut shown, checked);
                     }
                 }
             }

@@ -1,16 +1,15 @@
 //! Runs the lab scene of `landspeed demo`.
 
-use std::sync::atomic::Ordering;
-
-use anyhow::{Context as _, anyhow, ensure};
+use anyhow::anyhow;
+use landspeed_experiment::directory::Directory;
+use landspeed_experiment::inline::Inline;
 use landspeed_lab::kernel::{self, Cache, Error};
 use landspeed_lab::scenario;
-use landspeed_model::LabSetDocument;
+use landspeed_model::SweepDocument;
 use landspeed_sys::process;
 
 use super::kernel::View;
-use super::run::{self, CostEstimate, Options};
-use super::set;
+use super::vary;
 
 /// Scenario of the demo: one path with a small and a large buffer.
 const SCENARIO: &str = include_str!("demo.toml");
@@ -47,29 +46,13 @@ pub fn kernel(build: bool) -> anyhow::Result<Readiness> {
     })
 }
 
-/// Results of the demo's cells.
-pub struct Cells {
-    /// Figures of the cells.
-    pub set: LabSetDocument,
-    /// Digest of a second run of the first cell.
-    pub repeated: Option<String>,
-}
-
-/// Runs the scenario. `None` if it was interrupted.
-pub fn cells() -> anyhow::Result<Option<Cells>> {
-    let mut loaded =
-        scenario::load(SCENARIO).map_err(|problems| anyhow!("{}", problems.named("the demo's scenario")))?;
-    let different = loaded.cells.len();
-    let first = loaded.cells.first().cloned().context("the demo's scenario has no cells")?;
-    loaded.cells.push(first);
-    let options = Options::default();
-    let need = CostEstimate::of(&loaded.cells, &options)?;
-    let (mut documents, wall_s) = run::execute(&loaded, SCENARIO, &options, need.jobs, false)?;
-    if process::catch_interrupts().load(Ordering::Relaxed) {
-        return Ok(None);
-    }
-    ensure!(documents.len() == different + 1, "{} of {} cells ran", documents.len(), different + 1);
-    let repeated = documents.pop().and_then(|document| document.digest);
-    let set = set::document(&loaded.cells[..different], &documents, wall_s);
-    Ok(Some(Cells { set, repeated }))
+/// Runs the scenario as a sweep; its first run is made twice. `None` if it was interrupted.
+pub fn cells() -> anyhow::Result<Option<SweepDocument>> {
+    let loaded = scenario::load(SCENARIO).map_err(|problems| anyhow!("{}", problems.named("the demo's scenario")))?;
+    let (file, text) = ("the demo's scenario", SCENARIO);
+    let (kernel, cache, jobs, directory) = (None, None, None, Directory::in_memory());
+    let inline = Inline { file, text, loaded: &loaded, kernel, cache, directory, jobs, repeat: true };
+    let (lab, setup) = inline.prepare()?;
+    let session = vary::measure(&lab, setup, false);
+    Ok(if session.is_interrupted() { None } else { Some(session.end()?) })
 }

@@ -47,7 +47,7 @@ struct RunArgs {
     #[arg(value_name = "EXHIBIT", required_unless_present = "all")]
     name: Option<String>,
     /// Run all exhibits, one by one
-    #[arg(long, conflicts_with_all = ["name", "json", "report", "set", "pcap"])]
+    #[arg(long, conflicts_with_all = ["name", "json", "report", "out", "set", "pcap"])]
     all: bool,
     #[command(flatten)]
     options: run::Options,

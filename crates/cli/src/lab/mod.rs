@@ -2,13 +2,13 @@
 
 pub mod demo;
 mod engine;
-mod figures;
+pub mod figures;
 mod gallery;
 mod kernel;
 mod new;
 pub mod run;
-mod set;
 pub mod text;
+mod vary;
 
 use crate::CommandOutcome;
 

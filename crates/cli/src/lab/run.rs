@@ -5,18 +5,20 @@ use std::sync::Mutex;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use landspeed_experiment::cells::{self, Kernels};
+use landspeed_experiment::directory::Directory;
 use landspeed_experiment::edit;
+use landspeed_experiment::inline::Inline;
 use landspeed_experiment::origin::now;
-use landspeed_lab::cell::{self, PreparedCell, SharedSettings};
+use landspeed_lab::cell::{self, SharedSettings};
 use landspeed_lab::scenario::{self, Cell, Loaded, estimate};
 use landspeed_model::{ComparedFigure, LabDocument, LabStatus};
 use landspeed_sys::process::available_memory;
 use landspeed_units::Bytes;
 
-use super::{set, text};
-use crate::board::{Nouns, ProgressLine, duration};
+use super::{text, vary};
+use crate::board::{CONFIRM_S, Nouns, ProgressLine, duration};
 use crate::output::OutputArgs;
-use crate::{CommandOutcome, keep};
+use crate::{CommandOutcome, keep, sweep};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -24,15 +26,11 @@ Examples:
   landspeed lab run path.toml --report path.html   run it, with an HTML report
   landspeed lab run path.toml --set switch.west.queue.limit=64MB
   landspeed lab run path.toml --set switch.west.queue.limit=64KB,1MB,64MB --jobs 2
+  landspeed lab run path.toml --set repeats=10 -o path.sweep   keep the runs, to resume
   landspeed lab run path.toml --pcap sender:west   capture headers with virtual timestamps
 
+Several values or repeats make a sweep: see `landspeed sweep --help`.
 Exit status: 0 complete, 1 a check failed or the run was cut short, 2 failure.";
-
-/// Nouns in the progress line.
-const NOUNS: Nouns = Nouns { runs: "cells", time: " of virtual time" };
-
-/// Runs with a longer estimate need `--yes`, seconds of real time.
-pub const CONFIRM_S: f64 = 600.0;
 
 /// Options of `lab run`.
 #[derive(Debug, clap::Args)]
@@ -62,6 +60,9 @@ pub struct Options {
     /// Cells to run at once [default: as many as cores and memory allow]
     #[arg(short, long, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
+    /// Directory for the runs of several cells; the same command resumes [default: no run is kept]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
     /// Capture at NODE on its link to NEIGHBOUR
     #[arg(long, value_name = "NODE:NEIGHBOUR")]
     pub pcap: Vec<String>,
@@ -127,25 +128,45 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<CommandO
         "not started: it would take about {}\nRun it with --yes, or shorten it (`time`, `repeats`, `vary`).",
         duration(need.wall_s)
     );
+    if loaded.cells.len() > 1 {
+        return vary(name, &text, &loaded, options);
+    }
+    ensure!(
+        options.out.is_none(),
+        "cannot keep runs in a directory: the scenario has one cell\nWrite its document with --json FILE."
+    );
+    write_result(measure(&loaded, &text, options, quiet)?, options, quiet)
+}
+
+/// Runs all cells of a scenario as a sweep whose factors are the varied keys.
+fn vary(name: &str, text: &str, loaded: &Loaded, options: &Options) -> anyhow::Result<CommandOutcome> {
     // Captures of several cells would overwrite each other's files.
     ensure!(
-        options.pcap.is_empty() || loaded.cells.len() == 1,
+        options.pcap.is_empty(),
         "cannot capture: --pcap takes one cell, and this scenario has {}\nSelect one with --set.",
         loaded.cells.len()
     );
-    let (documents, wall_s) = execute(&loaded, &text, options, need.jobs, quiet)?;
-    write_results(&loaded.cells, documents, options, quiet, wall_s)
+    let quiet = !options.output.prints();
+    let inline = Inline {
+        file: name,
+        text,
+        loaded,
+        kernel: options.kernel.as_deref(),
+        cache: options.cache.as_deref(),
+        directory: options.out.as_ref().map_or_else(Directory::in_memory, Directory::at),
+        jobs: options.jobs,
+        repeat: false,
+    };
+    let (lab, setup) = inline.prepare()?;
+    let _lock = options.out.as_ref().map(|_| setup.directory.take()).transpose()?;
+    setup.directory.write("scenario.toml", text.as_bytes())?;
+    let session = vary::measure(&lab, setup, quiet);
+    let command = std::env::args().collect::<Vec<_>>().join(" ");
+    sweep::finish(&session, options.out.as_ref().map(|_| command.as_str()), &options.output)
 }
 
-/// Runs the cells of a scenario, `jobs` at a time. Returns their documents in order, with verdicts, and the real time all
-/// of them took, seconds.
-pub(super) fn execute(
-    loaded: &Loaded,
-    text: &str,
-    options: &Options,
-    jobs: usize,
-    quiet: bool,
-) -> anyhow::Result<(Vec<LabDocument>, f64)> {
+/// Runs a scenario with one cell. Returns its document, with verdicts.
+fn measure(loaded: &Loaded, text: &str, options: &Options, quiet: bool) -> anyhow::Result<LabDocument> {
     let program = std::fs::read("/proc/self/exe")
         .context("cannot read landspeed's own executable for the guest: /proc/self/exe")?;
     let command: Vec<String> = std::env::args().collect();
@@ -160,14 +181,17 @@ pub(super) fn execute(
         started: &started,
         command: &command,
     };
-    let ready = prepare(&loaded.cells, options, &setting)?;
+    let cell = &loaded.cells[0];
+    let requested = options.kernel.as_deref().or(cell.scenario.kernel.as_deref());
+    let kernel = Kernels::open(options.cache.as_deref())?.find(requested)?;
+    let ready = cell::prepare(cell, &kernel, &setting).map_err(|message| anyhow!(message))?;
     let interrupted = landspeed_sys::process::catch_interrupts();
-    let mut board = ProgressLine::new(NOUNS, jobs, quiet);
-    board.expect(ready.len(), ready.iter().map(cells::span_ns).sum());
+    let mut board = ProgressLine::new(Nouns { runs: "cells", time: " of virtual time" }, 1, quiet);
+    board.expect(1, cells::span_ns(&ready));
     let board = Mutex::new(board);
-    let done = cells::run_all(ready, jobs, &setting, interrupted, &board);
+    let document = cells::run_one(ready, &setting, interrupted, &board);
     cells::lock(&board).clear();
-    Ok(done)
+    Ok(document)
 }
 
 /// Renumbers the seeds of the cells, starting at `seed`.
@@ -180,14 +204,14 @@ fn reseed(cells: &mut [Cell], seed: u64) {
 }
 
 /// Estimated cost of running all cells.
-pub(super) struct CostEstimate {
+struct CostEstimate {
     wall_s: f64,
     memory_bytes: u64,
-    pub(super) jobs: usize,
+    jobs: usize,
 }
 
 impl CostEstimate {
-    pub(super) fn of(cells: &[Cell], options: &Options) -> anyhow::Result<Self> {
+    fn of(cells: &[Cell], options: &Options) -> anyhow::Result<Self> {
         let needs: Vec<_> = cells.iter().map(|cell| estimate(&cell.scenario)).collect();
         let memory_bytes = needs.iter().map(|need| need.memory_bytes).max().unwrap_or(0);
         let available = available_memory().unwrap_or(u64::MAX);
@@ -221,53 +245,20 @@ impl CostEstimate {
     }
 }
 
-/// Finds each cell's kernel and prepares the cell. No guest boots before all cells are ready.
-fn prepare(cells: &[Cell], options: &Options, setting: &SharedSettings<'_>) -> anyhow::Result<Vec<PreparedCell>> {
-    let mut kernels = Kernels::open(options.cache.as_deref())?;
-    cells
-        .iter()
-        .map(|cell| {
-            let requested = options.kernel.as_deref().or(cell.scenario.kernel.as_deref());
-            let kernel = kernels.find(requested)?;
-            cell::prepare(cell, &kernel, setting).map_err(|message| anyhow!(message))
-        })
-        .collect()
-}
-
-/// Prints the summary, and writes the document and the report. Returns the worst outcome of the cells.
-fn write_results(
-    cells: &[Cell],
-    mut documents: Vec<LabDocument>,
-    options: &Options,
-    quiet: bool,
-    wall_s: f64,
-) -> anyhow::Result<CommandOutcome> {
-    let outcome =
-        documents.iter().map(outcome).max_by_key(|outcome| *outcome as u8).unwrap_or(CommandOutcome::Failure);
-    for document in &documents {
-        for error in &document.errors {
-            eprintln!("landspeed: {}", crate::text::error(error));
-        }
+/// Prints the summary, and writes the document and the report.
+fn write_result(mut document: LabDocument, options: &Options, quiet: bool) -> anyhow::Result<CommandOutcome> {
+    for error in &document.errors {
+        eprintln!("landspeed: {}", crate::text::error(error));
     }
-    let measured = documents.iter().filter(|document| document.status != LabStatus::Failed);
-    let mut results: Vec<Vec<u8>> = measured.filter_map(|document| serde_json::to_vec(document).ok()).collect();
-    let written = if cells.len() == 1 {
-        let mut document = documents.remove(0);
-        document.reference_figures = figures_of(&document);
-        if !quiet && document.status != LabStatus::Failed {
-            print!("{}", text::run(&document));
-        }
-        options.output.write(&document, || Ok(landspeed_report::render_lab(&document)?))
-    } else {
-        let document = set::document(cells, &documents, wall_s);
-        if !quiet {
-            print!("{}", text::set(&document));
-        }
-        results.extend(serde_json::to_vec(&document).ok());
-        options.output.write(&document, || Ok(landspeed_report::render_lab_set(&document)?))
-    };
-    keep::store_all(&results);
-    written.map(|()| outcome)
+    if document.status != LabStatus::Failed {
+        keep::keep(&document);
+    }
+    document.reference_figures = figures_of(&document);
+    if !quiet && document.status != LabStatus::Failed {
+        print!("{}", text::run(&document));
+    }
+    options.output.write(&document, || Ok(landspeed_report::render_lab(&document)?))?;
+    Ok(outcome(&document))
 }
 
 /// Returns the reference figures that can be computed from this cell alone.

@@ -1,13 +1,9 @@
-//! The terminal summary of a lab run, and of a set of cells.
+//! The terminal summary of a lab run.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use landspeed_lab::cell::ONE_DRAW;
-use landspeed_model::{
-    CellFlow, KernelInfo, LabCell, LabDocument, LabFlow, LabQueue, LabSetDocument, LabStatus, QueueRole, Verdict,
-    Warning,
-};
+use landspeed_model::{KernelInfo, LabDocument, LabFlow, LabQueue, QueueRole, Verdict, Warning};
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
 use super::figures;
@@ -139,107 +135,11 @@ fn queue_row(queue: &LabQueue) -> [String; 8] {
     ]
 }
 
-/// Returns the summary of a set of cells; cells that differ only in the seed share a row.
-pub fn set(document: &LabSetDocument) -> String {
-    let mut page = Page::default();
-    page.line("lab", &format!("{}, {} cells", document.name, document.cells.len()));
-    if let Some(reference) = &document.reference {
-        page.line("reported", &format!("{} ({})", reference.reported, reference.source));
-        if let Some(why) = &reference.why_different {
-            page.line("", why);
-        }
-    }
-    let mut groups: Vec<(Vec<String>, Vec<&LabCell>)> = Vec::new();
-    for cell in &document.cells {
-        let key = values(cell, &document.varied);
-        match groups.iter_mut().find(|(known, _)| *known == key) {
-            Some((_, cells)) => cells.push(cell),
-            None => groups.push((key, vec![cell])),
-        }
-    }
-    let flows: Vec<&str> =
-        document.cells.iter().flat_map(|c| &c.flows).map(|f| f.name.as_str()).fold(Vec::new(), |mut names, name| {
-            if !names.contains(&name) {
-                names.push(name);
-            }
-            names
-        });
-    let mut head: Vec<String> = document.varied.clone();
-    head.push("RUNS".to_owned());
-    for flow in &flows {
-        let mut same_flow = document.cells.iter().flat_map(|c| &c.flows).filter(|f| f.name == *flow);
-        let lost = if same_flow.any(|f| f.retransmits.is_some()) { "RETRANS" } else { "LOSS" };
-        head.extend([(*flow).to_owned(), lost.to_owned()]);
-    }
-    head.push("DROPS".to_owned());
-    let mut rows = vec![head];
-    for (key, cells) in groups.iter().take(MAX_ROWS) {
-        let mut row = key.clone();
-        row.push(cells.len().to_string());
-        for flow in &flows {
-            let of = |cell: &&LabCell| -> Option<CellFlow> { cell.flows.iter().find(|f| f.name == *flow).cloned() };
-            let found: Vec<CellFlow> = cells.iter().filter_map(of).collect();
-            let latency = || found.iter().filter_map(|f| f.latency_p50_ns).map(|ns| ns as f64);
-            row.push(if latency().next().is_some() {
-                spread(latency(), |ns| Nanos::new(ns as u64).to_string())
-            } else {
-                spread(found.iter().filter_map(|f| f.goodput_bps), rate)
-            });
-            let retransmits = || found.iter().filter_map(|f| f.retransmits).map(|n| n as f64);
-            row.push(if retransmits().next().is_some() {
-                spread(retransmits(), |x| format!("{x:.0}"))
-            } else {
-                spread(found.iter().filter_map(|f| f.loss_ratio), percent)
-            });
-        }
-        let drops = cells.iter().map(|c| c.queues.iter().map(|q| q.drops).sum::<u64>() as f64);
-        row.push(spread(drops, |x| format!("{x:.0}")));
-        rows.push(row);
-    }
-    page.text.push_str(&table(&rows));
-    if groups.len() > MAX_ROWS {
-        page.line("", &format!("{} more rows in the document", groups.len() - MAX_ROWS));
-    }
-    figures::print(&mut page, &document.reference_figures);
-    let bad: BTreeMap<&String, usize> =
-        document.cells.iter().flat_map(|c| &c.problems).fold(BTreeMap::new(), |mut found, problem| {
-            *found.entry(problem).or_default() += 1;
-            found
-        });
-    let complete = document.cells.iter().filter(|c| c.status == LabStatus::Complete).count();
-    page.line("checks", &format!("{complete} of {} cells complete, with every check passed", document.cells.len()));
-    for (problem, count) in bad.iter().take(10) {
-        page.line("INVALID", &format!("{count} cells: {problem}"));
-    }
-    let kernels: BTreeSet<String> = document.cells.iter().map(|cell| kernel_name(&cell.kernel)).collect();
-    page.line("kernel", &kernels.into_iter().collect::<Vec<_>>().join(", "));
-    page.line("took", &format!("{:.0} s of real time", document.wall_s));
-    measured_warnings(&mut page, &document.warnings);
-    page.line("note", "a network-limited prediction: the lab's hosts have infinite CPU and no NIC");
-    page.text
-}
-
-fn values(cell: &LabCell, varied: &[String]) -> Vec<String> {
-    varied.iter().map(|key| cell.values.get(key).map(plain).unwrap_or_default()).collect()
-}
-
 fn plain(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::String(text) => text.clone(),
         other => other.to_string(),
     }
-}
-
-fn rate(bps: f64) -> String {
-    BitRate::from_bps(bps as u64).to_string()
-}
-
-/// Returns the median, with minimum and maximum if they differ.
-fn spread(values: impl Iterator<Item = f64>, show: impl Fn(f64) -> String) -> String {
-    let values: Vec<f64> = values.collect();
-    let Some(median) = landspeed_stats::median(&values) else { return "-".to_owned() };
-    let (low, high) = values.iter().fold((f64::MAX, f64::MIN), |(l, h), v| (l.min(*v), h.max(*v)));
-    if high > low { format!("{} ({}..{})", show(median), show(low), show(high)) } else { show(median) }
 }
 
 /// Aligns rows in columns: the first left-aligned, the others right-aligned.

@@ -28,10 +28,9 @@ pub use args::Args;
 use self::args::{Engine, WorkerArgs};
 use self::cluster::ClusterLine;
 use crate::CommandOutcome;
-use crate::board::{Nouns, ProgressLine, duration};
+use crate::board::{CONFIRM_S, Nouns, ProgressLine, duration};
 use crate::keep;
-use crate::lab::run::CONFIRM_S;
-use crate::output::Sink;
+use crate::output::{OutputArgs, Sink};
 
 /// Number of documents loaded at once while they are archived.
 const ARCHIVE_BATCH: usize = 32;
@@ -138,7 +137,7 @@ fn sweep_lab(
         local::run(&session, &lab, &board);
         cells::lock(&board).clear();
     }
-    finish(&session, path, args, quiet)
+    finish(&session, Some(&format!("landspeed sweep {}", path.display())), &args.output)
 }
 
 fn sweep_hosts(
@@ -170,7 +169,7 @@ fn sweep_hosts(
     let mut board = board(Nouns { runs: "runs", time: "" }, &session, &need, quiet);
     landspeed_experiment::hosts::run(&session, &hosts, &mut board);
     board.clear();
-    finish(&session, path, args, quiet)
+    finish(&session, Some(&format!("landspeed sweep {}", path.display())), &args.output)
 }
 
 /// Returns a progress line that expects the missing runs.
@@ -262,22 +261,24 @@ fn may_start(need: &CostEstimate, setup: &Setup, args: &Args, quiet: bool) -> an
     Ok(true)
 }
 
-/// Prints the summary, and writes the document and the report.
-fn finish(session: &Session, path: &Path, args: &Args, quiet: bool) -> anyhow::Result<CommandOutcome> {
+/// Prints the summary, and writes the document and the report. `resume` is the command that makes missing runs; `None`
+/// if the runs are not kept.
+pub fn finish(session: &Session, resume: Option<&str>, output: &OutputArgs) -> anyhow::Result<CommandOutcome> {
+    let quiet = !output.prints();
     let document = session.end();
     // However the sweep ended, the measured runs are archived.
     archive(session, document.as_ref().ok());
     let document = document?;
     if !quiet {
-        print!("{}", text::summary(&document, Some(session.setup.directory.root())));
+        print!("{}", text::summary(&document, resume.map(|_| session.setup.directory.root())));
     }
     for error in &document.errors {
         eprintln!("landspeed: {}", crate::text::error(error));
     }
-    if document.status == SweepStatus::Partial && !quiet {
-        eprintln!("Run the same command to make the runs that are missing: landspeed sweep {}", path.display());
+    if let Some(resume) = resume.filter(|_| document.status == SweepStatus::Partial && !quiet) {
+        eprintln!("Run the same command to make the runs that are missing: {resume}");
     }
-    args.output.write(&document, || {
+    output.write(&document, || {
         let name = session.setup.directory.file("sweep.json").display().to_string();
         let source = Source { name, document: Document::Sweep(Box::new(document.clone())) };
         Ok(landspeed_report::render_document(&source, &[])?)

@@ -1,18 +1,20 @@
 //! Terminal output of a sweep.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
 use landspeed_experiment::setup::{CostEstimate, Setup};
 use landspeed_experiment::slurm::ClusterProgress;
 use landspeed_model::{
-    ComparedMetric, ComparisonVerdict, Metric, SweepCell, SweepDocument, SweepFlow, SweepRun, SweepStatus,
+    ComparedMetric, ComparisonVerdict, Metric, SweepCell, SweepDocument, SweepFactor, SweepFlow, SweepRun,
+    SweepStatus,
 };
 use landspeed_sweep::rules;
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
 use crate::board::duration;
+use crate::lab::figures;
 use crate::lab::text::table;
 use crate::text::Page;
 
@@ -145,21 +147,27 @@ pub fn summary(document: &SweepDocument, directory: Option<&Path>) -> String {
     page.line("sweep", &format!("{}: {} cells, {runs} runs{of}", document.name, document.cells.len()));
     if let Some(reference) = &document.reference {
         page.line("reported", &format!("{} ({})", reference.reported, reference.source));
+        if let Some(why) = &reference.why_different {
+            page.line("", why);
+        }
     }
     let metric = document.metrics.first().and_then(|metric| Metric::find(&metric.name)).unwrap_or(Metric::Goodput);
     let flow = document.flow.as_deref();
+    let name = metric.name();
+    let of_flow = flow.map(|flow| format!(", flow {flow}")).unwrap_or_default();
     page.line(
         "table",
-        &format!(
-            "median {} of each cell with its 95 % interval{}",
-            metric.name(),
-            flow.map(|flow| format!(", flow {flow}")).unwrap_or_default()
-        ),
+        &match Precision::of(document, metric, flow) {
+            Precision::Interval => format!("median {name} of each cell with its 95 % interval{of_flow}"),
+            Precision::Range => format!("median {name} of each cell with minimum and maximum{of_flow}"),
+            Precision::None => format!("{name} of each cell, one run each{of_flow}"),
+        },
     );
     page.text.push_str(&table(&fit_columns(document, metric, flow)));
     if document.cells.len() > MAX_ROWS {
         page.line("", &format!("{} more cells in the document", document.cells.len() - MAX_ROWS));
     }
+    figures::print(&mut page, &document.reference_figures);
     for effect in &document.effects {
         let level = plain(&effect.level);
         let first = document
@@ -203,19 +211,100 @@ pub fn summary(document: &SweepDocument, directory: Option<&Path>) -> String {
         SweepStatus::Failed => "failed",
     };
     page.line("status", &format!("{status}: {}", document.ended_because));
-    page.line(
-        "took",
-        &format!(
-            "{} on {} {}",
-            duration(document.wall_s),
-            document.engine.jobs,
-            plural(document.engine.jobs as usize, "job")
-        ),
-    );
+    if let Some(kernels) = kernels(document) {
+        page.line("kernel", &kernels);
+    }
+    let jobs = match document.engine.jobs as usize {
+        0 => String::new(),
+        jobs => format!(" on {jobs} {}", plural(jobs, "job")),
+    };
+    page.line("took", &format!("{}{jobs}", duration(document.wall_s)));
+    if is_of_lab(document) {
+        page.line("note", "a network-limited prediction: the lab's hosts have infinite CPU and no NIC");
+    }
     if let Some(directory) = directory {
         page.line("results", &directory.join("sweep.json").display().to_string());
     }
     page.text
+}
+
+fn is_of_lab(document: &SweepDocument) -> bool {
+    document.environments.iter().any(|environment| environment.hosts.keys().any(|key| key.starts_with("lab.")))
+}
+
+/// Names a lab's kernels by release and build id, which are needed to reproduce a result. `None` for hosts.
+fn kernels(document: &SweepDocument) -> Option<String> {
+    let kernels: BTreeSet<String> = document
+        .environments
+        .iter()
+        .filter_map(|environment| {
+            let build = environment.hosts.get("lab.kernel_build").map(|build| format!(" (build {build})"));
+            Some(format!("Linux {}{}", environment.kernel.as_ref()?, build.unwrap_or_default()))
+        })
+        .collect();
+    (is_of_lab(document) && !kernels.is_empty()).then(|| kernels.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+/// What the table says about the spread of the runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Precision {
+    /// A cell has enough runs for an interval.
+    Interval,
+    /// A cell has several runs.
+    Range,
+    /// Every cell has one run.
+    None,
+}
+
+impl Precision {
+    fn of(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Self {
+        let runs = document.cells.iter().map(|cell| values(cell, metric, flow));
+        runs.map(|values| match (rules::interval(&values), values.len()) {
+            (Some(_), _) => (2, Self::Interval),
+            (None, 2..) => (1, Self::Range),
+            _ => (0, Self::None),
+        })
+        .max_by_key(|(rank, _)| *rank)
+        .map_or(Self::None, |(_, precision)| precision)
+    }
+
+    fn title(self) -> Option<&'static str> {
+        match self {
+            Self::Interval => Some("INTERVAL"),
+            Self::Range => Some("RANGE"),
+            Self::None => None,
+        }
+    }
+
+    fn show(self, metric: Metric, values: &[f64]) -> Option<String> {
+        let bounds = match self {
+            Self::Interval => rules::interval(values).map(|interval| (interval.low, interval.high)),
+            Self::Range => values.iter().copied().reduce(f64::min).zip(values.iter().copied().reduce(f64::max)),
+            Self::None => return None,
+        };
+        Some(bounds.map_or_else(|| "-".to_owned(), |(low, high)| range(metric, low, high)))
+    }
+}
+
+/// A further column of the table: the median of a figure of a flow.
+struct Column<'a> {
+    title: String,
+    flow: Option<&'a str>,
+    /// `None` is the number of retransmits.
+    metric: Option<Metric>,
+}
+
+impl Column<'_> {
+    fn show(&self, cell: &SweepCell) -> String {
+        let values = match self.metric {
+            Some(metric) => values(cell, metric, self.flow),
+            None => {
+                own_flows(cell, self.flow).filter_map(|flow| flow.retransmits).map(|count| count as f64).collect()
+            }
+        };
+        let Some(median) = landspeed_stats::median(&values) else { return "-".to_owned() };
+        self.metric.map_or_else(|| format!("{median:.0}"), |metric| figure(metric, median))
+    }
 }
 
 /// Returns the table's rows with as many columns as fit.
@@ -231,32 +320,27 @@ fn fit_columns(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> 
 }
 
 /// Returns the heading and one row per cell.
-fn rows(
-    document: &SweepDocument,
-    metric: Metric,
-    flow: Option<&str>,
-    others: &[(Metric, &'static str)],
-) -> Vec<Vec<String>> {
+fn rows(document: &SweepDocument, metric: Metric, flow: Option<&str>, others: &[Column<'_>]) -> Vec<Vec<String>> {
     let title = metric.name().to_uppercase().replace('_', " ");
-    let mut columns = vec!["RUNS", title.as_str(), "INTERVAL"];
-    columns.extend(others.iter().map(|(_, title)| *title));
-    columns.push("CAUSE");
-    let mut rows = vec![head(document.factors.iter().map(|factor| factor.name.clone()), &columns)];
+    let precision = Precision::of(document, metric, flow);
+    let mut columns = vec!["RUNS", title.as_str()];
+    columns.extend(precision.title());
+    columns.extend(others.iter().map(|column| column.title.as_str()));
+    let has_cause = document.cells.iter().any(|cell| cause(cell, flow) != "-");
+    columns.extend(has_cause.then_some("CAUSE"));
+    let varied: Vec<&SweepFactor> = document.factors.iter().filter(|factor| factor.levels.len() > 1).collect();
+    let mut rows = vec![head(varied.iter().map(|factor| factor.name.clone()), &columns)];
     for (number, cell) in document.cells.iter().enumerate().take(MAX_ROWS) {
-        let mut row: Vec<String> = document.factors.iter().map(|factor| plain(&cell.levels[&factor.name])).collect();
+        let mut row: Vec<String> = varied.iter().map(|factor| plain(&cell.levels[&factor.name])).collect();
         if row.is_empty() {
             row.push((number + 1).to_string());
         }
         let values = values(cell, metric, flow);
         row.push(values.len().to_string());
         row.push(landspeed_stats::median(&values).map_or_else(|| "-".to_owned(), |value| figure(metric, value)));
-        let interval = rules::interval(&values);
-        row.push(interval.map_or_else(|| "-".to_owned(), |interval| range(metric, interval.low, interval.high)));
-        for (other, _) in others {
-            let median = landspeed_stats::median(&self::values(cell, *other, flow));
-            row.push(median.map_or_else(|| "-".to_owned(), |value| figure(*other, value)));
-        }
-        row.push(cause(cell, flow));
+        row.extend(precision.show(metric, &values));
+        row.extend(others.iter().map(|column| column.show(cell)));
+        row.extend(has_cause.then(|| cause(cell, flow)));
         rows.push(row);
     }
     rows
@@ -271,22 +355,58 @@ fn range(metric: Metric, low: f64, high: f64) -> String {
     }
 }
 
-/// Selects two further columns: goodput, retransmits or loss, then CPU, RTT or latency.
-fn others(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Vec<(Metric, &'static str)> {
+/// Selects further columns, most important first: goodput, retransmits or loss; CPU, RTT or latency; the other flows;
+/// drops in switches.
+fn others<'a>(document: &'a SweepDocument, metric: Metric, flow: Option<&'a str>) -> Vec<Column<'a>> {
     let has =
-        |other: Metric| other != metric && document.cells.iter().any(|cell| !values(cell, other, flow).is_empty());
-    let first = [(Metric::Goodput, "GOODPUT"), (Metric::Retransmits, "RETR/GB"), (Metric::Loss, "LOSS")];
-    let second = [(Metric::Cpu, "CPU/Gb"), (Metric::RttP50, "RTT p50"), (Metric::LatencyP50, "LATENCY")];
-    let pick = |columns: &[(Metric, &'static str)], from: usize| {
-        columns[from..].iter().copied().find(|(other, _)| has(*other))
+        |metric: Metric, flow: Option<&str>| document.cells.iter().any(|cell| !values(cell, metric, flow).is_empty());
+    let first = [
+        (Some(Metric::Goodput), "GOODPUT"),
+        (Some(Metric::Retransmits), "RETR/GB"),
+        (None, "RETRANS"),
+        (Some(Metric::Loss), "LOSS"),
+    ];
+    let second =
+        [(Some(Metric::Cpu), "CPU/Gb"), (Some(Metric::RttP50), "RTT p50"), (Some(Metric::LatencyP50), "LATENCY")];
+    let counted = document.cells.iter().flat_map(|cell| own_flows(cell, flow)).any(|flow| flow.retransmits.is_some());
+    let pick = |columns: &[(Option<Metric>, &str)]| {
+        let found = columns.iter().find(|(other, _)| match *other {
+            Some(other) => other != metric && has(other, flow),
+            None => metric != Metric::Retransmits && counted,
+        });
+        found.map(|(metric, title)| Column { title: (*title).to_owned(), flow, metric: *metric })
     };
-    [pick(&first, usize::from(metric == Metric::Goodput)), pick(&second, 0)].into_iter().flatten().collect()
+    let mut columns: Vec<Column<'_>> = [pick(&first), pick(&second)].into_iter().flatten().collect();
+    let flows = document.cells.iter().flat_map(|cell| &cell.runs).flat_map(|run| &run.flows);
+    let mut names: Vec<&str> = Vec::new();
+    for name in flows.filter_map(|flow| flow.name.as_deref()) {
+        if flow.is_some() && flow != Some(name) && !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    for name in names {
+        let shown = [metric, Metric::Goodput, Metric::LatencyP50].into_iter().find(|metric| has(*metric, Some(name)));
+        let column = |title, metric| Column { title, flow: Some(name), metric: Some(metric) };
+        columns.extend(shown.map(|metric| column(name.to_owned(), metric)));
+        if shown != Some(Metric::Loss) && has(Metric::Loss, Some(name)) {
+            columns.push(column(format!("{name} LOSS"), Metric::Loss));
+        }
+    }
+    if metric != Metric::Drops && has(Metric::Drops, flow) {
+        columns.push(Column { title: "DROPS".to_owned(), flow, metric: Some(Metric::Drops) });
+    }
+    columns
 }
 
 /// Returns the metric of a cell's usable runs, without control runs.
 fn values(cell: &SweepCell, metric: Metric, flow: Option<&str>) -> Vec<f64> {
+    own_flows(cell, flow).filter_map(|flow| flow.figures.get(metric.field()).copied()).collect()
+}
+
+/// Returns the flow of a cell's usable runs, without control runs.
+fn own_flows<'a>(cell: &'a SweepCell, flow: Option<&'a str>) -> impl Iterator<Item = &'a SweepFlow> {
     let runs = cell.runs.iter().filter(|run| run.usable && !run.control);
-    runs.filter_map(|run| own_flow(run, flow)?.figures.get(metric.field()).copied()).collect()
+    runs.filter_map(move |run| own_flow(run, flow))
 }
 
 fn own_flow<'a>(run: &'a SweepRun, flow: Option<&str>) -> Option<&'a SweepFlow> {

@@ -91,8 +91,8 @@ impl Hosts {
         let cells = self.cells(&plan, &design, &survey)?;
         let order = Order::new(cells.iter().map(|cell| cell.group).collect(), plan.seed, plan.seed, false);
         let Request { directory, rules, .. } = request;
-        let (flow, engine, warnings) = (None, "local", Vec::new());
-        Ok(Setup { plan, design, cells, rules, order, flow, directory, engine, jobs: 1, warnings })
+        let (flow, engine, warnings, charts) = (None, "local", Vec::new(), Vec::new());
+        Ok(Setup { plan, design, cells, rules, order, flow, directory, engine, jobs: 1, warnings, charts })
     }
 
     /// Checks options and levels before anything runs.

@@ -1,6 +1,9 @@
 //! The latest results of the exhibits, kept in `gallery.json`, which `cargo xtask gallery` writes.
 
-use landspeed_model::{ComparedFigure, LabDocument, LabFlow, LabSetDocument, LabStatus, QueueRole};
+use landspeed_model::{
+    ComparedFigure, LabDocument, LabFlow, LabStatus, Metric, QueueRole, SweepCell, SweepDocument, SweepEnvironment,
+    SweepRun,
+};
 use serde::{Deserialize, Serialize};
 
 /// The latest results of one exhibit.
@@ -81,53 +84,28 @@ pub fn measured() -> Vec<MeasuredExhibit> {
 }
 
 impl MeasuredExhibit {
-    /// Returns the results of an exhibit from the document of its cells.
+    /// Returns the results of an exhibit from the sweep of its cells.
     #[must_use]
-    pub fn of_set(exhibit: &str, hash: &str, set: &LabSetDocument) -> Self {
-        let good = || set.cells.iter().filter(|cell| cell.status == LabStatus::Complete);
-        let mut keys: Vec<Vec<String>> = Vec::new();
-        let values = |cell: &landspeed_model::LabCell| -> Vec<String> {
-            set.varied.iter().map(|key| cell.values.get(key).map(value_text).unwrap_or_default()).collect()
-        };
-        for cell in good() {
-            let key = values(cell);
-            if !keys.contains(&key) {
-                keys.push(key);
-            }
-        }
-        let row = |key: Vec<String>| {
-            let cells: Vec<_> = good().filter(|cell| values(cell) == key).collect();
-            let flows = cells[0].flows.iter().enumerate().map(|(i, flow)| {
-                let flows = || cells.iter().filter_map(move |cell| cell.flows.get(i));
-                MeasuredFlow {
-                    name: flow.name.clone(),
-                    goodput_bps: Spread::of(flows().filter_map(|flow| flow.goodput_bps.map(f64::round))),
-                    retransmits: Spread::of(flows().filter_map(|flow| flow.retransmits.map(|count| count as f64))),
-                    loss_ratio: Spread::of(flows().filter_map(|flow| flow.loss_ratio)),
-                }
-            });
-            let drops = cells.iter().map(|cell| cell.queues.iter().map(|queue| queue.drops).sum::<u64>() as f64);
-            MeasuredRow {
-                flows: flows.collect(),
-                runs: cells.len(),
-                drops: Spread::of(drops).unwrap_or(Spread(0.0, 0.0, 0.0)),
-                values: key,
-            }
-        };
-        let mut kernels: Vec<String> =
-            good().map(|c| format!("{} {}", c.kernel.release, c.kernel.build_id)).collect();
+    pub fn of_sweep(exhibit: &str, hash: &str, sweep: &SweepDocument) -> Self {
+        let runs = || sweep.cells.iter().flat_map(|cell| &cell.runs).filter(|run| !run.control);
+        let varied = || sweep.factors.iter().filter(|factor| factor.levels.len() > 1);
+        let mut kernels: Vec<String> = sweep.environments.iter().map(kernel_text).collect();
         kernels.sort_unstable();
         kernels.dedup();
         Self {
             exhibit: exhibit.to_owned(),
-            started: set.started.clone(),
+            started: sweep.started.clone(),
             kernels,
             hash: hash.to_owned(),
-            wall_s: set.wall_s.round(),
-            unusable: set.cells.len() - good().count(),
-            varied: set.varied.clone(),
-            rows: keys.into_iter().map(row).collect(),
-            figures: set.reference_figures.clone(),
+            wall_s: sweep.wall_s.round(),
+            unusable: runs().filter(|run| !run.usable).count(),
+            varied: varied().map(|factor| factor.name.clone()).collect(),
+            rows: sweep
+                .cells
+                .iter()
+                .filter_map(|cell| row(cell, varied().map(|factor| value_text(&cell.levels[&factor.name])).collect()))
+                .collect(),
+            figures: sweep.reference_figures.clone(),
         }
     }
 
@@ -161,6 +139,36 @@ impl MeasuredExhibit {
             figures: run.reference_figures.clone(),
         }
     }
+}
+
+/// Returns a cell's results; `None` without a usable run.
+fn row(cell: &SweepCell, values: Vec<String>) -> Option<MeasuredRow> {
+    let runs: Vec<&SweepRun> = cell.runs.iter().filter(|run| run.usable && !run.control).collect();
+    let flows = runs.first()?.flows.iter().enumerate().map(|(i, first)| {
+        let figure =
+            |metric: Metric| runs.iter().filter_map(move |run| run.flows.get(i)?.figures.get(metric.field()));
+        let retransmits = runs.iter().filter_map(|run| run.flows.get(i)?.retransmits);
+        MeasuredFlow {
+            name: first.name.clone().unwrap_or_default(),
+            goodput_bps: Spread::of(figure(Metric::Goodput).map(|bps| bps.round())),
+            retransmits: Spread::of(retransmits.map(|count| count as f64)),
+            loss_ratio: Spread::of(figure(Metric::Loss).copied()),
+        }
+    });
+    let drops = runs.iter().filter_map(|run| run.flows.first()?.figures.get(Metric::Drops.field()).copied());
+    Some(MeasuredRow {
+        flows: flows.collect(),
+        runs: runs.len(),
+        drops: Spread::of(drops).unwrap_or(Spread(0.0, 0.0, 0.0)),
+        values,
+    })
+}
+
+/// Returns a kernel as release and build id; only the release if the kernel is a factor.
+fn kernel_text(environment: &SweepEnvironment) -> String {
+    let release = environment.kernel.as_deref().unwrap_or_default();
+    let build = environment.hosts.get("lab.kernel_build").map(String::as_str).unwrap_or_default();
+    format!("{release} {build}").trim_end().to_owned()
 }
 
 fn value_text(value: &serde_json::Value) -> String {

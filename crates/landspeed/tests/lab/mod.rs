@@ -12,4 +12,5 @@ mod queues;
 mod scenario;
 mod sharing;
 mod slots;
+mod vary;
 mod windows;

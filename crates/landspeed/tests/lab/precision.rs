@@ -151,7 +151,7 @@ fn a_single_run_has_a_warning() {
     let words = warning(&ran, "one-draw").expect("a warning");
     assert_eq!(words, "one run (seed 1): set repeats = 3 and start-spread to see the spread between runs");
     let set = finish_set(&["time=10ms", "repeats=3", "flow.0.start-spread=1ms"]);
-    assert_eq!(set["cells"].as_array().map(Vec::len), Some(3));
+    assert_eq!(set["cells"][0]["runs"].as_array().map(Vec::len), Some(3));
     let codes: Vec<_> =
         set["warnings"].as_array().into_iter().flatten().map(|warning| warning["code"].clone()).collect();
     assert!(!codes.contains(&"one-draw".into()), "{codes:?}");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use landspeed_model::{
     AuditDocument, BuildInfo, ComparedFigure, Difference, ErrorEntry, FlowSeries, LabChart, LabChartAxis,
-    LabDocument, LabFigure, LabSetDocument, LabStatus, ReferenceUnit, RunDocument, Status, TRACE_COMPARISON_SCHEMA,
+    LabDocument, LabFigure, LabStatus, ReferenceUnit, RunDocument, Status, SweepDocument, TRACE_COMPARISON_SCHEMA,
     TRACE_SCHEMA, TraceComparison, TraceDifference, TraceDocument, TraceFigure, WatchDocument,
 };
 use landspeed_results::Document;
@@ -50,13 +50,6 @@ pub const LABS: &[Entry<LabDocument>] = &[
     }),
 ];
 
-/// Documents of lab cell sets.
-pub const LAB_SETS: &[Entry<LabSetDocument>] = &[
-    ("labset", cells),
-    ("labset-figures", with_figures),
-    ("labset-hostile", || hostile(&LabSetDocument { charts: Vec::new(), ..cells() }, &["/varied"])),
-];
-
 pub const AUDITS: &[Entry<AuditDocument>] =
     &[("audit", audit), ("audit-peer", both_ends), ("audit-hostile", || hostile(&both_ends(), &[]))];
 
@@ -83,6 +76,8 @@ pub const FIGURES: &[Entry<Document>] = &[
     ("sweep-streams", || Document::Sweep(Box::new(experiments::streams()))),
     ("sweep-names", || Document::Sweep(Box::new(experiments::names()))),
     ("sweep-large", || Document::Sweep(Box::new(experiments::large()))),
+    ("sweep-lab", || Document::Sweep(Box::new(cells()))),
+    ("sweep-reported", || Document::Sweep(Box::new(with_figures()))),
     ("sweep-hostile", || {
         Document::Sweep(Box::new(hostile(&experiments::streams(), &["/factors/*/name", "/metrics"])))
     }),
@@ -138,11 +133,13 @@ fn invalid() -> LabDocument {
     lab
 }
 
-fn cells() -> LabSetDocument {
-    let mut set: LabSetDocument = read(include_str!("../../../../fixtures/reports/labset.json"));
-    let cell = &mut set.cells[1];
-    (cell.status, cell.problems) = (LabStatus::Failed, vec!["the guest ended before the traffic began".to_owned()]);
-    set
+/// Cells of a scenario as an earlier version wrote them; one run failed.
+fn cells() -> SweepDocument {
+    let old = Document::read(include_bytes!("../../../../fixtures/reports/labset.json"));
+    let Ok(Document::Sweep(mut sweep)) = old else { panic!("a sweep") };
+    let run = &mut sweep.cells[0].runs[1];
+    (run.usable, run.problems) = (false, vec!["the guest ended before the traffic began".to_owned()]);
+    *sweep
 }
 
 fn audit() -> AuditDocument {
@@ -251,15 +248,15 @@ fn visit(value: &mut Value, place: &str, found: &mut impl FnMut(&str, &mut Strin
 }
 
 /// Cells with reference figures, and a chart over time: one figure low, one high, one exact, one not measured.
-fn with_figures() -> LabSetDocument {
-    let mut set = cells();
-    let flow = set.cells[0].flows[0].name.clone();
+fn with_figures() -> SweepDocument {
+    let mut sweep = cells();
+    let flow = "tcp".to_owned();
     let figure = |name: &str, unit, reported: f64, measured: Option<f64>, reason: Option<&str>| ComparedFigure {
         name: name.to_owned(),
         unit,
         figure: LabFigure::Goodput,
         flow: Some(flow.clone()),
-        cell: set.cells[0].values.clone(),
+        cell: sweep.cells[0].levels.clone(),
         relative: false,
         reported,
         measured,
@@ -270,21 +267,22 @@ fn with_figures() -> LabSetDocument {
         source: "a deck: Test Results".to_owned(),
         reason: reason.map(str::to_owned),
     };
-    set.reference_figures = vec![
+    sweep.reference_figures = vec![
         figure("sample result, both streams", ReferenceUnit::Gigabits, 2.83, Some(2.07), Some("another kernel")),
         figure("sample result, retransmits", ReferenceUnit::Segments, 79.0, Some(160.0), None),
         figure("balance", ReferenceUnit::Ratio, 1.0, Some(1.0), None),
         figure("no retransmits", ReferenceUnit::Segments, 0.0, Some(4.0), None),
         figure("largest buffer", ReferenceUnit::Gigabits, 7.9, None, None),
     ];
-    set.charts.push(LabChart {
+    sweep.charts.push(LabChart {
         figure: LabFigure::Goodput,
         flow: Some(flow.clone()),
         over: Some(LabChartAxis::Time),
     });
-    for (i, cell) in (0_u64..).zip(&mut set.cells) {
+    for (i, cell) in (0_u64..).zip(&mut sweep.cells) {
         let goodput_bps = (0..2000).map(|t| (t % (100 + 50 * i)) * 20_000_000).collect();
-        cell.flows[0].series = Some(FlowSeries { interval_ns: 10_000_000, goodput_bps, ..FlowSeries::default() });
+        cell.runs[0].flows[0].series =
+            Some(FlowSeries { interval_ns: 10_000_000, goodput_bps, ..FlowSeries::default() });
     }
-    set
+    sweep
 }

@@ -115,6 +115,8 @@ fn sweep(
         name: name.to_owned(),
         description: None,
         reference: None,
+        reference_figures: Vec::new(),
+        charts: Vec::new(),
         plan: String::new(),
         id: "5eed".repeat(16),
         design: SweepDesign {

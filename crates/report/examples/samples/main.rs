@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 use landspeed_report::{
-    Limit, ReportError, Source, figures, render, render_audit, render_figures, render_lab, render_lab_set,
-    render_trace, render_trace_comparison, render_watch, scene, svg,
+    Limit, ReportError, Source, figures, render, render_audit, render_figures, render_lab, render_trace,
+    render_trace_comparison, render_watch, scene, svg,
 };
 use landspeed_results::Document;
 use serde::Serialize;
@@ -23,7 +23,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = Out { directory, wanted };
     out.all(documents::RUNS, render)?;
     out.all(documents::LABS, render_lab)?;
-    out.all(documents::LAB_SETS, render_lab_set)?;
     out.all(documents::AUDITS, render_audit)?;
     out.all(documents::TRACES, render_trace)?;
     out.all(documents::TRACE_COMPARISONS, render_trace_comparison)?;

@@ -1,5 +1,6 @@
 //! Figures as data, derived from documents; they are drawn on a page, as SVG and PNG, and written as tables.
 
+mod charts;
 mod comparison;
 mod emulate;
 mod grid;
@@ -45,7 +46,6 @@ pub struct Limit {
 pub fn has_figures(document: &Document) -> bool {
     match document {
         Document::Run(_)
-        | Document::LabSet(_)
         | Document::Sweep(_)
         | Document::Comparison(_)
         | Document::Tuneup(_)
@@ -96,7 +96,6 @@ fn multiple_documents(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
             | Document::Figures(_) => {
                 parts.push((source.name.clone(), single_document(source, limits)));
             }
-            Document::LabSet(set) => parts.push((source.name.clone(), samples::of_lab_set(set))),
             drawn if has_figures(drawn) => {}
             other => left_out.push(format!("{} ({})", source.name, other.kind())),
         }

@@ -1,14 +1,11 @@
-//! An experiment as cells with values: the common form of sweeps and sets of lab cells.
+//! A sweep as cells with values.
 
 use std::collections::BTreeMap;
 
-use landspeed_model::{
-    Better, FigureAxis, FigureNote, FigureScale, FiguresDocument, LabSetDocument, LabStatus, Metric, SweepDocument,
-    SweepFactor, SweepMetric,
-};
-use landspeed_results::{Document, RecordStatus};
+use landspeed_model::{Better, FigureAxis, FigureScale, Metric, SweepDocument, SweepFactor, SweepMetric};
 
-use super::{plain, sweep};
+use super::charts::{self, Lead, ReportedValue};
+use super::plain;
 
 /// Ratio of largest to smallest level from which an axis is logarithmic.
 const MIN_LOG_RATIO: f64 = 30.0;
@@ -105,6 +102,10 @@ pub(crate) struct Samples {
     pub(crate) flows: Vec<String>,
     pub(crate) metrics: Vec<SweepMetric>,
     pub(crate) cells: Vec<Cell>,
+    /// Figures that the scenario's question is about, in order.
+    pub(crate) leads: Vec<Lead>,
+    /// Reported values that belong to one level or cell.
+    pub(crate) reported: Vec<ReportedValue>,
 }
 
 impl Samples {
@@ -114,6 +115,8 @@ impl Samples {
         let mut samples = Self {
             factors: sweep.factors.iter().map(Factor::of).collect(),
             metrics: sweep.metrics.clone(),
+            leads: charts::leads(sweep),
+            reported: charts::reported_values(sweep),
             ..Self::default()
         };
         for cell in &sweep.cells {
@@ -141,61 +144,17 @@ impl Samples {
             }
             samples.cells.push(into);
         }
-        samples
-    }
-
-    fn of_lab_set(set: &LabSetDocument) -> Self {
-        let mut samples = Self::default();
-        let mut values: BTreeMap<&str, Vec<&serde_json::Value>> = BTreeMap::new();
-        for cell in &set.cells {
-            for (key, value) in &cell.values {
-                let known = values.entry(key).or_default();
-                if !known.contains(&value) {
-                    known.push(value);
-                }
-            }
-        }
-        for (key, levels) in &values {
-            let numbers: Vec<f64> = levels.iter().filter_map(|level| level.as_f64()).collect();
+        if samples.factors.is_empty() {
+            // Repeats of one cell.
             samples.factors.push(Factor {
-                name: key.rsplit('.').next().unwrap_or(key).to_owned(),
-                key: (*key).to_owned(),
-                labels: levels.iter().map(|level| plain(level)).collect(),
-                numbers: if numbers.len() == levels.len() { numbers } else { Vec::new() },
+                name: String::new(),
+                key: String::new(),
+                labels: vec!["all runs".to_owned()],
+                numbers: Vec::new(),
                 unit: String::new(),
             });
+            samples.cells.iter_mut().for_each(|cell| cell.levels.push(0));
         }
-        for cell in &set.cells {
-            let levels: Option<Vec<usize>> = values
-                .iter()
-                .map(|(key, levels)| levels.iter().position(|level| cell.values.get(*key) == Some(*level)))
-                .collect();
-            let Some(levels) = levels else { continue };
-            let at = samples.cells.iter().position(|known| known.levels == levels).unwrap_or_else(|| {
-                samples.cells.push(Cell { levels, ..Cell::default() });
-                samples.cells.len() - 1
-            });
-            if cell.status != LabStatus::Complete {
-                samples.cells[at].problems.extend(cell.problems.iter().cloned());
-                continue;
-            }
-            let alone = LabSetDocument { cells: vec![cell.clone()], ..set.clone() };
-            for record in Document::LabSet(Box::new(alone)).records() {
-                if record.status != RecordStatus::Complete {
-                    continue;
-                }
-                let name = record.flow.unwrap_or_default();
-                samples.add_flow(&name);
-                let into = &mut samples.cells[at];
-                for (metric, value) in record.figures.iter() {
-                    into.values.entry((name.clone(), metric.field().to_owned())).or_default().push(value);
-                }
-                if record.streams_bps.len() > 1 {
-                    into.streams.entry(name).or_default().push(record.streams_bps);
-                }
-            }
-        }
-        samples.metrics = Metric::ALL.into_iter().map(described).filter(|m| samples.has(&m.field)).collect();
         samples
     }
 
@@ -226,16 +185,6 @@ impl Samples {
     }
 }
 
-/// Describes a metric as in a sweep.
-pub(crate) fn described(metric: Metric) -> SweepMetric {
-    SweepMetric {
-        name: metric.name().to_owned(),
-        field: metric.field().to_owned(),
-        unit: metric.unit().to_owned(),
-        better: metric.better(),
-    }
-}
-
 /// Returns the title of a metric; its name if a later version added it.
 pub(crate) fn title(metric: &SweepMetric) -> String {
     Metric::find(&metric.name).map_or_else(|| metric.name.clone(), |known| known.title().to_owned())
@@ -244,28 +193,4 @@ pub(crate) fn title(metric: &SweepMetric) -> String {
 /// Returns whether higher values are better.
 pub(crate) fn higher(better: Better) -> bool {
     better == Better::Higher
-}
-
-/// Returns the figures of a set of lab cells.
-pub(crate) fn of_lab_set(set: &LabSetDocument) -> FiguresDocument {
-    let samples = Samples::of_lab_set(set);
-    let invalid = set.cells.iter().filter(|cell| cell.status != LabStatus::Complete).count();
-    let mut notes = Vec::new();
-    if invalid > 0 {
-        notes.push(FigureNote {
-            serious: true,
-            text: format!("{invalid} of {} runs cannot be used; they are not in the figures.", set.cells.len()),
-        });
-    }
-    FiguresDocument {
-        about: "lab set".to_owned(),
-        title: set.name.clone(),
-        description: set.description.clone(),
-        answer: sweep::answer(&samples),
-        started: set.started.clone(),
-        facts: vec![["runs".to_owned(), set.cells.len().to_string()]],
-        notes,
-        figures: sweep::drawn(&samples, &[]),
-        ..FiguresDocument::default()
-    }
 }

@@ -10,7 +10,7 @@ use landspeed_model::{
 use super::grid::{self, Table};
 use super::samples::{self, Cell, Samples};
 use super::spread::{self, Spread};
-use super::{Limit, comparison, plural, quantity, record};
+use super::{Limit, charts, comparison, plural, quantity, record};
 
 /// Maximum number of lines in one chart; a factor with more levels becomes the rows of a heat map.
 const MAX_LINES: usize = 8;
@@ -27,7 +27,9 @@ const MAX_POSITIONS: usize = 30;
 /// Returns the page of a sweep.
 pub(crate) fn figures(sweep: &SweepDocument, limits: &[Limit]) -> FiguresDocument {
     let samples = Samples::of_sweep(sweep);
-    let mut figures = drawn(&samples, limits);
+    let mut figures = charts::over_time(sweep);
+    figures.extend(drawn(&samples, limits));
+    figures.extend(charts::reference(sweep));
     if let Some(control) = &sweep.control {
         figures.extend(comparison::control(control));
     }
@@ -59,10 +61,21 @@ fn facts(sweep: &SweepDocument) -> Vec<[String; 2]> {
         ["runs".to_owned(), format!("{usable} usable of {}", runs().count())],
         ["design".to_owned(), design],
         ["blocks".to_owned(), format!("{}, order by seed {}", sweep.design.blocks, sweep.design.seed)],
-        ["engine".to_owned(), format!("{}, {}", sweep.engine.name, plural(sweep.engine.jobs as usize, "job"))],
+        [
+            "engine".to_owned(),
+            match sweep.engine.jobs as usize {
+                0 => sweep.engine.name.clone(),
+                jobs => format!("{}, {}", sweep.engine.name, plural(jobs, "job")),
+            },
+        ],
         ["real time".to_owned(), quantity::text(sweep.wall_s * 1e9, "ns")],
         ["ended because".to_owned(), sweep.ended_because.clone()],
     ];
+    facts.extend(charts::kernels(sweep).map(|kernels| ["kernel".to_owned(), kernels]));
+    if let Some(reference) = &sweep.reference {
+        facts.push(["reported".to_owned(), format!("{} ({})", reference.reported, reference.source)]);
+        facts.extend(reference.why_different.clone().map(|why| ["why it may differ".to_owned(), why]));
+    }
     facts.extend(sweep.factors.iter().map(|factor| [factor.name.clone(), plural(factor.levels.len(), "level")]));
     facts
 }
@@ -97,6 +110,9 @@ fn notes(sweep: &SweepDocument) -> Vec<FigureNote> {
     }
     for warning in &sweep.warnings {
         note(false, warning.message.clone());
+    }
+    if charts::is_of_lab(sweep) {
+        note(false, "A network-limited prediction: the lab's hosts have infinite CPU and no NIC.".to_owned());
     }
     notes
 }
@@ -190,30 +206,33 @@ fn layouts(samples: &Samples) -> Vec<Layout> {
 
 /// Returns the figures of an experiment.
 pub(crate) fn drawn(samples: &Samples, limits: &[Limit]) -> Vec<Figure> {
-    if samples.factors.is_empty() || samples.cells.is_empty() {
+    if samples.cells.is_empty() {
         return Vec::new();
     }
     let mut figures = Vec::new();
     let metrics = samples.metrics.iter().filter(|metric| samples.has(&metric.field)).take(MAX_METRICS);
     let layouts = layouts(samples);
-    for metric in metrics {
-        for flow in samples.flows.iter().take(MAX_FLOWS) {
-            if samples.cells.iter().all(|cell| Samples::values(cell, flow, &metric.field).is_empty()) {
-                continue;
-            }
-            for layout in &layouts {
-                match layout {
-                    Layout::Curves { x, lines, panels } => {
-                        figures.push(curves(samples, metric, flow, (*x, *lines, panels), limits));
-                    }
-                    Layout::HeatMap { rows, columns, panels } => {
-                        let table = Table { rows: &[*rows], columns: &[*columns], panels };
-                        figures.extend(grid::grids(samples, metric, flow, &table, limits));
-                    }
-                    Layout::Matrix { rows, columns } => {
-                        let table = Table { rows, columns, panels: &[] };
-                        figures.extend(grid::grids(samples, metric, flow, &table, limits));
-                    }
+    let mut pairs: Vec<(&SweepMetric, &String)> =
+        metrics.flat_map(|metric| samples.flows.iter().take(MAX_FLOWS).map(move |flow| (metric, flow))).collect();
+    // Switches drop packets of all flows: every flow has the same number.
+    pairs.retain(|(metric, flow)| metric.field != Metric::Drops.field() || samples.flows.first() == Some(*flow));
+    pairs.sort_by_key(|(metric, flow)| charts::rank(&samples.leads, &metric.field, flow));
+    for (metric, flow) in pairs {
+        if samples.cells.iter().all(|cell| Samples::values(cell, flow, &metric.field).is_empty()) {
+            continue;
+        }
+        for layout in &layouts {
+            match layout {
+                Layout::Curves { x, lines, panels } => {
+                    figures.push(curves(samples, metric, flow, (*x, *lines, panels), limits));
+                }
+                Layout::HeatMap { rows, columns, panels } => {
+                    let table = Table { rows: &[*rows], columns: &[*columns], panels };
+                    figures.extend(grid::grids(samples, metric, flow, &table, limits));
+                }
+                Layout::Matrix { rows, columns } => {
+                    let table = Table { rows, columns, panels: &[] };
+                    figures.extend(grid::grids(samples, metric, flow, &table, limits));
                 }
             }
         }
@@ -306,9 +325,22 @@ fn curves(
         x: None,
         y: limit.rate.bps() as f64,
     });
+    let reported =
+        samples.reported.iter().filter(|value| all == 1 && value.field == metric.field && value.flow == flow);
+    let marks = marks.chain(reported.filter_map(|value| {
+        Some(FigureMark {
+            label: value.label.clone(),
+            x: Some(factor.at(value.levels.get(x).copied().flatten()?)),
+            y: value.value,
+        })
+    }));
     Figure {
         id: figure_id(metric, flow, "curves"),
-        title: format!("{} by {}", figure_title(metric, flow), factor.name),
+        title: if factor.name.is_empty() {
+            figure_title(metric, flow)
+        } else {
+            format!("{} by {}", figure_title(metric, flow), factor.name)
+        },
         caption,
         drawing: Drawing::Chart(FigureChart {
             x: factor.axis(),
@@ -370,9 +402,9 @@ pub(crate) fn stream_balance(places: &[(String, &[Vec<f64>])], flow: &str) -> Fi
     };
     let (few, many) = (counts.iter().min().copied().unwrap_or(0), counts.iter().max().copied().unwrap_or(0));
     let n = if few == many { format!("n = {few}") } else { format!("n = {few} to {many}") };
-    let metric = samples::described(Metric::Goodput);
+    let metric = SweepMetric::from(Metric::Goodput);
     Figure {
-        id: figure_id(&samples::described(Metric::StreamBalance), flow, "streams"),
+        id: figure_id(&SweepMetric::from(Metric::StreamBalance), flow, "streams"),
         title: if flow.is_empty() {
             "Goodput of each stream".to_owned()
         } else {

@@ -1,8 +1,9 @@
 use std::collections::BTreeMap;
 
 use landspeed_model::{
-    Better, Drawing, FigureChart, FigureGrid, SweepCell, SweepDesign, SweepDocument, SweepEngine, SweepFactor,
-    SweepFlow, SweepMetric, SweepRun, SweepStatus,
+    Better, ComparedFigure, Drawing, FigureChart, FigureGrid, FlowSeries, LabChart, LabChartAxis, LabFigure,
+    ReferenceUnit, SweepCell, SweepDesign, SweepDocument, SweepEngine, SweepFactor, SweepFlow, SweepMetric, SweepRun,
+    SweepStatus,
 };
 use serde_json::{Value, json};
 
@@ -53,6 +54,8 @@ fn sweep(factors: Vec<SweepFactor>, cells: Vec<SweepCell>) -> SweepDocument {
         name: "a sweep".to_owned(),
         description: None,
         reference: None,
+        reference_figures: Vec::new(),
+        charts: Vec::new(),
         plan: String::new(),
         id: String::new(),
         factors,
@@ -94,6 +97,14 @@ fn grid(page: &FiguresDocument) -> &FigureGrid {
     match &page.figures[0].drawing {
         Drawing::Grid(grid) => grid,
         other => panic!("not a grid: {other:?}"),
+    }
+}
+
+/// Cells of a lab scenario as an earlier version wrote them.
+fn lab() -> SweepDocument {
+    match Document::read(include_bytes!("../../../../fixtures/reports/labset.json")) {
+        Ok(Document::Sweep(sweep)) => *sweep,
+        other => panic!("not a sweep: {other:?}"),
     }
 }
 
@@ -230,4 +241,65 @@ fn names_of_figures_are_safe_file_names_and_unique() {
     make_ids_unique(&mut all);
     let ids: Vec<&str> = all.iter().map(|figure| figure.id.as_str()).collect();
     assert_eq!(ids, ["a-b", "a-b-2", "a-b-3"]);
+}
+
+#[test]
+fn figures_that_a_scenario_asks_for_come_first() {
+    let ids = |sweep| page(sweep, &[]).figures.into_iter().map(|figure| figure.id).collect::<Vec<_>>();
+    assert_eq!(ids(lab())[..2], ["goodput-tcp-curves", "rtt-p50-tcp-curves"]);
+    let mut drops = lab();
+    drops.charts = vec![LabChart { figure: LabFigure::Loss, flow: None, over: None }];
+    let ids = ids(drops);
+    assert_eq!(ids[0], "drops-tcp-curves");
+    assert_eq!(ids.iter().filter(|id| id.starts_with("drops")).count(), 1, "drops are of all flows");
+}
+
+#[test]
+fn repeats_of_one_cell_have_a_figure() {
+    let page = page(sweep(Vec::new(), vec![cell(&[], &SIX)]), &[]);
+    assert_eq!((chart(&page).panels[0].lines[0].dots.len(), page.figures[0].title.as_str()), (6, "Goodput"));
+}
+
+#[test]
+fn reported_values_are_marked_at_their_level() {
+    let mut sweep = lab();
+    sweep.reference_figures = vec![ComparedFigure {
+        name: "one stream".to_owned(),
+        unit: ReferenceUnit::Gigabits,
+        figure: LabFigure::Goodput,
+        flow: Some("tcp".to_owned()),
+        cell: BTreeMap::from([("buffer".to_owned(), json!("100KB"))]),
+        relative: false,
+        reported: 0.08,
+        measured: Some(0.1),
+        min: Some(0.09),
+        max: Some(0.1),
+        runs: 2,
+        deviation: Some(0.25),
+        source: "a deck".to_owned(),
+        reason: None,
+    }];
+    let page = page(sweep, &[]);
+    let mark = &chart(&page).marks[0];
+    assert_eq!((mark.label.as_str(), mark.x, mark.y), ("one stream: 0.08 Gb/s", Some(100e3), 80e6));
+    let reported = page.figures.iter().find(|figure| figure.id == "reported").expect("a figure");
+    let Drawing::Rows(rows) = &reported.drawing else { panic!("not rows") };
+    assert_eq!(rows.rows[0].text, "reported 0.08 Gb/s, measured 0.1 Gb/s (0.09..0.1) (+25 %)");
+    assert_eq!((rows.rows[0].detail.as_str(), rows.rows[0].to), ("no known reason; a deck", Some(1.25)));
+}
+
+#[test]
+fn a_chart_over_time_has_a_panel_for_each_cell() {
+    let mut sweep = lab();
+    let over = Some(LabChartAxis::Time);
+    sweep.charts = vec![LabChart { figure: LabFigure::Goodput, flow: Some("tcp".to_owned()), over }];
+    for cell in &mut sweep.cells {
+        let series = FlowSeries { interval_ns: 1_000_000, goodput_bps: vec![0, 5, 7], ..FlowSeries::default() };
+        cell.runs[0].flows[0].series = Some(series);
+    }
+    let page = page(sweep, &[]);
+    let panels = &chart(&page).panels;
+    assert_eq!((panels.len(), panels[1].title.as_str()), (6, "buffer 20KB, congestion bbr"));
+    assert_eq!((panels[1].lines[0].x[2], panels[1].lines[0].y[2]), (2_500_000.0, Some(7.0)));
+    assert_eq!(page.figures[0].id, "goodput-tcp-time");
 }

@@ -1,6 +1,6 @@
 //! A reported figure next to the measured one, as text.
 
-use landspeed_model::{ComparedFigure, ReferenceUnit};
+use crate::{ComparedFigure, ReferenceUnit};
 
 /// Returns name, reported value, measured value with its spread, and deviation.
 #[must_use]
@@ -52,7 +52,7 @@ pub fn number(value: f64) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use landspeed_model::LabFigure;
+    use crate::LabFigure;
 
     use super::*;
 
@@ -69,7 +69,7 @@ mod tests {
             min: measured.map(|value| value - 0.1),
             max: measured.map(|value| value + 0.1),
             runs: 3,
-            deviation: measured.and_then(|value| landspeed_model::deviation(reported, value)),
+            deviation: measured.and_then(|value| crate::deviation(reported, value)),
             source: "a deck".to_owned(),
             reason: None,
         }

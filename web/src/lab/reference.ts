@@ -1,10 +1,8 @@
-// The reported figures beside the measured ones: a table, and marks for the charts.
+// The reported figures beside the measured ones: a table.
 
-import type { ComparedFigure, LabSetDocument } from "../document";
+import type { ComparedFigure } from "../document";
 import { h, num, section, table, type Child } from "../dom";
 import { integer, isNumber, minus, NONE, significant } from "../format";
-import { flowNames, type Grouped, type Metric } from "./groups";
-import { written } from "./values";
 
 /** Largest absolute deviation that counts as reproduced; `ComparedFigure::TOLERANCE`. */
 const TOLERANCE = 0.1;
@@ -30,30 +28,6 @@ const number = (value: number) => (Number.isInteger(value) && Math.abs(value) < 
 export function valueText(value: number | null | undefined, unit: ComparedFigure["unit"]): string {
   if (!isNumber(value)) return NONE;
   return unit === "ratio" || unit === "segments" ? number(value) : `${number(value)} ${unit}`;
-}
-
-/** A reported value where a chart of its figure has the combination that it is of. */
-export interface Mark {
-  x: number;
-  line: number;
-  value: number;
-  text: string;
-}
-
-const SCALE: Partial<Record<ComparedFigure["unit"], number>> = { "Gb/s": 1e9, "Mb/s": 1e6 };
-
-/** The marks of a chart of goodput: reported values, or those of a theory, of one combination each. */
-export function marksOf(set: LabSetDocument, groups: Grouped, metric: Metric): Mark[] {
-  const flow = flowNames(set)[Number(/^flow-(\d+)$/.exec(metric.id)?.[1] ?? NaN)];
-  if (flow === undefined) return [];
-  return (set.reference_figures ?? []).flatMap((f) => {
-    const scale = SCALE[f.unit];
-    if (f.figure !== "goodput" || f.relative || f.flow !== flow || !scale) return [];
-    const keys = Object.entries(f.cell ?? {});
-    const at = groups.groups.filter((g) => keys.every(([key, value]) => written(g.cells[0]?.values[key]) === written(value)));
-    const [group] = at;
-    return group && at.length === 1 ? [{ x: group.x, line: group.line, value: f.reported * scale, text: `${f.name}: ${valueText(f.reported, f.unit)}` }] : [];
-  });
 }
 
 /** The table; null without figures. A source that is the `whole` reference's is not repeated. */

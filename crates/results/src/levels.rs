@@ -1,18 +1,13 @@
 //! Levels as numbers, for chart axes.
 
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
+use serde_json::Value;
 
-use crate::Factor;
-
-/// The levels of a factor in their base unit, and that unit: `bit/s`, `B`, `ns`, `ratio` or empty. `None` if a
+/// Returns the levels of a key in their base unit, and that unit: `bit/s`, `B`, `ns`, `ratio` or empty. `None` if a
 /// level is not a quantity, or the units differ.
-pub fn numbers(factor: &Factor) -> Option<(Vec<f64>, String)> {
-    let sizes = factor.keys.len() == 1 && is_size(&factor.keys[0].value);
-    let parsed: Option<Vec<(f64, &str)>> = factor
-        .levels
-        .iter()
-        .map(|level| quantity(level.values.first().filter(|_| level.values.len() == 1)?, sizes))
-        .collect();
+pub fn numbers<'a>(key: &str, levels: impl IntoIterator<Item = &'a Value>) -> Option<(Vec<f64>, String)> {
+    let sizes = is_size(key);
+    let parsed: Option<Vec<(f64, &str)>> = levels.into_iter().map(|level| quantity(level, sizes)).collect();
     let parsed = parsed?;
     let unit = parsed.iter().find(|(number, _)| *number != 0.0).or(parsed.first())?.1;
     let alike = parsed.iter().all(|(number, other)| *other == unit || *number == 0.0);
@@ -25,12 +20,11 @@ fn is_size(key: &str) -> bool {
     ["window", "len", "mss", "limit", "bytes", "buffers", "mtu"].contains(&last)
 }
 
-fn quantity(value: &toml::Value, sizes: bool) -> Option<(f64, &'static str)> {
+fn quantity(value: &Value, sizes: bool) -> Option<(f64, &'static str)> {
     let unit = if sizes { "B" } else { "" };
     match value {
-        toml::Value::Integer(number) => Some((*number as f64, unit)),
-        toml::Value::Float(number) => Some((*number, unit)),
-        toml::Value::String(text) => {
+        Value::Number(number) => Some((number.as_f64()?, unit)),
+        Value::String(text) => {
             let text = text.trim();
             let last = text.chars().last()?;
             if text.parse::<f64>().is_ok() {
@@ -52,11 +46,9 @@ fn quantity(value: &toml::Value, sizes: bool) -> Option<(f64, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan;
 
     fn of(key: &str, levels: &str) -> Option<(Vec<f64>, String)> {
-        let text = format!("name = \"n\"\n[lab]\nscenario = \"s\"\n[[factor]]\nkey = \"{key}\"\nlevels = {levels}\n");
-        numbers(&plan::read(&text, "plan").expect("a plan").factors[0])
+        numbers(key, &serde_json::from_str::<Vec<Value>>(levels).expect("a list"))
     }
 
     #[test]
