@@ -86,7 +86,13 @@ fn cell(document: &LabDocument, drawn: bool, charts: &[LabChart]) -> LabCell {
                 rtt_ns: flow.run.as_ref().and_then(mean_rtt_ns),
                 latency_p50_ns: flow.run.as_ref().and_then(|run| run.summary.latency_p50_ns),
                 latency_p99_ns: flow.run.as_ref().and_then(|run| run.summary.latency_p99_ns),
-                streams_bps: flow.run.iter().flat_map(|run| &run.streams).filter_map(steady_bps).collect(),
+                streams_bps: flow
+                    .run
+                    .iter()
+                    .flat_map(|run| &run.streams)
+                    .map(steady_bps)
+                    .collect::<Option<Vec<f64>>>()
+                    .unwrap_or_default(),
                 series: flow.run.as_ref().filter(|_| over_time(&flow.name)).and_then(flow_series),
             })
             .collect(),
