@@ -138,10 +138,10 @@ function figures(run: RunDocument): HTMLElement {
       h("div.figure", null, h("p.big", { id: name }, amount ?? value, h("span", null, ` ${unit.join(" ")}`)), h("p.of", null, label)),
     );
   };
-  const steady = s.steady_ns > 0 ? ` over ${nanos(s.steady_ns)}` : "";
+  const steady = isNumber(s.steady_ns) && s.steady_ns > 0 ? ` over ${nanos(s.steady_ns)}` : "";
   const both = isNumber(s.reverse_goodput_bps);
   const first = run.streams.filter((stream) => stream.direction === run.streams[0]?.direction);
-  const acknowledged = first.some((stream) => stream.intervals_from !== "receiver");
+  const acknowledged = first.some((stream) => stream.intervals_from === "sender");
   const seen = acknowledged ? "as acknowledged to the sender" : "at the receiver";
   if (isNumber(s.goodput_bps)) {
     figure(rate(s.goodput_bps), "goodput", `goodput ${seen}${both ? ", client to server" : ""}, steady phase${steady}`);
@@ -150,9 +150,12 @@ function figures(run: RunDocument): HTMLElement {
   if (!isNumber(s.goodput_bps) && isNumber(s.transactions_per_s)) {
     figure(perSecond(s.transactions_per_s), "transactions", `transactions completed${steady}`);
   }
-  if (big.length === 0) figure(NONE, "goodput", "goodput unknown: the receiver’s figures are missing");
+  if (big.length === 0) {
+    const why = run.unknown?.["summary.goodput_bps"] ?? run.unknown?.["summary.transactions_per_s"];
+    figure(NONE, "goodput", `goodput unknown: ${why ?? "the receiver’s figures are missing"}`);
+  }
   const facts: [string, string, string?][] = [];
-  if (s.bytes_delivered > 0) facts.push(["delivered", bytes(s.bytes_delivered), `${integer(s.bytes_delivered)} bytes`]);
+  if (isNumber(s.bytes_delivered) && s.bytes_delivered > 0) facts.push(["delivered", bytes(s.bytes_delivered), `${integer(s.bytes_delivered)} bytes`]);
   if (isNumber(s.goodput_cv)) facts.push(["varies by (CV)", `± ${percent(s.goodput_cv)}`, "coefficient of variation between intervals of the steady phase"]);
   if (isNumber(s.retransmits)) facts.push(["retransmitted", plural(s.retransmits, "segment")]);
   if (isNumber(s.loss_ratio)) facts.push(["packets lost", percent(s.loss_ratio)]);
@@ -282,7 +285,7 @@ function streamTable(run: RunDocument): HTMLElement {
 
 function remarks(s: RunDocument["streams"][number]): string {
   const out: string[] = [];
-  if (s.intervals_from !== "receiver") out.push(`intervals from the ${s.intervals_from}`);
+  if (s.intervals_from === "sender") out.push("intervals from the sender");
   for (const [side, end] of [["sender", s.sender], ["receiver", s.receiver]] as const) {
     if (!end) {
       out.push(`${side} not seen`);

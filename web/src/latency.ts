@@ -7,6 +7,8 @@ import { bytes, fit, integer, isNumber, nanos, NONE, percent, perSecond, signifi
 import { GUTTER, MARGIN } from "./panel";
 import { colors, onPrint, onThemeChange } from "./theme";
 
+type Known = number | null | undefined;
+
 interface Curve {
   name: string;
   result: LatencyResult;
@@ -21,8 +23,8 @@ export function latencySection(run: RunDocument): HTMLElement | null {
   if (curves.length === 0) return null;
   const parts: Child[] = [];
   if (load?.idle) {
-    const added = load.loaded.p50_ns - load.idle.p50_ns;
-    const tail = load.loaded.p99_ns - load.idle.p99_ns;
+    const added = change(load.loaded.p50_ns, load.idle.p50_ns);
+    const tail = change(load.loaded.p99_ns, load.idle.p99_ns);
     parts.push(
       h(
         "p",
@@ -44,7 +46,12 @@ function sizeName(r: LatencyResult): string {
   return r.request_bytes === r.response_bytes ? bytes(r.request_bytes) : `${bytes(r.request_bytes)} / ${bytes(r.response_bytes)}`;
 }
 
-function signed(ns: number): string {
+function change(now: Known, before: Known): Known {
+  return isNumber(now) && isNumber(before) ? now - before : null;
+}
+
+function signed(ns: Known): string {
+  if (!isNumber(ns)) return NONE;
   return (ns < 0 ? "−" : "+") + nanos(Math.abs(ns));
 }
 
@@ -116,7 +123,7 @@ function bySize(results: readonly LatencyResult[]): HTMLElement {
     note: "Request and response bytes together; log scales",
     height: 220,
     x,
-    columns: [sorted.map((r) => r.p50_ns), sorted.map((r) => r.p99_ns), sorted.map((r) => r.p9999_ns)],
+    columns: [sorted.map((r) => r.p50_ns ?? null), sorted.map((r) => r.p99_ns ?? null), sorted.map((r) => r.p9999_ns ?? null)],
     names: ["median", "99 %", "99.99 %"],
     xTicks: x,
     xText: (v) => bytes(v),

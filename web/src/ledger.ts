@@ -6,13 +6,16 @@ import { bytes, integer, isNumber, nanos, NONE, percent, significant } from "./f
 
 /** Conservation as a table with a bar for each term. */
 export function ledgerSection(run: RunDocument): HTMLElement | null {
-  if (run.status === "failed" && run.conservation.offered === 0) return null;
+  if (run.status === "failed" && !run.conservation.offered) return null;
   const accounting = run.conservation;
   const packets = accounting.unit === "packets" && accounting.terms.some((t) => isNumber(t.packets));
-  const amount = (t: { bytes?: number | null | undefined; packets?: number | null | undefined }) =>
-    (packets ? t.packets : t.bytes) ?? 0;
-  const whole = Math.max(1, ...accounting.terms.filter((t) => t.sign === "+").map(amount));
-  const gap = packets ? (accounting.unaccounted_packets ?? 0) : accounting.unaccounted_bytes;
+  const amount = (t: { bytes?: number | null | undefined; packets?: number | null | undefined }) => (packets ? t.packets : t.bytes) ?? null;
+  // Shares need to know what was offered.
+  const offered = accounting.terms.filter((t) => t.sign === "+").map(amount);
+  const whole = offered.every(isNumber) ? Math.max(1, ...offered.filter(isNumber)) : null;
+  const share = (value: number | null | undefined) => (isNumber(value) && whole !== null ? value / whole : null);
+  const percentOf = (value: number | null | undefined) => percent(share(value));
+  const gap = packets ? accounting.unaccounted_packets : accounting.unaccounted_bytes;
   const parts: Child[] = [balance(run, packets)];
   if (accounting.terms.length > 0) {
     let taken = 0;
@@ -33,8 +36,8 @@ export function ledgerSection(run: RunDocument): HTMLElement | null {
       .map((t) => {
         const value = amount(t);
         const start = t.sign === "+" ? 0 : taken;
-        if (t.sign !== "+") taken += value;
-        return row(t, percent(value / whole), bar(start / whole, value / whole, t.sign === "+" ? "offered" : "taken"));
+        if (t.sign !== "+") taken += value ?? 0;
+        return row(t, percentOf(value), bar(share(start) ?? 0, share(value) ?? 0, t.sign === "+" ? "offered" : "taken"));
       });
     rows.push(
       h(
@@ -44,8 +47,8 @@ export function ledgerSection(run: RunDocument): HTMLElement | null {
         h("th", { scope: "row" }, "unaccounted for"),
         ...(packets ? [num(integer(accounting.unaccounted_packets))] : []),
         num(integer(accounting.unaccounted_bytes)),
-        num(percent(gap / whole)),
-        bar(Math.min(taken, taken + gap) / whole, Math.abs(gap) / whole, "gap"),
+        num(percentOf(gap)),
+        isNumber(gap) ? bar(share(Math.min(taken, taken + gap)) ?? 0, share(Math.abs(gap)) ?? 0, "gap") : h("td"),
         h("td.source", null, "what remains"),
       ),
     );
@@ -68,7 +71,7 @@ export function ledgerSection(run: RunDocument): HTMLElement | null {
 
 function balance(run: RunDocument, packets: boolean): HTMLElement {
   const accounting = run.conservation;
-  if (accounting.terms.length === 0 && accounting.offered === 0) return h("p", null, "Nothing was offered; there is nothing to balance.");
+  if (accounting.terms.length === 0 && !accounting.offered) return h("p", null, "Nothing was offered; there is nothing to balance.");
   const intervals = accounting.intervals_minus_totals_bytes;
   const tail =
     intervals === 0
@@ -82,6 +85,10 @@ function balance(run: RunDocument, packets: boolean): HTMLElement {
       `offered − delivered − lost − queued = 0 ${packets ? "packets" : "bytes"}.`,
       tail,
     );
+  }
+  if (!isNumber(accounting.unaccounted_bytes)) {
+    const why = run.unknown?.["conservation.unaccounted_bytes"] ?? "not every term was seen";
+    return h("p.balance.bad", null, h("b", null, "Cannot be shown to balance: "), `${why}.`);
   }
   const gap =
     packets && isNumber(accounting.unaccounted_packets)
@@ -140,7 +147,9 @@ function places(run: RunDocument): HTMLElement {
     "div.places",
     null,
     h("h3", null, "Where packets were lost"),
-    udp?.lost_packets === 0 && accounting.losses.every((l) => l.packets === 0)
+    udp && !isNumber(udp.lost_packets)
+      ? h("p", null, `Unknown: ${run.unknown?.["udp.lost_packets"] ?? "not reported"}.`)
+      : udp?.lost_packets === 0 && accounting.losses.every((l) => l.packets === 0)
       ? h("p", null, "None was.")
       : h("ol.path", null, ...steps),
     udp
@@ -170,7 +179,7 @@ export function costSection(run: RunDocument): HTMLElement | null {
     c: totals.client ? pick(totals.client) : NONE,
     s: totals.server ? pick(totals.server) : NONE,
   });
-  const cpu = (s: number) => `${significant(s)} s`;
+  const cpu = (s: number | null | undefined) => (isNumber(s) ? `${significant(s)} s` : NONE);
   const per = (v: number | null | undefined) => (isNumber(v) ? `${significant(v)} ns` : NONE);
   const rows = [
     total("Bytes written by its applications", (t) => integer(t.bytes_sent)),

@@ -41,7 +41,7 @@ function throughput(context: Context): Panel[] {
       });
     }
   }
-  const estimated = run.streams.some((s) => s.intervals_from !== "receiver");
+  const estimated = run.streams.some((s) => s.intervals_from === "sender");
   return [
     new Panel({
       ...base(context, "throughput"),

@@ -19,6 +19,8 @@ mod iperf3;
 mod keep;
 mod lab;
 mod manual;
+#[cfg(test)]
+mod missing;
 mod options;
 mod outcome;
 mod output;

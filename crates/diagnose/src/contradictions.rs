@@ -71,8 +71,10 @@ pub fn contradictions(run: &RunDocument, lab: Option<&LabDocument>, verdict: &Ve
     let datagrams = |of: &dyn Fn(&Stream) -> Option<u64>| total(run.streams.iter().filter_map(of));
     let sent = datagrams(&|stream| Some(stream.sender.as_ref()?.udp.as_ref()?.sent_packets));
     let delivered = datagrams(&|stream| Some(stream.receiver.as_ref()?.udp.as_ref()?.delivered_packets));
-    let placed =
-        run.udp.as_ref().map_or(0, |udp| udp.lost_packets.unsigned_abs().saturating_add(udp.refused_packets));
+    let placed = run.udp.as_ref().map_or(0, |udp| {
+        let lost = udp.lost_packets.map_or(0, i64::unsigned_abs);
+        lost.saturating_add(udp.refused_packets.unwrap_or(0))
+    });
     let lost = placed.max(sent.saturating_sub(delivered));
     let needs_loss = matches!(
         verdict.cause,

@@ -172,6 +172,10 @@ fn no_data_verdict(flow: &Flow) -> Option<Verdict> {
         if let Some(verdict) = path_mtu(flow) {
             return Some(verdict);
         }
+        if flow.is_receiver_missing() {
+            let summary = format!("What arrived is unknown: the {}'s report is missing.", flow.receiver.name());
+            return Some(none(summary, missing_readings(flow), "Run again, to its end."));
+        }
         let next = "Check that data can pass the firewall between the hosts, and run longer.";
         let summary = if flow.observed { "No data moved." } else { "No data arrived in the steady phase." };
         return Some(none(summary.to_owned(), missing_readings(flow), next));

@@ -31,7 +31,8 @@ pub(crate) struct Flow<'a> {
     pub sender: HostView<'a>,
     /// The receiving host.
     pub receiver: HostView<'a>,
-    /// Payload rate delivered in the steady phase, all streams, bits/s; zero when nothing was.
+    /// Payload rate delivered in the steady phase, all streams, bits/s; zero when nothing was. Without the receiver's
+    /// report: the rate of the ACKs that TCP got, zero for UDP.
     pub goodput_bps: f64,
     /// UDP accounting; `None` for TCP.
     pub udp: Option<Udp>,
@@ -71,8 +72,9 @@ impl<'a> Flow<'a> {
             .collect();
         let (sender, receiver) = End::roles(direction);
         let by_intervals = streams.iter().fold(0_u64, |sum, stream| sum.saturating_add(stream.bytes));
-        let bytes = if by_intervals > 0 { by_intervals } else { phase.map_or(0, |phase| phase.bytes) };
+        let bytes = if by_intervals > 0 { by_intervals } else { phase.and_then(|phase| phase.bytes).unwrap_or(0) };
         let seconds = (span_ns.1 - span_ns.0) as f64 / 1e9;
+        let measured = (bytes > 0 && seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds);
         let mut flow = Self {
             document,
             direction,
@@ -81,7 +83,7 @@ impl<'a> Flow<'a> {
             steady: phase.is_some(),
             sender: HostView::new(document, sender, span_ns),
             receiver: HostView::new(document, receiver, span_ns),
-            goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
+            goodput_bps: measured.or_else(|| mean_bps(document, direction)).unwrap_or(0.0),
             streams,
             udp: None,
             route: None,
@@ -186,6 +188,11 @@ impl<'a> Flow<'a> {
     /// Whether the receiver of every stream reported samples, not just totals.
     pub(crate) fn receiver_seen(&self) -> bool {
         !self.streams.is_empty() && self.streams.iter().all(|stream| stream.receiver().is_some_and(watched))
+    }
+
+    /// Whether the receiver of a stream did not report, not even totals.
+    pub(crate) fn is_receiver_missing(&self) -> bool {
+        !self.observed && self.streams.iter().any(|stream| stream.receiver().is_none())
     }
 
     /// Whether the run completed with the reports of both sides.
@@ -450,7 +457,8 @@ impl<'a> Flow<'a> {
         let (from, to) = (self.sender.name(), self.receiver.name());
         let streams = self.streams.len();
         let over = if streams > 1 { format!(" over {streams} streams") } else { String::new() };
-        format!("{} from {from} to {to}{over}", text::rate(self.goodput_bps))
+        let acknowledged = if self.is_receiver_missing() { " acknowledged" } else { "" };
+        format!("{}{acknowledged} from {from} to {to}{over}", text::rate(self.goodput_bps))
     }
 
     /// `the server`, with its name when it has one: `the server (dtn2)`.
@@ -469,6 +477,17 @@ impl<'a> Flow<'a> {
 /// Whether a side has samples over time. iperf3 reports only totals.
 fn watched(end: &StreamEnd) -> bool {
     !end.samples.is_empty()
+}
+
+/// Goodput of a direction whose receivers reported totals only, bits/s: a run without intervals has no other.
+fn mean_bps(document: &RunDocument, direction: Direction) -> Option<f64> {
+    if document.streams.iter().any(|stream| stream.direction == direction && !stream.intervals.is_empty()) {
+        return None;
+    }
+    let summary = &document.summary;
+    let primary = document.requested.direction.parts()[0] == direction;
+    let bps = if primary { summary.goodput_bps } else { summary.reverse_goodput_bps };
+    bps.filter(|bps| bps.is_finite() && *bps > 0.0)
 }
 
 /// Span of all samples of a direction, for a run without a recorded steady phase.

@@ -94,7 +94,8 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
         work = figure(thread.cpu_share + thread.wait_share);
     }
     let (system, user) = flow.streams.iter().filter_map(end).fold((0.0, 0.0), |(system, user), end| {
-        (system + end.thread_system_ns as f64, user + end.thread_user_ns as f64)
+        let [system_ns, user_ns] = [end.thread_system_ns, end.thread_user_ns].map(|ns| ns.unwrap_or(0) as f64);
+        (system + system_ns, user + user_ns)
     });
     let system_share = (system + user > 0.0).then(|| system / (system + user));
     let pinned = flow.streams.iter().filter_map(end).find_map(|end| end.cpu).and_then(|cpu| host.core(cpu));

@@ -165,10 +165,10 @@ impl<'a> StreamView<'a> {
             let wait = increase(&|sample| sample.thread_wait_ns);
             return increase(&|sample| sample.thread_cpu_ns).map(|cpu| ThreadShare { cpu, wait });
         }
-        (end.thread_cpu_ns > 0).then_some(())?;
+        let cpu_ns = end.thread_cpu_ns.filter(|&ns| ns > 0)?;
         let life = Self::lifetime_ns(end)?;
         let wait = end.thread_wait_ns.map(|ns| ns as f64 / life);
-        Some(ThreadShare { cpu: end.thread_cpu_ns as f64 / life, wait })
+        Some(ThreadShare { cpu: cpu_ns as f64 / life, wait })
     }
 
     /// CPU use of the sending thread.
@@ -193,7 +193,7 @@ impl<'a> StreamView<'a> {
 
     fn wait_share_of(&self, end: &StreamEnd) -> Option<f64> {
         let life = Self::lifetime_ns(end).filter(|_| !self.observed);
-        life.map(|life| end.app_wait_ns as f64 / life)
+        Some(end.app_wait_ns? as f64 / life?)
     }
 
     /// Share of the phase in which data was outstanding or waited to be sent.

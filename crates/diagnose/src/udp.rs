@@ -42,12 +42,12 @@ pub(crate) struct Udp {
 impl Udp {
     /// Computes the UDP accounting of `flow`.
     pub(crate) fn new(flow: &Flow) -> Self {
-        let sum = |of: &dyn Fn(&UdpEnd) -> u64, sender: bool| -> f64 {
+        let sum = |of: &dyn Fn(&UdpEnd) -> Option<u64>, sender: bool| -> f64 {
             let ends = flow.streams.iter().filter_map(|s| if sender { s.sender() } else { s.receiver() });
-            ends.filter_map(|end| end.udp.as_ref()).map(|udp| of(udp) as f64).sum()
+            ends.filter_map(|end| of(end.udp.as_ref()?)).map(|count| count as f64).sum()
         };
-        let sent = sum(&|udp| udp.sent_packets, true);
-        let delivered = sum(&|udp| udp.delivered_packets, false);
+        let sent = sum(&|udp| Some(udp.sent_packets), true);
+        let delivered = sum(&|udp| Some(udp.delivered_packets), false);
         let seen = flow.sender_seen() && flow.receiver_seen() && sent > 0.0;
         let lost = if seen { (sent - delivered).max(0.0) } else { 0.0 };
         let refused = sum(&|udp| udp.send_errors, true);

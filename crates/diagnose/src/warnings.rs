@@ -65,8 +65,14 @@ fn whole_run(document: &RunDocument, flows: &[Flow], found: &mut Vec<Warning>) {
     }
     found.extend(emulation::warning(document));
     if !document.conservation.holds && document.status == Status::Complete {
-        let by = document.conservation.unaccounted_bytes;
-        push(found, "accounting", format!("{by} bytes are unaccounted for."));
+        let message = match document.conservation.unaccounted_bytes {
+            Some(by) => format!("{by} bytes are unaccounted for."),
+            None => {
+                let why = document.why_unknown("conservation.unaccounted_bytes").unwrap_or("a term is unknown");
+                format!("The accounting is incomplete: {why}.")
+            }
+        };
+        push(found, "accounting", message);
     }
     if let Some(path) = &document.path {
         let (uncertainty, interval) = (path.clock.uncertainty_ns, document.requested.interval_ns);
@@ -99,7 +105,7 @@ fn direction(flow: &Flow, found: &mut Vec<Warning>) {
         let message = if flow.document.iperf3.is_some() {
             format!("The {way} was sampled at the local end only; iperf3 reports totals.")
         } else {
-            format!("The {}'s report of the {way} is missing; the figures come from the other end.", lost.name())
+            format!("The {}'s report of the {way} is missing; what only it counts is unknown.", lost.name())
         };
         push(found, "one-ended", message);
     }
@@ -159,9 +165,9 @@ fn coalesced(end: Option<&StreamEnd>) -> bool {
         .is_some_and(|udp| udp.timestamps.as_deref().is_some_and(|from| from.contains("coalesced")))
 }
 
-fn udp_sum(flow: &Flow, of: impl Fn(&UdpEnd) -> u64) -> u64 {
+fn udp_sum(flow: &Flow, of: impl Fn(&UdpEnd) -> Option<u64>) -> u64 {
     let ends = flow.streams.iter().filter_map(|stream| stream.receiver()?.udp.as_ref());
-    ends.fold(0, |sum, udp| sum.saturating_add(of(udp)))
+    ends.filter_map(of).fold(0, u64::saturating_add)
 }
 
 fn zero_copy(flow: &Flow, found: &mut Vec<Warning>) {
@@ -197,8 +203,8 @@ fn other_load(flow: &Flow, client: &HostView, server: &HostView, found: &mut Vec
     if flow.same_host() {
         // Both reports are of one machine: each covers the whole host, and the threads of both sides belong to the
         // test.
-        let Some(cost) = client.cost.or(server.cost) else { return };
-        let threads = [client.cost, server.cost].into_iter().flatten().map(|cost| cost.thread_cpu_s).sum();
+        let (Some(cost), Some(other)) = (client.cost, server.cost) else { return };
+        let threads = cost.thread_cpu_s + other.thread_cpu_s;
         load_of("this host", cost, threads, &[client, server], flow.seconds(), found);
     } else {
         for host in [client, server] {
@@ -210,7 +216,8 @@ fn other_load(flow: &Flow, client: &HostView, server: &HostView, found: &mut Vec
 
 fn load_of(who: &str, cost: &EndCost, threads_s: f64, hosts: &[&HostView], seconds: f64, found: &mut Vec<Warning>) {
     let samplers: f64 = hosts.iter().filter_map(|host| host.series).map(|s| s.sampler_cpu_ns as f64 / 1e9).sum();
-    let cores = (cost.host_cpu_s - threads_s - cost.softirq_cpu_s - samplers) / seconds;
+    let (Some(host_s), Some(softirq_s)) = (cost.host_cpu_s, cost.softirq_cpu_s) else { return };
+    let cores = (host_s - threads_s - softirq_s - samplers) / seconds;
     if cores.is_finite() && cores >= OTHER_LOAD_CORES {
         let message = format!(
             "Other programs kept {cores:.1} cores of {} busy; the figure is that of a shared host.",
@@ -223,8 +230,10 @@ fn load_of(who: &str, cost: &EndCost, threads_s: f64, hosts: &[&HostView], secon
 /// Warnings about one host.
 fn host(host: &HostView, goodput_bps: f64, found: &mut Vec<Warning>) {
     let name = host.name();
-    let steal =
-        host.steal().or_else(|| host.cost.map(|cost| f64::from(cost.steal))).filter(|share| share.is_finite());
+    let steal = host
+        .steal()
+        .or_else(|| host.cost.and_then(|cost| cost.steal).map(f64::from))
+        .filter(|share| share.is_finite());
     if let Some(steal) = steal.filter(|&share| share >= STEAL_SHARE) {
         let message = format!("Steal time was {} of the {name}'s core time.", text::percent(steal));
         push(found, "steal", message);

@@ -74,7 +74,11 @@ fn print(outcome: &RrOutcome, plan: &RrPlan) {
     let result = merge([outcome], plan);
     print!(
         "{:.0} {:.0} {} {} {}",
-        result.achieved_per_s, result.mean_ns, result.p50_ns, result.p99_ns, result.max_ns
+        result.achieved_per_s,
+        result.mean_ns.unwrap_or(f64::NAN),
+        result.p50_ns.unwrap_or(0),
+        result.p99_ns.unwrap_or(0),
+        result.max_ns.unwrap_or(0)
     );
     if let (Some(p50), Some(p99)) = (outcome.send_late.p50(), outcome.send_late.p99()) {
         print!(" {p50} {p99}");

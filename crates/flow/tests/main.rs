@@ -3,6 +3,7 @@
 mod damage;
 mod host_changes;
 mod hostile_bytes;
+mod missing_reports;
 mod mtu_loopback;
 mod mtu_paths;
 mod mtu_relay;

@@ -2,13 +2,13 @@
 //!
 //! An iperf3 interval contains the bytes that the local application wrote or read, so intervals are computed
 //! from local samples at the requested times; their sum is exact. Values that only landspeed knows have no
-//! place in it; values that iperf3 would print and the document lacks (losses of a single interval) are
-//! omitted.
+//! place in it; values that iperf3 would print and the document lacks (losses of a single interval, whatever a report
+//! that never came would have told) are omitted, never zero. Sums are those of all streams, or omitted.
 
 use std::collections::BTreeMap;
 
 use landspeed_model::{
-    Direction, Parameters, PhaseName, Protocol, RunDocument, Sample, Status, Stream, StreamEnd, TcpInfo,
+    Direction, Parameters, PhaseName, Protocol, RunDocument, Sample, Status, Stream, StreamEnd, TcpInfo, UdpEnd,
 };
 
 use crate::ReportTimes;
@@ -314,15 +314,20 @@ impl<'a> Test<'a> {
         let both =
             self.streams.iter().any(NumberedStream::sends) && self.streams.iter().any(|numbered| !numbered.sends());
         for sends in [true, false] {
+            let mine = || self.streams.iter().zip(&streams).filter(move |(numbered, _)| numbered.sends() == sends);
             let of_way = |pick: fn(&EndStream) -> Option<&Row>| {
-                let rows: Vec<&Row> = streams.iter().filter_map(pick).filter(|row| row.sender == sends).collect();
-                sum(&rows)
+                let rows: Option<Vec<&Row>> = mine().map(|(_, stream)| pick(stream)).collect();
+                sum(&rows?)
             };
             let (whole, sent, received) = if self.udp {
                 let whole = of_way(|stream| stream.udp.as_ref());
                 let (sent, received) = whole.as_ref().map(split_datagrams).unzip();
                 let received = received.filter(|received| received.lost_packets.is_some());
-                (whole, sent, received)
+                let alone = || {
+                    let rows: Option<Vec<Row>> = mine().map(|(numbered, _)| self.received_alone(numbered)).collect();
+                    sum(&rows?.iter().collect::<Vec<_>>())
+                };
+                (whole, sent, received.or_else(alone))
             } else {
                 (None, of_way(|stream| stream.sender.as_ref()), of_way(|stream| stream.receiver.as_ref()))
             };
@@ -355,21 +360,22 @@ impl<'a> Test<'a> {
         let row_of = |bytes| Row { socket: Some(numbered.number), ..row(span, bytes, numbered.sends()) };
         let (sender, receiver) = (numbered.stream.sender.as_ref(), numbered.stream.receiver.as_ref());
         if self.udp {
-            let omitted = at_cut.map_or(0, |cut| cut.packets);
-            let sent = sender.and_then(|end| end.udp.as_ref()).map_or(0, |udp| udp.sent_packets);
-            let arrived = receiver.and_then(|end| end.udp.as_ref());
-            let packets = sent.saturating_sub(omitted) as i64;
-            // Without a report of the receiver there are no losses to report.
-            let lost = arrived.map(|udp| sent as i64 - udp.delivered_packets as i64);
-            let row = Row {
-                jitter_ms: arrived.map(|udp| udp.jitter_ns.unwrap_or(0) as f64 / 1e6),
-                lost_packets: lost,
-                packets: Some(packets),
-                lost_percent: lost.map(|lost| percent(lost, packets)),
-                out_of_order: arrived.map(|udp| udp.reordered_packets as i64),
-                ..row_of(sender.or(receiver).map_or(0, bytes))
-            };
-            return EndStream { udp: Some(row), ..EndStream::default() };
+            // What was sent is the base of the whole row: without the sender's report there is none.
+            let row = sender.and_then(|end| {
+                let sent = end.udp.as_ref()?.sent_packets;
+                let arrived = receiver.and_then(|end| end.udp.as_ref());
+                let packets = sent.saturating_sub(at_cut.map_or(0, |cut| cut.packets)) as i64;
+                let lost = arrived.map(|udp| sent as i64 - udp.delivered_packets as i64);
+                Some(Row {
+                    jitter_ms: arrived.and_then(jitter_ms),
+                    lost_packets: lost,
+                    packets: Some(packets),
+                    lost_percent: lost.map(|lost| percent(lost, packets)),
+                    out_of_order: arrived.and_then(|udp| udp.reordered_packets).map(|count| count as i64),
+                    ..row_of(bytes(end))
+                })
+            });
+            return EndStream { udp: row, ..EndStream::default() };
         }
         let sent = sender.map(|end| {
             let omitted = at_cut.and_then(|cut| cut.tcp.as_ref()).map_or(0, |tcp| tcp.total_retrans);
@@ -390,21 +396,26 @@ impl<'a> Test<'a> {
         EndStream { sender: sent, receiver: receiver.map(|end| row_of(bytes(end))), udp: None }
     }
 
+    /// What a receiver counted of a UDP stream whose sender did not report: its datagrams, but not how many were sent.
+    fn received_alone(&self, numbered: &NumberedStream<'_>) -> Option<Row> {
+        let receiver = numbered.stream.receiver.as_ref().filter(|_| numbered.stream.sender.is_none())?;
+        let bytes = receiver.bytes.saturating_sub(numbered.cut.as_ref().map_or(0, |cut| cut.bytes));
+        let udp = receiver.udp.as_ref()?;
+        Some(Row { jitter_ms: jitter_ms(udp), ..row((0, self.stop_ns - self.omit_ns), bytes, false) })
+    }
+
     fn cpu(&self) -> Cpu {
         let span_ns = self.stop_ns.max(1) as f64;
-        let share = |local: bool, pick: fn(&StreamEnd) -> u64| {
-            let ends = self.streams.iter().filter_map(|numbered| {
-                if numbered.sends() == local {
-                    numbered.stream.sender.as_ref()
-                } else {
-                    numbered.stream.receiver.as_ref()
-                }
+        let share = |local: bool, pick: fn(&StreamEnd) -> Option<u64>| {
+            let ends = self.streams.iter().map(|numbered| {
+                let end = if numbered.sends() == local { &numbered.stream.sender } else { &numbered.stream.receiver };
+                pick(end.as_ref()?)
             });
-            ends.map(pick).sum::<u64>() as f64 / span_ns * 100.0
+            Some(ends.sum::<Option<u64>>()? as f64 / span_ns * 100.0)
         };
         let reported = self.run.iperf3.as_ref().map(|end| &end.results);
-        let remote = |key: &str, pick: fn(&StreamEnd) -> u64| {
-            reported.and_then(|results| results.get(key)?.as_f64()).unwrap_or_else(|| share(false, pick))
+        let remote = |key: &str, pick: fn(&StreamEnd) -> Option<u64>| {
+            reported.and_then(|results| results.get(key)?.as_f64()).or_else(|| share(false, pick))
         };
         Cpu {
             host_total: share(true, |end| end.thread_cpu_ns),
@@ -456,6 +467,10 @@ fn readings(stream: &Stream, sends: bool, report_times: &[u64], first: StreamRea
     at
 }
 
+fn jitter_ms(udp: &UdpEnd) -> Option<f64> {
+    udp.jitter_ns.map(|ns| ns as f64 / 1e6)
+}
+
 fn row((from_ns, to_ns): (u64, u64), bytes: u64, sender: bool) -> Row {
     let span = seconds(to_ns.saturating_sub(from_ns));
     Row {
@@ -469,14 +484,12 @@ fn row((from_ns, to_ns): (u64, u64), bytes: u64, sender: bool) -> Row {
     }
 }
 
-/// Sum of the rows of one direction and one interval.
+/// Sum of the rows of one direction and one interval. A count that a row lacks is not summed.
 fn sum(rows: &[&Row]) -> Option<Row> {
     let first = *rows.first()?;
-    let total = |pick: fn(&Row) -> Option<i64>| {
-        rows.iter().filter_map(|row| pick(row)).fold(None, |sum: Option<i64>, value| Some(sum.unwrap_or(0) + value))
-    };
+    let total = |pick: fn(&Row) -> Option<i64>| rows.iter().map(|row| pick(row)).sum::<Option<i64>>();
     let (lost, packets) = (total(|row| row.lost_packets), total(|row| row.packets));
-    let jitters: Vec<f64> = rows.iter().filter_map(|row| row.jitter_ms).collect();
+    let jitters: Option<Vec<f64>> = rows.iter().map(|row| row.jitter_ms).collect();
     let bytes = rows.iter().map(|row| row.bytes).sum::<u64>();
     Some(Row {
         start: first.start,
@@ -485,10 +498,10 @@ fn sum(rows: &[&Row]) -> Option<Row> {
         bytes,
         bits_per_second: if first.seconds > 0.0 { bytes as f64 * 8.0 / first.seconds } else { 0.0 },
         retransmits: total(|row| row.retransmits),
-        jitter_ms: (!jitters.is_empty()).then(|| jitters.iter().sum::<f64>() / jitters.len() as f64),
+        jitter_ms: jitters.map(|jitters| jitters.iter().sum::<f64>() / jitters.len() as f64),
         lost_packets: lost,
         packets,
-        lost_percent: lost.map(|lost| percent(lost, packets.unwrap_or(0))),
+        lost_percent: lost.zip(packets).map(|(lost, packets)| percent(lost, packets)),
         omitted: first.omitted,
         sender: first.sender,
         ..Row::default()

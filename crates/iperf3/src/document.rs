@@ -301,22 +301,29 @@ pub struct EndStream {
     pub udp: Option<Row>,
 }
 
-/// CPU utilization, percent of one core; `host` is the local host.
+/// CPU utilization, percent of one core; `host` is the local host. Values that a host did
+/// not report are omitted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Cpu {
     /// Local, user and system.
-    pub host_total: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_total: Option<f64>,
     /// Local, user time.
-    pub host_user: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_user: Option<f64>,
     /// Local, system time.
-    pub host_system: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_system: Option<f64>,
     /// Remote, user and system.
-    pub remote_total: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote_total: Option<f64>,
     /// Remote, user time.
-    pub remote_user: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote_user: Option<f64>,
     /// Remote, system time.
-    pub remote_system: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remote_system: Option<f64>,
 }
 
 #[cfg(test)]

@@ -21,10 +21,10 @@ pub struct StreamResult {
     pub bytes: u64,
     /// Retransmitted segments, if the sender reports them.
     pub retransmits: Option<u64>,
-    /// RFC 1889 jitter of a UDP receiver, seconds.
-    pub jitter_s: f64,
-    /// UDP receiver: missing datagrams, including the omitted part.
-    pub errors: u64,
+    /// RFC 1889 jitter of a UDP receiver, seconds; `None` if unknown.
+    pub jitter_s: Option<f64>,
+    /// UDP receiver: missing datagrams, including the omitted part; can be negative with reordering. `None` if unknown.
+    pub errors: Option<i64>,
     /// UDP receiver: missing datagrams in the omitted part.
     pub omitted_errors: u64,
     /// UDP: datagrams sent, or the highest number received; including the omitted part.
@@ -76,8 +76,8 @@ impl Results {
     /// Converts a host's report to iperf3's results.
     pub fn from_report(report: &EndReport, specs: &[StreamSpec], known: &SessionValues) -> Self {
         let end_ns = known.end_ns.or(report.cuts.steady_end_ns).or(report.cuts.end_ns).unwrap_or(0);
-        let percent = |of: fn(&landspeed_model::StreamEnd) -> u64| {
-            let all: u64 = report.streams.iter().map(|s| of(&s.end)).sum();
+        let percent = |of: fn(&landspeed_model::StreamEnd) -> Option<u64>| {
+            let all: u64 = report.streams.iter().filter_map(|s| of(&s.end)).sum();
             if end_ns > 0 { all as f64 * 100.0 / end_ns as f64 } else { 0.0 }
         };
         let mut streams = Vec::new();
@@ -91,8 +91,8 @@ impl Results {
                 number: identity::number(index),
                 bytes: end.bytes.saturating_sub(omitted.bytes),
                 retransmits: end.retransmits.filter(|_| stream.sends),
-                jitter_s: udp.jitter_ns.map_or(0.0, |ns| ns as f64 / 1e9),
-                errors: if stream.sends { 0 } else { highest.saturating_sub(udp.delivered_packets) },
+                jitter_s: udp.jitter_ns.map(|ns| ns as f64 / 1e9),
+                errors: Some(if stream.sends { 0 } else { highest.saturating_sub(udp.delivered_packets) as i64 }),
                 omitted_errors: if stream.sends { 0 } else { omitted.highest.saturating_sub(omitted.packets) },
                 packets: if stream.sends { udp.sent_packets } else { highest },
                 omitted_packets: if stream.sends { omitted.packets } else { omitted.highest },
@@ -166,8 +166,8 @@ impl StreamResult {
             "id": self.number,
             "bytes": self.bytes,
             "retransmits": self.retransmits.map_or(-1, |n| n as i64),
-            "jitter": self.jitter_s,
-            "errors": self.errors,
+            "jitter": self.jitter_s.unwrap_or(0.0),
+            "errors": self.errors.unwrap_or(0),
             "omitted_errors": self.omitted_errors,
             "packets": self.packets,
             "omitted_packets": self.omitted_packets,
@@ -181,16 +181,16 @@ impl StreamResult {
             let value = text.get(key).ok_or_else(|| format!("a stream of its results has no `{key}`"))?;
             whole(value).filter(|&n| n <= MAX_COUNT).ok_or_else(|| format!("`{key}` of its results cannot be"))
         };
-        // Minus one means unknown; 3.12 writes some of these as 2^64 - 1. Errors can be negative because of
-        // reordering.
+        // Minus one means unknown; 3.12 writes some of these as 2^64 - 1.
         let optional = |key: &str| text.get(key).and_then(whole).filter(|&n| n <= MAX_COUNT);
-        let seconds = |key: &str| text.get(key).and_then(Value::as_f64).filter(|s| s.is_finite()).unwrap_or(0.0);
+        let float = |key: &str| text.get(key).and_then(Value::as_f64).filter(|s| s.is_finite());
+        let seconds = |key: &str| float(key).unwrap_or(0.0);
         Ok(Self {
             number: needed("id")?,
             bytes: needed("bytes")?,
             retransmits: optional("retransmits"),
-            jitter_s: seconds("jitter").clamp(0.0, 1e6),
-            errors: optional("errors").unwrap_or(0),
+            jitter_s: float("jitter").map(|seconds| seconds.clamp(0.0, 1e6)),
+            errors: float("errors").filter(|errors| errors.abs() <= MAX_COUNT as f64).map(|errors| errors as i64),
             omitted_errors: optional("omitted_errors").unwrap_or(0),
             packets: needed("packets")?,
             omitted_packets: optional("omitted_packets").unwrap_or(0),
@@ -209,8 +209,8 @@ mod tests {
             number: 3,
             bytes: 1 << 40,
             retransmits: Some(7),
-            jitter_s: 0.25,
-            errors: 2,
+            jitter_s: Some(0.25),
+            errors: Some(2),
             omitted_errors: 1,
             packets: 99,
             omitted_packets: 9,
@@ -220,7 +220,10 @@ mod tests {
             cpu_percent: [3.0, 1.0, 2.0],
             retransmits_known: Some(true),
             congestion: Some("bbr".to_owned()),
-            streams: vec![stream, StreamResult { number: 1, ..StreamResult::default() }],
+            streams: vec![
+                stream,
+                StreamResult { number: 1, jitter_s: Some(0.0), errors: Some(0), ..StreamResult::default() },
+            ],
         };
         assert_eq!(Results::decode(&Value::Object(all.encode())), Ok(all));
     }

@@ -259,7 +259,9 @@ impl<'a> TextReport<'a> {
             } else {
                 (&end.sum_sent, &end.sum_received)
             };
-            if streams.len() > 1 {
+            // Without the sender's report, a UDP test has only what all receivers counted.
+            let alone = streams.is_empty() && sent.is_none() && received.is_some();
+            if streams.len() > 1 || alone {
                 for (sum, role) in [(sent, "sender"), (received, "receiver")] {
                     // In sums, `sender` tells which side counted; in a line it is the direction.
                     let Some(sum) = sum.clone().map(|sum| Row { sender, ..sum }) else { continue };
@@ -313,11 +315,13 @@ impl<'a> TextReport<'a> {
                 (false, true) => ("receiver", "sender"),
                 (false, false) => ("sender", "receiver"),
             };
-            let _ = writeln!(
-                out,
-                "CPU Utilization: local/{here} {:.1}% ({:.1}%u/{:.1}%s), remote/{there} {:.1}% ({:.1}%u/{:.1}%s)",
-                cpu.host_total, cpu.host_user, cpu.host_system, cpu.remote_total, cpu.remote_user, cpu.remote_system
-            );
+            let shares = |[total, user, system]: [Option<f64>; 3]| match (total, user, system) {
+                (Some(total), Some(user), Some(system)) => format!("{total:.1}% ({user:.1}%u/{system:.1}%s)"),
+                _ => "unknown".to_owned(),
+            };
+            let local = shares([cpu.host_total, cpu.host_user, cpu.host_system]);
+            let remote = shares([cpu.remote_total, cpu.remote_user, cpu.remote_system]);
+            let _ = writeln!(out, "CPU Utilization: local/{here} {local}, remote/{there} {remote}");
         }
         for (name, value) in [("snd", &end.sender_tcp_congestion), ("rcv", &end.receiver_tcp_congestion)] {
             if let Some(value) = value {
@@ -341,13 +345,13 @@ impl<'a> TextReport<'a> {
 
 /// Formats jitter and losses, such as `0.043 ms  0/77 (0%)`.
 fn datagrams(row: &Row) -> String {
-    format!(
-        "{:.3} ms  {}/{} ({}%)",
-        row.jitter_ms.unwrap_or_default(),
-        row.lost_packets.unwrap_or_default(),
-        row.packets.unwrap_or_default(),
-        two_digits(row.lost_percent.unwrap_or_default())
-    )
+    let jitter = row.jitter_ms.map_or_else(|| "unknown".to_owned(), |jitter| format!("{jitter:.3} ms"));
+    match (row.lost_packets, row.packets, row.lost_percent) {
+        (Some(lost), Some(packets), Some(percent)) => {
+            format!("{jitter}  {lost}/{packets} ({}%)", two_digits(percent))
+        }
+        _ => format!("{jitter}  lost: unknown"),
+    }
 }
 
 /// Formats a percentage like `printf` with `%.2g`.

@@ -35,22 +35,22 @@ pub struct LatencyResult {
     pub stray_responses: u64,
     /// Duration of the measurement, nanoseconds.
     pub duration_ns: u64,
-    /// Minimum latency, nanoseconds; 0, like all quantiles, if no transaction completed.
-    pub min_ns: u64,
+    /// Minimum latency, nanoseconds; `None`, like the mean and all quantiles, if no transaction completed.
+    pub min_ns: Option<u64>,
     /// Mean latency, nanoseconds.
-    pub mean_ns: f64,
+    pub mean_ns: Option<f64>,
     /// Median latency, nanoseconds.
-    pub p50_ns: u64,
+    pub p50_ns: Option<u64>,
     /// 90th percentile, nanoseconds.
-    pub p90_ns: u64,
+    pub p90_ns: Option<u64>,
     /// 99th percentile, nanoseconds.
-    pub p99_ns: u64,
+    pub p99_ns: Option<u64>,
     /// 99.9th percentile, nanoseconds.
-    pub p999_ns: u64,
+    pub p999_ns: Option<u64>,
     /// 99.99th percentile, nanoseconds.
-    pub p9999_ns: u64,
+    pub p9999_ns: Option<u64>,
     /// Maximum latency, nanoseconds.
-    pub max_ns: u64,
+    pub max_ns: Option<u64>,
     /// Log-linear histogram of the latencies; buckets that are empty are omitted.
     pub histogram: Vec<Bucket>,
 }

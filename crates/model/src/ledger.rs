@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Accounting equation: offered = delivered + lost + queued + unaccounted. The remainder is not clamped and may
-/// be negative.
+/// be negative. A term is `None` if a host that counts it did not report.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conservation {
     /// Whether the accounting balances exactly.
@@ -12,22 +12,23 @@ pub struct Conservation {
     /// Unit of the counts: `bytes` for TCP, `packets` for UDP (with byte counts in addition).
     pub unit: String,
     /// Sent: accepted by the senders' kernels, in `unit`.
-    pub offered: u64,
+    pub offered: Option<u64>,
     /// Read by the receiving applications, in `unit`.
-    pub delivered: u64,
+    pub delivered: Option<u64>,
     /// Lost, in `unit`.
-    pub lost: u64,
+    pub lost: Option<u64>,
     /// Still in a socket queue at the end, in `unit`.
-    pub queued: u64,
+    pub queued: Option<u64>,
     /// Offered − delivered − lost − queued, bytes; 0 if the accounting balances.
-    pub unaccounted_bytes: i64,
+    pub unaccounted_bytes: Option<i64>,
     /// UDP: unaccounted packets; 0 if the accounting balances. `None` for TCP.
     pub unaccounted_packets: Option<i64>,
     /// Sum of the bytes of all intervals − the receivers' totals; always 0.
     pub intervals_minus_totals_bytes: i64,
     /// Terms of the equation, in order along the path.
     pub terms: Vec<Term>,
-    /// Lost packets by location, as far as counters show it.
+    /// Lost packets by location, as far as counters show it; counters of the hosts and the remainder (`network`) only
+    /// if both hosts' counters are visible.
     pub losses: Vec<PlacedLoss>,
     /// Reasons the accounting does not balance, and counters that were not visible.
     pub notes: Vec<String>,
@@ -88,23 +89,24 @@ pub struct Cost {
     pub server: Option<EndCost>,
 }
 
-/// CPU cost at one host: host-wide figures cover the steady phase, figures of threads the whole test.
+/// CPU cost at one host: host-wide figures cover its steady phase, figures of threads the whole test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EndCost {
     /// CPU time of the whole host, other programs included, seconds; all cores; idle, I/O wait and steal excluded.
-    pub host_cpu_s: f64,
+    /// `None` without samples of the host.
+    pub host_cpu_s: Option<f64>,
     /// CPU time of the test's stream threads, seconds.
     pub thread_cpu_s: f64,
-    /// CPU time in softirqs, all cores, seconds.
-    pub softirq_cpu_s: f64,
+    /// CPU time in softirqs, all cores, seconds; `None` without samples of the host.
+    pub softirq_cpu_s: Option<f64>,
     /// Stream threads' CPU time per byte sent or received, nanoseconds; `None` without bytes.
     pub thread_ns_per_byte: Option<f64>,
     /// Host CPU time per byte sent or received in the steady phase, nanoseconds; `None` without bytes.
     pub host_ns_per_byte: Option<f64>,
     /// Number of the busiest core and its busy share, 0..=1; `None` without samples.
     pub busiest_core: Option<(u32, f32)>,
-    /// Steal time as a share, mean over all cores, 0..=1.
-    pub steal: f32,
+    /// Steal time as a share, mean over all cores, 0..=1; `None` without samples of the host.
+    pub steal: Option<f32>,
     /// Resolution of the host's CPU accounting: one tick, nanoseconds.
     pub tick_ns: u64,
 }

@@ -66,13 +66,22 @@ pub struct RunDocument {
     /// Emulated path used by the test, if `landspeed emulate` ran on this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<RunEmulation>,
+    /// Reasons why figures of this document are null although the test has them, by path: `summary.goodput_bps`,
+    /// `phases[2].bytes`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unknown: BTreeMap<String, String>,
     /// Cause that limited the transfer, with its evidence.
     pub verdict: Verdict,
     /// `--bidir`: verdict on the reverse direction.
     pub reverse_verdict: Option<Verdict>,
 }
 
-impl RunDocument {}
+impl RunDocument {
+    /// Returns the reason why the figure at a path is null; `None` if it is known or the test does not have it.
+    pub fn why_unknown(&self, path: &str) -> Option<&str> {
+        self.unknown.get(path).map(String::as_str)
+    }
+}
 
 /// A test between two servers that a third host requested (`run --from`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -141,18 +150,21 @@ pub struct Ends<T> {
 /// Headline figures of a test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
-    /// Goodput of the primary direction in the steady phase, all streams, measured by the receiver, bits/s.
+    /// Goodput of the primary direction in the steady phase, all streams, measured by the receiver, bits/s. Receivers
+    /// that report totals only (iperf3): the rate of the sender's ACKs (TCP), or the mean until the end of the steady
+    /// phase (UDP).
     pub goodput_bps: Option<f64>,
     /// `--bidir`: goodput from server to client, bits/s.
     pub reverse_goodput_bps: Option<f64>,
-    /// Payload bytes delivered to receiving applications in the whole test, all directions.
-    pub bytes_delivered: u64,
+    /// Payload bytes delivered to receiving applications in the whole test, all directions; `None` if a receiver did
+    /// not report, and for request/response.
+    pub bytes_delivered: Option<u64>,
     /// TCP segments retransmitted in the whole test, all senders; `None` for UDP or if unknown.
     pub retransmits: Option<u64>,
     /// UDP: share of packets lost, 0..=1.
     pub loss_ratio: Option<f64>,
-    /// Length of the steady phase, nanoseconds.
-    pub steady_ns: u64,
+    /// Length of the steady phase, nanoseconds; `None` if its receiver did not report.
+    pub steady_ns: Option<u64>,
     /// Minimum RTT reported by TCP, microseconds.
     pub min_rtt_us: Option<u32>,
     /// Coefficient of variation of the goodput over the intervals of the steady phase. A span without samples counts
@@ -238,7 +250,7 @@ pub enum PhaseName {
     Drain,
 }
 
-/// One phase of one direction, as measured by its receiver.
+/// One phase of one direction, as divided by its receiver; by its sender if the receiver has no samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Phase {
     /// Direction of the data.
@@ -249,47 +261,47 @@ pub struct Phase {
     pub start_ns: u64,
     /// End, nanoseconds after the agreed start.
     pub end_ns: u64,
-    /// Payload bytes delivered in the phase.
-    pub bytes: u64,
+    /// Payload bytes delivered in the phase; `None` if a receiver did not report.
+    pub bytes: Option<u64>,
 }
 
-/// Totals of one host, all its streams.
+/// Totals of one host, all its streams; a host that did not report all of them has none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EndTotals {
     /// Payload bytes written by the host's streams.
     pub bytes_sent: u64,
-    /// TCP: payload bytes acknowledged by the peer.
+    /// TCP: payload bytes acknowledged by the peer; `None` if a stream does not know them.
     pub bytes_acked: Option<u64>,
     /// Payload bytes read by the host's streams.
     pub bytes_received: u64,
     /// TCP segments retransmitted by the host; `None` for UDP or if unknown.
     pub retransmits: Option<u64>,
-    /// Payload bytes received, by phase name.
+    /// Payload bytes received, by phase name; empty without samples of every stream.
     pub received_by_phase: BTreeMap<String, u64>,
 }
 
-/// UDP totals over all streams. sent = delivered + lost exactly; duplicates are extra copies of delivered
-/// packets.
+/// UDP totals over all streams; `None` if the host that counts did not report all of its streams. sent = delivered +
+/// lost exactly; duplicates are extra copies of delivered packets.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UdpTotals {
     /// Packets accepted by the senders' kernels.
-    pub sent_packets: u64,
+    pub sent_packets: Option<u64>,
     /// Packets refused by the senders' kernels (`ENOBUFS`); not part of `sent_packets`.
-    pub refused_packets: u64,
+    pub refused_packets: Option<u64>,
     /// Distinct packets that reached the receiving application.
-    pub delivered_packets: u64,
+    pub delivered_packets: Option<u64>,
     /// Packets sent − packets delivered.
-    pub lost_packets: i64,
+    pub lost_packets: Option<i64>,
     /// Extra copies of delivered packets.
-    pub duplicate_packets: u64,
+    pub duplicate_packets: Option<u64>,
     /// Packets whose first copy arrived after a later packet.
-    pub reordered_packets: u64,
+    pub reordered_packets: Option<u64>,
     /// Packets whose first copy arrived after the sender had stopped.
-    pub late_packets: u64,
+    pub late_packets: Option<u64>,
     /// Tail loss: lost packets after the last one that arrived, known only from the sender's count.
-    pub tail_lost_packets: u64,
+    pub tail_lost_packets: Option<u64>,
     /// Lost packets / sent packets, 0..=1.
-    pub loss_ratio: f64,
+    pub loss_ratio: Option<f64>,
     /// Interarrival jitter (RFC 3550), mean over the streams, nanoseconds.
     pub jitter_ns: Option<u64>,
     /// Payload of each packet, bytes.

@@ -16,10 +16,10 @@ pub struct Stream {
     pub client_addr: String,
     /// Server's address and port.
     pub server_addr: String,
-    /// Bytes delivered per interval, measured by the receiver; their sum is exactly the receiver's total. Taken from
-    /// the sender's ACKs if the receiver's samples are missing (`intervals_from`).
+    /// Bytes delivered per interval, measured by the receiver; their sum is exactly the receiver's total. TCP: taken
+    /// from the sender's ACKs if the receiver's samples are missing (`intervals_from`).
     pub intervals: Vec<Interval>,
-    /// Source of `intervals`: `receiver` or `sender`.
+    /// Source of `intervals`: `receiver`, `sender`, or `none`.
     pub intervals_from: String,
     /// Figures of the sender; `None` if it did not report.
     pub sender: Option<StreamEnd>,
@@ -74,19 +74,19 @@ pub struct StreamEnd {
     /// NAPI id (receive queue) of the last received packet (`SO_INCOMING_NAPI_ID`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub napi_id: Option<u32>,
-    /// CPU time of the stream's thread, nanoseconds.
-    pub thread_cpu_ns: u64,
+    /// CPU time of the stream's thread, nanoseconds; like the next fields `None` if the host does not report it (iperf3).
+    pub thread_cpu_ns: Option<u64>,
     /// User part of `thread_cpu_ns`, nanoseconds.
-    pub thread_user_ns: u64,
+    pub thread_user_ns: Option<u64>,
     /// System part of `thread_cpu_ns`, nanoseconds.
-    pub thread_system_ns: u64,
+    pub thread_system_ns: Option<u64>,
     /// Time the thread was runnable without a core, nanoseconds (`/proc/thread-self/schedstat`).
     pub thread_wait_ns: Option<u64>,
-    /// System calls that sent or received data.
-    pub syscalls: u64,
+    /// System calls that sent or received data; `None` for request/response.
+    pub syscalls: Option<u64>,
     /// Time the application waited for its own schedule (`--rate` at the sender, `--read-rate` at the receiver),
     /// nanoseconds.
-    pub app_wait_ns: u64,
+    pub app_wait_ns: Option<u64>,
     /// Time of the first byte, nanoseconds after the agreed start; `None` if no byte was transferred.
     pub first_byte_ns: Option<u64>,
     /// Time of the last byte, nanoseconds after the agreed start; `None` if no byte was transferred.
@@ -112,31 +112,32 @@ pub struct ZeroCopyUse {
     pub enobufs: u64,
 }
 
-/// UDP accounting at the sender or receiver of a stream. Fields of the other side are 0.
+/// UDP accounting at the sender or receiver of a stream. Fields of the other side are 0 or `None`; counters are `None`
+/// if the host does not report them (iperf3) or its kernel does not have them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UdpEnd {
     /// Sender: datagrams accepted by the kernel.
     pub sent_packets: u64,
     /// Sender: datagrams refused by the kernel (`ENOBUFS`: dropped in the local qdisc or device).
-    pub send_errors: u64,
+    pub send_errors: Option<u64>,
     /// Receiver: distinct datagrams of this stream.
     pub delivered_packets: u64,
     /// Receiver: extra copies of delivered datagrams.
-    pub duplicate_packets: u64,
+    pub duplicate_packets: Option<u64>,
     /// Receiver: datagrams whose first copy arrived after a higher sequence number (RFC 4737 Type-P-Reordered).
-    pub reordered_packets: u64,
+    pub reordered_packets: Option<u64>,
     /// Receiver: datagrams whose first copy arrived in the drain phase, after the sender had stopped; counted as
     /// delivered.
-    pub late_packets: u64,
+    pub late_packets: Option<u64>,
     /// Receiver: datagrams older than the sequence bitmap, which may be first copies or duplicates.
-    pub beyond_window_packets: u64,
+    pub beyond_window_packets: Option<u64>,
     /// Receiver: datagrams that are malformed or do not belong to this stream.
-    pub foreign_packets: u64,
+    pub foreign_packets: Option<u64>,
     /// Receiver: highest sequence number received + 1.
     pub highest_seq: u64,
     /// Receiver: datagrams dropped because the socket buffer was full (`SO_RXQ_OVFL`). The kernel counts a coalesced
     /// GRO batch as one.
-    pub socket_drops: u64,
+    pub socket_drops: Option<u64>,
     /// Receiver: interarrival jitter (RFC 3550) from kernel receive timestamps, nanoseconds.
     pub jitter_ns: Option<u64>,
     /// Receiver: source of the timestamps: `kernel`, or `kernel, coalesced` if datagrams of a GRO batch shared one.

@@ -59,8 +59,8 @@ pub fn figures(run: &RunDocument) -> Figures {
     let ns = |value: Option<u64>| value.map(|ns| ns as f64);
     let rtts_us = rtts_us(run);
     let rtt_ns = |p| quantile(&rtts_us, p).map(|us| us * 1e3);
-    let delivered = summary.bytes_delivered as f64;
-    let per_gb = |count: u64| (delivered > 0.0).then(|| count as f64 * 1e9 / delivered);
+    let delivered = summary.bytes_delivered.map(|bytes| bytes as f64).filter(|bytes| *bytes > 0.0);
+    let per_gb = |count: u64| delivered.map(|delivered| count as f64 * 1e9 / delivered);
     figures.set(Metric::Goodput, summary.goodput_bps);
     figures.set(Metric::ReverseGoodput, summary.reverse_goodput_bps);
     figures.set(Metric::Retransmits, summary.retransmits.and_then(per_gb));
@@ -79,10 +79,13 @@ pub fn figures(run: &RunDocument) -> Figures {
     figures
 }
 
-/// Goodput of each stream of the primary direction in the steady phase, bits/s.
+/// Goodput of each stream of the primary direction in the steady phase, bits/s; none if the rate of a stream is
+/// unknown.
 pub fn streams_bps(run: &RunDocument) -> Vec<f64> {
     let primary = run.requested.direction.parts()[0];
-    run.streams.iter().filter(|stream| stream.direction == primary).filter_map(steady_bps).collect()
+    let streams = run.streams.iter().filter(|stream| stream.direction == primary);
+    let rates: Option<Vec<f64>> = streams.map(steady_bps).collect();
+    rates.filter(|_| run.summary.goodput_bps.is_some()).unwrap_or_default()
 }
 
 /// Goodput of one stream at the receiver in the steady phase, bits/s.
@@ -123,7 +126,7 @@ pub fn same_host(run: &RunDocument) -> bool {
     }
 }
 
-/// The senders' smoothed RTTs in the steady phase, microseconds.
+/// The senders' smoothed RTTs in the steady phase, microseconds; none if the steady phase or a sender is unknown.
 fn rtts_us(run: &RunDocument) -> Vec<f64> {
     let steady = |direction: Direction| {
         let phase = run.phases.iter().find(|p| p.direction == direction && p.name == PhaseName::Steady);
@@ -135,6 +138,9 @@ fn rtts_us(run: &RunDocument) -> Vec<f64> {
         let within = samples.filter(|sample| (from..=to).contains(&sample.t_ns));
         within.filter_map(|sample| Some(f64::from(sample.tcp.as_ref()?.rtt_us))).filter(|rtt| *rtt > 0.0).collect()
     };
+    if run.unknown.contains_key("summary.steady_ns") || run.unknown.contains_key("summary.min_rtt_us") {
+        return Vec::new();
+    }
     run.streams.iter().flat_map(of).collect()
 }
 

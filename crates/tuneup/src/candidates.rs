@@ -283,8 +283,9 @@ impl Source<'_> {
         }
         let slower = self.facts.slower_link_bps().map(|link| (link as f64 * PACE_SHARE) as u64);
         // Without losses, pacing has nothing to avoid.
-        let lossy = self.facts.retransmits > 0;
-        let wanted = slower.or(self.cause.map(|_| (self.facts.goodput_bps * 1.05) as u64)).filter(|_| lossy);
+        let lossy = self.facts.retransmits > Some(0);
+        let wanted =
+            slower.or(self.cause.and_then(|_| Some((self.facts.goodput_bps? * 1.05) as u64))).filter(|_| lossy);
         if let Some(total) = wanted.filter(|total| *total >= 1_000_000) {
             let change = format!("pacing {now} → {} in all", rate(total));
             let reason = match slower {
@@ -424,7 +425,7 @@ mod tests {
             client_sends: true,
             client: end.clone(),
             server: end,
-            goodput_bps: 1e9,
+            goodput_bps: Some(1e9),
             min_rtt_us: Some(20_000),
             congestion: Some("cubic".to_owned()),
             ..Facts::default()
@@ -512,6 +513,6 @@ mod tests {
             let found = candidates(&plain, &verdict(Cause::Policer), &facts, false, &BTreeSet::new());
             found.iter().any(|candidate| candidate.key.starts_with("pace="))
         };
-        assert!(paced(10) && !paced(0));
+        assert!(paced(Some(10)) && !paced(Some(0)) && !paced(None));
     }
 }

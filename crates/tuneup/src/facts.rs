@@ -15,12 +15,12 @@ pub struct Facts {
     pub client: EndFacts,
     /// Properties of the server host.
     pub server: EndFacts,
-    /// Goodput, bits/s.
-    pub goodput_bps: f64,
+    /// Goodput, bits/s; `None` if unknown.
+    pub goodput_bps: Option<f64>,
     /// Minimum RTT, µs.
     pub min_rtt_us: Option<u32>,
-    /// Number of retransmitted segments.
-    pub retransmits: u64,
+    /// Number of retransmitted segments; `None` if unknown.
+    pub retransmits: Option<u64>,
     /// Congestion control algorithm of the test.
     pub congestion: Option<String>,
     /// CPUs and queues of each stream.
@@ -97,9 +97,9 @@ impl Facts {
             loopback,
             client: EndFacts::of(hosts.0, document.host_series.client.as_ref()),
             server: EndFacts::of(hosts.1, document.host_series.server.as_ref()),
-            goodput_bps: document.summary.goodput_bps.unwrap_or(0.0),
+            goodput_bps: document.summary.goodput_bps,
             min_rtt_us: document.summary.min_rtt_us,
-            retransmits: document.summary.retransmits.unwrap_or(0),
+            retransmits: document.summary.retransmits,
             congestion: document.streams.iter().find_map(|stream| stream.sender.as_ref()?.congestion.clone()),
             flows: flows.collect(),
         }
@@ -118,12 +118,12 @@ impl Facts {
     /// Rate of the slower link, bits/s, if known and not below the measured goodput.
     pub fn slower_link_bps(&self) -> Option<u64> {
         let slower = self.client.link_bps.into_iter().chain(self.server.link_bps).min()?;
-        (slower as f64 > self.goodput_bps).then_some(slower)
+        (slower as f64 > self.goodput_bps?).then_some(slower)
     }
 
     /// Bandwidth-delay product of measured goodput and minimum RTT, bytes.
     pub fn bdp_bytes(&self) -> Option<f64> {
-        Some(self.goodput_bps / 8.0 * f64::from(self.min_rtt_us?) * 1e-6)
+        Some(self.goodput_bps? / 8.0 * f64::from(self.min_rtt_us?) * 1e-6)
     }
 }
 

@@ -61,7 +61,8 @@ impl<F: Fn(&Settings, u64) -> Option<(f64, f64)>> SimulatedHosts<F> {
                         TestKind::Compared => TestOutcome::Measured(measured),
                         TestKind::Diagnosis => {
                             let congestion = p.congestion.clone().or_else(|| self.facts.congestion.clone());
-                            let facts = Facts { goodput_bps: measured.goodput_bps, congestion, ..self.facts.clone() };
+                            let facts =
+                                Facts { goodput_bps: Some(measured.goodput_bps), congestion, ..self.facts.clone() };
                             let diagnosis = Diagnosis { verdict: verdict(self.cause), facts };
                             TestOutcome::Diagnosed(measured, Box::new(diagnosis))
                         }

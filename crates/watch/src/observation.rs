@@ -92,7 +92,13 @@ pub fn observe(flow: &SampledFlow, host: &HostSnapshot, series: HostSeries) -> O
         effective: None,
         path: Some(path),
         hosts: Ends { client: Some(host.clone()), server: None },
-        phases: vec![Phase { direction, name: PhaseName::Steady, start_ns: span_ns.0, end_ns: span_ns.1, bytes }],
+        phases: vec![Phase {
+            direction,
+            name: PhaseName::Steady,
+            start_ns: span_ns.0,
+            end_ns: span_ns.1,
+            bytes: Some(bytes),
+        }],
         streams: vec![stream],
         totals: Ends::default(),
         udp: None,
@@ -104,6 +110,7 @@ pub fn observe(flow: &SampledFlow, host: &HostSnapshot, series: HostSeries) -> O
         iperf3: None,
         third_party: None,
         emulation: None,
+        unknown: std::collections::BTreeMap::new(),
         verdict: no_verdict(),
         reverse_verdict: None,
     };

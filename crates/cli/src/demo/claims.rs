@@ -38,29 +38,30 @@ impl ClaimResult {
 /// agrees.
 pub fn accounting(document: &RunDocument) -> ClaimResult {
     let c = &document.conservation;
+    let [offered, delivered, lost, queued] = [c.offered, c.delivered, c.lost, c.queued].map(|n| n.unwrap_or(0));
     let senders = || document.streams.iter().filter_map(|s| s.sender.as_ref());
     let acked: u64 = senders().filter_map(|end| end.bytes_acked).sum();
     let unacked: u64 = senders().filter_map(|end| end.send_queue_bytes).sum();
     let mut checked = ClaimResult {
         measured: format!(
             "{} B sent = {} B received + {} B lost + {} B queued at the end; {} B acknowledged; {}",
-            with_separators(c.offered),
-            with_separators(c.delivered),
-            with_separators(c.lost),
-            with_separators(c.queued),
+            with_separators(offered),
+            with_separators(delivered),
+            with_separators(lost),
+            with_separators(queued),
             with_separators(acked),
             goodput(document.summary.goodput_bps)
         ),
         chart: DemoChart {
             caption: "Bytes of the transfer".to_owned(),
             bars: vec![
-                bar("sent", [part("sent", c.offered as f64, bytes(c.offered))]),
+                bar("sent", [part("sent", offered as f64, bytes(offered))]),
                 bar(
                     "accounted for",
                     [
-                        part("received", c.delivered as f64, bytes(c.delivered)),
-                        part("lost", c.lost as f64, bytes(c.lost)),
-                        part("queued", c.queued as f64, bytes(c.queued)),
+                        part("received", delivered as f64, bytes(delivered)),
+                        part("lost", lost as f64, bytes(lost)),
+                        part("queued", queued as f64, bytes(queued)),
                     ],
                 ),
             ],
@@ -69,26 +70,24 @@ pub fn accounting(document: &RunDocument) -> ClaimResult {
         ..ClaimResult::default()
     };
     checked.require_complete(document);
-    let missing = i128::from(c.offered) - i128::from(c.delivered) - i128::from(c.lost) - i128::from(c.queued);
-    checked.require(c.delivered > 0, || "nothing was received".to_owned());
+    let missing = i128::from(offered) - i128::from(delivered) - i128::from(lost) - i128::from(queued);
+    checked.require(c.offered.is_some(), || "what was sent is unknown".to_owned());
+    checked.require(delivered > 0, || "nothing was received".to_owned());
     checked.require(missing == 0, || format!("{missing} B unaccounted for"));
-    checked.require(c.holds && c.unaccounted_bytes == 0, || {
-        format!("the document's own accounting does not balance ({} B)", c.unaccounted_bytes)
+    checked.require(c.holds && c.unaccounted_bytes == Some(0), || {
+        let by = c.unaccounted_bytes.map_or("unknown".to_owned(), |bytes| format!("{bytes} B"));
+        format!("the document's own accounting does not balance ({by})")
     });
-    checked.require(acked + unacked == c.offered, || {
+    checked.require(acked + unacked == offered, || {
         format!(
             "the kernel counts {} B acknowledged, {} B were sent",
             with_separators(acked),
-            with_separators(c.offered)
+            with_separators(offered)
         )
     });
     let read: u64 = document.streams.iter().flat_map(|s| &s.intervals).map(|i| i.bytes).sum();
-    checked.require(read == c.delivered, || {
-        format!(
-            "the intervals add up to {} B, {} B were received",
-            with_separators(read),
-            with_separators(c.delivered)
-        )
+    checked.require(read == delivered, || {
+        format!("the intervals add up to {} B, {} B were received", with_separators(read), with_separators(delivered))
     });
     checked
 }
@@ -139,25 +138,32 @@ pub fn datagrams(document: &RunDocument) -> ClaimResult {
         checked.require(false, || "the document has no UDP accounting".to_owned());
         return checked;
     };
-    let lost = u64::try_from(udp.lost_packets).unwrap_or(0);
+    let (Some(sent), Some(delivered), Some(difference)) = (udp.sent_packets, udp.delivered_packets, udp.lost_packets)
+    else {
+        let mut checked = ClaimResult::default();
+        checked.require_complete(document);
+        checked.require(false, || "the number of lost packets is unknown".to_owned());
+        return checked;
+    };
+    let lost = u64::try_from(difference).unwrap_or(0);
     let ends = || document.streams.iter().filter_map(|s| s.receiver.as_ref()?.udp.as_ref());
-    let dropped: u64 = ends().map(|end| end.socket_drops).sum();
+    let dropped: u64 = ends().filter_map(|end| end.socket_drops).sum();
     let mut checked = ClaimResult {
         measured: format!(
             "{} sent = {} received + {} lost; the kernel counted {} dropped at the receiver's socket",
-            with_separators(udp.sent_packets),
-            with_separators(udp.delivered_packets),
+            with_separators(sent),
+            with_separators(delivered),
             with_separators(lost),
             with_separators(dropped)
         ),
         chart: DemoChart {
             caption: "Packets".to_owned(),
             bars: vec![
-                bar("sent", [part("sent", udp.sent_packets as f64, with_separators(udp.sent_packets))]),
+                bar("sent", [part("sent", sent as f64, with_separators(sent))]),
                 bar(
                     "accounted for",
                     [
-                        part("received", udp.delivered_packets as f64, with_separators(udp.delivered_packets)),
+                        part("received", delivered as f64, with_separators(delivered)),
                         part("dropped at the receiver's socket", dropped as f64, with_separators(dropped)),
                     ],
                 ),
@@ -167,11 +173,10 @@ pub fn datagrams(document: &RunDocument) -> ClaimResult {
         ..ClaimResult::default()
     };
     checked.require_complete(document);
-    checked.require(udp.delivered_packets > 0, || "nothing was received".to_owned());
-    checked.require(udp.lost_packets > 0, || {
-        "no packet was lost, though the receiver reads slower than packets arrive".to_owned()
-    });
-    let missing = i128::from(udp.sent_packets) - i128::from(udp.delivered_packets) - i128::from(udp.lost_packets);
+    checked.require(delivered > 0, || "nothing was received".to_owned());
+    checked
+        .require(lost > 0, || "no packet was lost, though the receiver reads slower than packets arrive".to_owned());
+    let missing = i128::from(sent) - i128::from(delivered) - i128::from(difference);
     checked.require(missing == 0 && document.conservation.holds, || format!("{missing} packets unaccounted for"));
     checked.require(dropped == lost, || {
         format!("landspeed counts {} lost, the kernel {} dropped", with_separators(lost), with_separators(dropped))
@@ -319,8 +324,8 @@ mod tests {
             receiver: Some(receiver),
         }];
         let c = &mut document.conservation;
-        (c.holds, c.unaccounted_bytes, c.intervals_minus_totals_bytes) = (true, 0, 0);
-        (c.offered, c.delivered, c.lost, c.queued) = (1000, 1000, 0, 0);
+        (c.holds, c.unaccounted_bytes, c.intervals_minus_totals_bytes) = (true, Some(0), 0);
+        (c.offered, c.delivered, c.lost, c.queued) = (Some(1000), Some(1000), Some(0), Some(0));
         document
     }
 
@@ -330,10 +335,14 @@ mod tests {
     }
 
     fn datagram_run() -> RunDocument {
-        let udp = UdpEnd { delivered_packets: 70, socket_drops: 30, ..UdpEnd::default() };
+        let udp = UdpEnd { delivered_packets: 70, socket_drops: Some(30), ..UdpEnd::default() };
         let mut document = run(StreamEnd::default(), StreamEnd { udp: Some(udp), ..StreamEnd::default() });
-        document.udp =
-            Some(UdpTotals { sent_packets: 100, delivered_packets: 70, lost_packets: 30, ..UdpTotals::default() });
+        document.udp = Some(UdpTotals {
+            sent_packets: Some(100),
+            delivered_packets: Some(70),
+            lost_packets: Some(30),
+            ..UdpTotals::default()
+        });
         let source = "SO_RXQ_OVFL".to_owned();
         document.conservation.losses =
             vec![PlacedLoss { place: LossLocation::ReceiverSocket, packets: 30, exact: true, source }];
@@ -379,9 +388,9 @@ mod tests {
 
     #[test]
     fn unaccounted_bytes_fail_the_accounting_claim() {
-        let missing = failure(transfer(), |d| d.conservation.offered += 1, accounting);
+        let missing = failure(transfer(), |d| d.conservation.offered = Some(1001), accounting);
         assert!(missing.starts_with("1 B unaccounted for"), "{missing}");
-        let surplus = failure(transfer(), |d| d.conservation.queued += 1, accounting);
+        let surplus = failure(transfer(), |d| d.conservation.queued = Some(1), accounting);
         assert_eq!(surplus, "-1 B unaccounted for");
         let intervals = failure(transfer(), |d| d.streams[0].intervals[0].bytes = 999, accounting);
         assert_eq!(intervals, "the intervals add up to 999 B, 1,000 B were received");
@@ -405,11 +414,11 @@ mod tests {
 
     #[test]
     fn unaccounted_packets_fail_the_udp_claim() {
-        let missing = failure(datagram_run(), |d| d.udp.as_mut().expect("there").sent_packets += 1, datagrams);
+        let missing = failure(datagram_run(), |d| d.udp.as_mut().expect("there").sent_packets = Some(101), datagrams);
         assert_eq!(missing, "1 packets unaccounted for");
         let kernel = failure(
             datagram_run(),
-            |d| d.streams[0].receiver.as_mut().expect("there").udp.as_mut().expect("there").socket_drops = 29,
+            |d| d.streams[0].receiver.as_mut().expect("there").udp.as_mut().expect("there").socket_drops = Some(29),
             datagrams,
         );
         assert_eq!(kernel, "landspeed counts 30 lost, the kernel 29 dropped");

@@ -246,6 +246,10 @@ fn at_end(document: &RunDocument, parameters: &Parameters, last: &Progress) -> P
 }
 
 fn end_of(document: &RunDocument, streams: &[&Stream], last: &DirectionProgress) -> DirectionProgress {
+    // Without the receiver's report, its last reading during the test is the best there is.
+    if streams.iter().any(|stream| stream.receiver.is_none()) {
+        return *last;
+    }
     let steady = || streams.iter().flat_map(|s| &s.intervals).filter(|i| i.phase != PhaseName::Drain);
     let Some(t_ns) = steady().map(|interval| interval.end_ns).max() else { return *last };
     let senders = streams.iter().filter_map(|s| s.sender.as_ref());
@@ -253,10 +257,12 @@ fn end_of(document: &RunDocument, streams: &[&Stream], last: &DirectionProgress)
         let until = end.samples.partition_point(|sample| sample.t_ns <= t_ns);
         end.samples[..until].iter().rev().find_map(|sample| sample.tcp.as_deref().cloned())
     });
-    let udp = document.udp.as_ref().filter(|_| document.requested.direction != Direction::Both).map(|udp| UdpState {
-        delivered: udp.delivered_packets,
-        lost: udp.lost_packets.max(0) as u64,
-        jitter_ns: udp.jitter_ns.unwrap_or(0),
+    let udp = document.udp.as_ref().filter(|_| document.requested.direction != Direction::Both).and_then(|udp| {
+        Some(UdpState {
+            delivered: udp.delivered_packets?,
+            lost: udp.lost_packets?.max(0) as u64,
+            jitter_ns: udp.jitter_ns.unwrap_or(0),
+        })
     });
     DirectionProgress {
         t_ns,

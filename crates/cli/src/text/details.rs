@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use landspeed_model::{Cause, Direction, EndCost, PhaseName, Protocol, RunDocument, Status, Verdict};
+use landspeed_model::{Cause, Direction, EndCost, Protocol, RunDocument, Status, Verdict};
 use landspeed_units::BitRate;
 
 use super::{Page, bytes, cores, direction_name, epochs, latency, loss, of, percent, plural};
@@ -70,12 +70,14 @@ fn delivery(d: &RunDocument, direction: Direction, page: &mut Page) {
     if mine().next().is_none() {
         return;
     }
-    let intervals = || mine().flat_map(|s| &s.intervals).map(|i| i.bytes).sum::<u64>();
-    let line = if mine().all(|stream| stream.receiver.is_some()) {
-        let delivered: u64 = mine().filter_map(|s| s.receiver.as_ref()).map(|r| r.bytes).sum();
-        format!("{} delivered", bytes(delivered))
-    } else {
-        format!("{} acknowledged (the receiver's report is missing)", bytes(intervals()))
+    let delivered: Option<u64> = mine().map(|s| Some(s.receiver.as_ref()?.bytes)).sum();
+    let line = match delivered {
+        Some(delivered) => format!("{} delivered", bytes(delivered)),
+        None if mine().all(|s| s.intervals_from == "sender") => {
+            let acknowledged = mine().flat_map(|s| &s.intervals).map(|i| i.bytes).sum();
+            format!("{} acknowledged (the receiver's report is missing)", bytes(acknowledged))
+        }
+        None => "what was delivered is unknown (the receiver's report is missing)".to_owned(),
     };
     let unknown = match direction {
         Direction::Download if d.requested.direction == Direction::Both => &d.summary.reverse_goodput_cv_unknown,
@@ -83,23 +85,14 @@ fn delivery(d: &RunDocument, direction: Direction, page: &mut Page) {
     };
     let unknown = unknown.as_ref().map(|why| format!("; spread unknown: {why}")).unwrap_or_default();
     page.line(direction_name(direction), &format!("{line}{unknown}"));
-    let rates: Vec<f64> = mine()
-        .map(|s| {
-            let steady = || s.intervals.iter().filter(|i| i.phase == PhaseName::Steady);
-            let ns: u64 = steady().map(|i| i.end_ns - i.start_ns).sum();
-            steady().map(|i| i.bytes).sum::<u64>() as f64 * 8e9 / (ns.max(1)) as f64
-        })
-        .collect();
-    if rates.len() < 2 {
-        return;
-    }
+    let rates: Option<Vec<f64>> = mine().map(landspeed_results::steady_bps).collect();
+    let Some(rates) = rates.filter(|rates| rates.len() > 1) else { return };
     let (least, most) = rates.iter().fold((f64::MAX, 0.0f64), |(l, m), r| (l.min(*r), m.max(*r)));
-    let sum: f64 = rates.iter().sum();
-    let squares: f64 = rates.iter().map(|r| r * r).sum();
-    // Jain's index: 1 if all rates are equal, 1/n if one stream has everything (R. Jain et al., DEC-TR-301, 1984).
-    let fairness = if squares > 0.0 { sum * sum / (rates.len() as f64 * squares) } else { 0.0 };
     let (least, most) = (BitRate::from_bps(least as u64), BitRate::from_bps(most as u64));
-    page.line("streams", &format!("slowest {least}, fastest {most}, Jain's fairness index {fairness:.3}"));
+    // Jain's index: 1 if all rates are equal, 1/n if one stream has everything (R. Jain et al., DEC-TR-301, 1984).
+    let fairness = landspeed_results::balance(&rates).filter(|_| delivered.is_some());
+    let fairness = fairness.map_or("unknown".to_owned(), |index| format!("{index:.3}"));
+    page.line("streams", &format!("slowest {least}, fastest {most}, Jain's fairness index {fairness}"));
     for (stream, rate) in mine().zip(rates) {
         let retransmits = stream.sender.as_ref().and_then(|end| end.retransmits);
         let retransmits = retransmits.map(|n| format!(", {}", plural(n, "retransmit"))).unwrap_or_default();
@@ -113,22 +106,20 @@ fn accounting(d: &RunDocument, page: &mut Page) {
         return;
     }
     let amount = |n: u64| if c.unit == "bytes" { bytes(n) } else { plural(n, "packet") };
-    let received = if d.streams.iter().any(|s| s.receiver.is_some()) {
-        format!("{} received", amount(c.delivered))
-    } else {
-        "an unknown number received".to_owned()
-    };
-    let mut line = format!("{} sent = {received}", amount(c.offered));
+    let amount = |n: Option<u64>| n.map_or("unknown".to_owned(), amount);
+    let mut line = format!("{} sent = {} received", amount(c.offered), amount(c.delivered));
     if c.unit == "packets" {
-        let _ = write!(line, " + {} lost", c.lost);
+        let _ = write!(line, " + {} lost", c.lost.map_or("unknown".to_owned(), |lost| lost.to_string()));
     }
-    if c.queued > 0 {
+    if c.queued.is_none_or(|queued| queued > 0) {
         let _ = write!(line, " + {} queued", amount(c.queued));
     }
-    if c.holds && c.unaccounted_bytes == 0 {
-        line += " (exact)";
-    } else if d.streams.iter().all(|s| s.receiver.is_some()) {
-        let _ = write!(line, "; {} bytes unaccounted for", c.unaccounted_bytes);
+    match c.unaccounted_bytes {
+        Some(0) if c.holds => line += " (exact)",
+        Some(bytes) => {
+            let _ = write!(line, "; {bytes} bytes unaccounted for");
+        }
+        None => {}
     }
     for note in &c.notes {
         let _ = write!(line, "; {note}");
@@ -174,8 +165,8 @@ fn one_cost(cost: &EndCost) -> String {
     if let Some((core, share)) = cost.busiest_core {
         let _ = write!(line, ", busiest core {core} at {:.0} %", share * 100.0);
     }
-    if cost.steal > 0.01 {
-        let _ = write!(line, ", steal time {:.0} %", cost.steal * 100.0);
+    if let Some(steal) = cost.steal.filter(|steal| *steal > 0.01) {
+        let _ = write!(line, ", steal time {:.0} %", steal * 100.0);
     }
     line
 }

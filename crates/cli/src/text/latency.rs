@@ -74,8 +74,8 @@ fn sizes(r: &LatencyResult) -> String {
     format!("{}/{}", r.request_bytes, r.response_bytes)
 }
 
-fn time(ns: u64) -> String {
-    Nanos::new(ns).to_string()
+fn time(ns: Option<u64>) -> String {
+    ns.map_or_else(|| "unknown".to_owned(), |ns| Nanos::new(ns).to_string())
 }
 
 fn header() -> String {

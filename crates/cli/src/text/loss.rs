@@ -10,13 +10,13 @@ use super::{Page, percent, plural};
 /// Formats loss and jitter: `12 of 34567 packets lost (0.035 %), 3 reordered, jitter 12.0 µs`.
 pub fn short_summary(d: &RunDocument) -> String {
     let Some(udp) = &d.udp else { return String::new() };
-    let mut line = lost(udp);
+    let mut line = lost(d, udp);
     for (count, what) in [
         (udp.reordered_packets, "reordered"),
         (udp.duplicate_packets, "duplicated"),
         (udp.refused_packets, "refused by the sender's kernel"),
     ] {
-        if count > 0 {
+        if let Some(count @ 1..) = count {
             let _ = write!(line, ", {count} {what}");
         }
     }
@@ -26,27 +26,43 @@ pub fn short_summary(d: &RunDocument) -> String {
     line
 }
 
-fn lost(udp: &UdpTotals) -> String {
-    if udp.lost_packets == 0 {
-        return format!("none of {} lost", plural(udp.sent_packets, "packet"));
+fn lost(d: &RunDocument, udp: &UdpTotals) -> String {
+    match (udp.lost_packets, udp.sent_packets, udp.delivered_packets) {
+        (Some(0), Some(sent), _) => format!("none of {} lost", plural(sent, "packet")),
+        (Some(lost), Some(sent), _) => {
+            let share = udp.loss_ratio.map(|share| format!(" ({})", percent(share))).unwrap_or_default();
+            format!("{lost} of {} lost{share}", plural(sent, "packet"))
+        }
+        (_, sent, delivered) => {
+            let counted = match (sent, delivered) {
+                (Some(sent), _) => format!("; {} sent", plural(sent, "packet")),
+                (_, Some(delivered)) => format!("; {} received", plural(delivered, "packet")),
+                _ => String::new(),
+            };
+            format!("unknown: {}{counted}", d.why_unknown("udp.lost_packets").unwrap_or("not reported"))
+        }
     }
-    format!("{} of {} lost ({})", udp.lost_packets, plural(udp.sent_packets, "packet"), percent(udp.loss_ratio))
 }
 
 /// Prints loss by location, and timing.
 pub fn details(d: &RunDocument, page: &mut Page) {
     let Some(udp) = &d.udp else { return };
-    page.line(
-        "loss",
-        &format!(
-            "{}; {} after the last arrival, {} duplicated, {} reordered, {} late",
-            lost(udp),
-            udp.tail_lost_packets,
-            udp.duplicate_packets,
-            udp.reordered_packets,
-            udp.late_packets
-        ),
-    );
+    let counts = [
+        (udp.tail_lost_packets, "after the last arrival"),
+        (udp.duplicate_packets, "duplicated"),
+        (udp.reordered_packets, "reordered"),
+        (udp.late_packets, "late"),
+    ];
+    let known: Vec<String> = counts.iter().filter_map(|(n, what)| Some(format!("{} {what}", (*n)?))).collect();
+    let unknown: Vec<&str> = counts.iter().filter(|(n, _)| n.is_none()).map(|(_, what)| *what).collect();
+    let mut line = lost(d, udp);
+    if !known.is_empty() {
+        let _ = write!(line, "; {}", known.join(", "));
+    }
+    if !unknown.is_empty() && udp.lost_packets.is_some() {
+        let _ = write!(line, "; unknown: {}", unknown.join(", "));
+    }
+    page.line("loss", &line);
     for loss in &d.conservation.losses {
         let whose = if loss.exact { "counts this test alone" } else { "shared with other traffic" };
         page.line("", &format!("· {} in {} ({}; {whose})", loss.packets, place(loss.place), loss.source));

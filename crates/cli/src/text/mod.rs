@@ -9,8 +9,8 @@ mod page;
 use std::fmt::Write as _;
 
 use landspeed_model::{
-    CONTRADICTION, Confidence, Direction, EpochState, ErrorEntry, Protocol, RrMode, RunDocument, Sample, Status,
-    Verdict, Warning,
+    CONTRADICTION, Confidence, Direction, EpochState, ErrorEntry, PhaseName, Protocol, RrMode, RunDocument, Sample,
+    Status, StreamEnd, Verdict, Warning,
 };
 use landspeed_units::{BitRate, Bytes, Nanos};
 
@@ -218,8 +218,12 @@ fn headline(d: &RunDocument) -> String {
             .parts()
             .iter()
             .zip(figures)
-            .map(|(direction, (bps, cv, unknown))| {
-                let rate = bps.map_or("no data".to_owned(), |bps| BitRate::from_bps(bps as u64).to_string());
+            .zip(["summary.goodput_bps", "summary.reverse_goodput_bps"])
+            .map(|((direction, (bps, cv, unknown)), path)| {
+                let rate = bps.map_or_else(
+                    || unknown_rate(d, *direction, path),
+                    |bps| BitRate::from_bps(bps as u64).to_string(),
+                );
                 let spread = match (cv, unknown) {
                     (Some(cv), _) => format!(" ± {}", percent(cv)),
                     // The reason is printed with `-v`.
@@ -254,11 +258,26 @@ fn headline(d: &RunDocument) -> String {
     if p.direction != Direction::Both || p.streams > 1 {
         let _ = write!(line, ", {}", plural(u64::from(p.streams), "stream"));
     }
-    let time_ns = if d.latency.is_empty() { s.steady_ns } else { d.latency.iter().map(|r| r.duration_ns).sum() };
+    let steady = d.phases.iter().find(|phase| phase.name == PhaseName::Steady);
+    let steady_ns = s.steady_ns.or_else(|| steady.map(|phase| phase.end_ns.saturating_sub(phase.start_ns)));
+    let time_ns =
+        if d.latency.is_empty() { steady_ns.unwrap_or(0) } else { d.latency.iter().map(|r| r.duration_ns).sum() };
     if time_ns > 0 {
         let _ = write!(line, ", {:.1} s", time_ns as f64 / 1e9);
     }
     line
+}
+
+/// Formats an unknown goodput: the reason, and the rate of the ACKs if the sender's TCP has it.
+fn unknown_rate(d: &RunDocument, direction: Direction, path: &str) -> String {
+    let Some(why) = d.why_unknown(path) else { return "no data".to_owned() };
+    let streams: Vec<_> = d.streams.iter().filter(|stream| stream.direction == direction).collect();
+    let acknowledged = streams.iter().all(|stream| stream.intervals_from == "sender");
+    let rates: Option<Vec<f64>> = streams.iter().map(|stream| landspeed_results::steady_bps(stream)).collect();
+    let rates = rates.filter(|rates| acknowledged && !rates.is_empty());
+    let acknowledged =
+        rates.map(|rates| format!(", {} acknowledged", BitRate::from_bps(rates.iter().sum::<f64>() as u64)));
+    format!("unknown ({why}){}", acknowledged.unwrap_or_default())
 }
 
 /// Formats retransmits and RTT per direction.
@@ -267,24 +286,28 @@ fn tcp(d: &RunDocument) -> String {
     let lines: Vec<String> = parts
         .iter()
         .map(|direction| {
-            let senders = || d.streams.iter().filter(|s| s.direction == *direction).filter_map(|s| s.sender.as_ref());
-            let mut words = Vec::new();
-            let counted: Vec<u64> = senders().filter_map(|end| end.retransmits).collect();
-            if counted.is_empty() {
-                words.push("retransmits unknown (the sender's report is missing)".to_owned());
-            } else {
-                let retransmits: u64 = counted.iter().sum();
-                let last = |end: &landspeed_model::StreamEnd| end.samples.last()?.tcp.as_ref()?.data_segs_out;
-                let segments: u64 = senders().filter_map(last).map(u64::from).sum();
-                let share = if segments > 0 && retransmits > 0 {
+            let streams = || d.streams.iter().filter(|s| s.direction == *direction);
+            let senders: Option<Vec<&StreamEnd>> = streams().map(|s| s.sender.as_ref()).collect();
+            let Some(senders) = senders.filter(|senders| !senders.is_empty()) else {
+                return format!("{}retransmits unknown (the sender's report is missing)", of(d, *direction));
+            };
+            let retransmits: Option<u64> = senders.iter().map(|end| end.retransmits).sum();
+            let last = |end: &StreamEnd| end.samples.last()?.tcp.as_ref()?.data_segs_out;
+            let segments: Option<u64> = senders.iter().map(|end| last(end).map(u64::from)).sum();
+            let share = match (retransmits, segments) {
+                (Some(retransmits @ 1..), Some(segments @ 1..)) => {
                     format!(" ({})", percent(retransmits as f64 / segments as f64))
-                } else {
-                    String::new()
-                };
-                words.push(plural(retransmits, "retransmit") + &share);
+                }
+                _ => String::new(),
+            };
+            let mut words = vec![retransmits.map_or_else(
+                || "retransmits unknown (not reported)".to_owned(),
+                |retransmits| plural(retransmits, "retransmit") + &share,
+            )];
+            if senders.iter().all(|end| !end.samples.is_empty()) {
+                let samples: Vec<&Sample> = senders.iter().flat_map(|end| &end.samples).collect();
+                words.extend(rtt(&samples));
             }
-            let samples: Vec<&Sample> = senders().flat_map(|end| &end.samples).collect();
-            words.extend(rtt(&samples));
             format!("{}{}", of(d, *direction), words.join(", "))
         })
         .collect();

@@ -184,6 +184,6 @@ fn lower_rate(flow: &Flow) -> String {
 /// Ratio of the median latency under load to the idle median.
 fn latency_inflation(flow: &Flow) -> Option<f64> {
     let latency = flow.document.latency_under_load.as_ref()?;
-    let idle = latency.idle.as_ref()?.p50_ns;
-    (idle > 0).then(|| latency.loaded.p50_ns as f64 / idle as f64)
+    let idle = latency.idle.as_ref()?.p50_ns.filter(|&ns| ns > 0)?;
+    Some(latency.loaded.p50_ns? as f64 / idle as f64)
 }

@@ -20,26 +20,27 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let streams = flow.parameters.streams.max(1);
     let results = &flow.document.latency;
     // Requests still outstanding at the end took time too: one of a dozen is nearly a tenth of all.
-    let outstanding = results.iter().map(|result| {
+    let outstanding = results.iter().filter_map(|result| {
         let waited = result.completed + result.unanswered.min(u64::from(streams));
-        waited as f64 * result.mean_ns / result.duration_ns as f64 / f64::from(streams)
+        Some(waited as f64 * result.mean_ns? / result.duration_ns as f64 / f64::from(streams))
     });
     // Use the worst of the sizes: each is a separate measurement.
     let smallest = outstanding.filter(|value| value.is_finite()).min_by(f64::total_cmp);
     let bound = Bound::AtLeast(ROUND_TRIP);
     let metric = "requests outstanding over streams (requests × mean latency over time)";
     let waits = builder.value(metric, smallest, "ratio", bound, None, "latency[].completed");
-    let Some(result) = results.first().filter(|_| waits == Some(true)) else { return builder.refuted() };
+    let median_ns = results.first().and_then(|result| result.p50_ns).map(|ns| ns as f64);
+    let Some(median_ns) = median_ns.filter(|_| waits == Some(true)) else { return builder.refuted() };
     // The control connection of a lab run uses another network, so its RTT comes from the links.
     let control = flow.document.path.as_ref().map(|path| path.control_rtt_ns as f64);
     let rtt_ns = flow.route.as_ref().map(|route| route.base_rtt_us * 1e3).or(control);
     // A control RTT above the median latency was delayed by the host: it does not show the idle path.
-    let rtt_ns = rtt_ns.filter(|&ns| ns > 0.0 && ns <= result.p50_ns as f64);
-    let host_part = rtt_ns.map(|rtt| (result.p50_ns as f64 - rtt).max(0.0));
+    let rtt_ns = rtt_ns.filter(|&ns| ns > 0.0 && ns <= median_ns);
+    let host_part = rtt_ns.map(|rtt| (median_ns - rtt).max(0.0));
     let why = format!(
         "{} waits for each response before its next request: {} at the median{}",
         if streams == 1 { "the stream".to_owned() } else { format!("each of {streams} streams") },
-        text::nanos(result.p50_ns as f64),
+        text::nanos(median_ns),
         match (rr.mode, rtt_ns) {
             (RrMode::Connect, _) => ", with a new connection each time".to_owned(),
             (_, Some(rtt)) => format!(", of which {} are the idle RTT", text::nanos(rtt)),

@@ -128,7 +128,13 @@ impl Scenario {
                 ..PathInfo::default()
             }),
             hosts: Ends { client: Some(self.host("a")), server: self.receiver_report.then(|| self.host("b")) },
-            phases: vec![Phase { direction: Direction::Upload, name: PhaseName::Steady, start_ns: 0, end_ns, bytes }],
+            phases: vec![Phase {
+                direction: Direction::Upload,
+                name: PhaseName::Steady,
+                start_ns: 0,
+                end_ns,
+                bytes: Some(bytes),
+            }],
             streams,
             totals: Ends { client: Some(EndTotals::default()), server: None },
             udp: None,
@@ -137,8 +143,9 @@ impl Scenario {
             conservation: Conservation {
                 holds: true,
                 unit: "bytes".to_owned(),
-                offered: bytes,
-                delivered: bytes,
+                offered: Some(bytes),
+                delivered: Some(bytes),
+                unaccounted_bytes: Some(0),
                 ..Conservation::default()
             },
             cost: Cost {
@@ -154,6 +161,7 @@ impl Scenario {
             reverse_verdict: None,
             third_party: None,
             emulation: None,
+            unknown: std::collections::BTreeMap::new(),
         }
     }
 
@@ -187,15 +195,15 @@ impl Scenario {
             bytes: per_step.saturating_mul(self.samples),
             congestion: Some(self.congestion.to_owned()),
             mss_bytes: Some(MSS),
-            thread_cpu_ns: (thread * end_ns as f64) as u64,
-            thread_system_ns: (thread * 0.9 * end_ns as f64) as u64,
-            thread_user_ns: (thread * 0.1 * end_ns as f64) as u64,
+            thread_cpu_ns: Some((thread * end_ns as f64) as u64),
+            thread_system_ns: Some((thread * 0.9 * end_ns as f64) as u64),
+            thread_user_ns: Some((thread * 0.1 * end_ns as f64) as u64),
             first_byte_ns: Some(0),
             last_byte_ns: Some(end_ns),
             ..StreamEnd::default()
         };
         let sender = StreamEnd {
-            app_wait_ns: (self.wait * end_ns as f64) as u64,
+            app_wait_ns: Some((self.wait * end_ns as f64) as u64),
             samples: (0..=self.samples).map(|k| self.sent(k, per_step)).collect(),
             ..end(self.sender_thread)
         };
@@ -292,7 +300,11 @@ impl Scenario {
                 end.udp = Some(UdpEnd { sent_packets: sent, ..UdpEnd::default() });
             }
             if let Some(end) = &mut stream.receiver {
-                end.udp = Some(UdpEnd { delivered_packets: delivered, socket_drops, ..UdpEnd::default() });
+                end.udp = Some(UdpEnd {
+                    delivered_packets: delivered,
+                    socket_drops: Some(socket_drops),
+                    ..UdpEnd::default()
+                });
             }
         }
         document

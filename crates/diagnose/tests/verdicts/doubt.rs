@@ -205,14 +205,14 @@ pub fn rr(mode: RrMode, offered: Option<f64>, achieved: f64, mean_ns: f64) -> Ru
         send_late_p99_ns: None,
         stray_responses: 0,
         duration_ns: 10_000_000_000,
-        min_ns: 1,
-        mean_ns,
-        p50_ns: mean_ns as u64,
-        p90_ns: 0,
-        p99_ns: 0,
-        p999_ns: 0,
-        p9999_ns: 0,
-        max_ns: 0,
+        min_ns: Some(1),
+        mean_ns: Some(mean_ns),
+        p50_ns: Some(mean_ns as u64),
+        p90_ns: Some(0),
+        p99_ns: Some(0),
+        p999_ns: Some(0),
+        p9999_ns: Some(0),
+        max_ns: Some(0),
         histogram: Vec::new(),
     });
     document
@@ -237,7 +237,7 @@ fn unreliable_figures_are_warned_of() {
     let mut document = Scenario { loopback: true, goodput_bps: 10e9, ..Scenario::default() }.document();
     document.streams[0].sender.as_mut().unwrap().zerocopy =
         Some(ZeroCopyUse { completions: 100, copied: 100, enobufs: 1 });
-    document.cost.client.as_mut().unwrap().host_cpu_s = 20.0;
+    document.cost.client.as_mut().unwrap().host_cpu_s = Some(20.0);
     document.path.as_mut().unwrap().clock.uncertainty_ns = 1_000_000_000;
     let series = document.host_series.client.as_mut().unwrap();
     series.softnet.dropped = 5;

@@ -141,7 +141,7 @@ fn verdict(example: &Example, from: Viewpoint) -> Verdict {
     run.latency.clear();
     run.host_series.client.iter_mut().for_each(|series| series.samples.clear());
     for end in run.streams.iter_mut().flat_map(|stream| stream.sender.iter_mut().chain(&mut stream.receiver)) {
-        (end.app_wait_ns, end.udp) = (0, None);
+        (end.app_wait_ns, end.udp) = (None, None);
     }
     diagnose_watched(&run, direction, &example.1)
 }

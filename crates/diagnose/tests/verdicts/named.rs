@@ -392,7 +392,7 @@ fn rtt_correlated_with_flight_indicates_a_shallow_buffer() {
 #[test]
 fn a_reader_that_waits_for_its_own_schedule_is_named() {
     let mut document = Scenario { rwnd: 0.9, flight_wnd: 1.0, recv_fill: 0.3, ..Scenario::default() }.document();
-    document.streams[0].receiver.as_mut().unwrap().app_wait_ns = 6_000_000_000;
+    document.streams[0].receiver.as_mut().unwrap().app_wait_ns = Some(6_000_000_000);
     is(judge(&document), Cause::SlowReader, Confidence::High);
 }
 

@@ -1,8 +1,11 @@
-//! Combines the reports of client and server into one run document. Values a host did not report stay empty.
+//! Combines the reports of client and server into one run document. A figure that a report would have provided and that
+//! never came is null, with the reason in `.unknown`.
 
 mod contradictions;
 mod costs;
+mod known;
 mod ledger;
+mod reports;
 mod spread;
 mod streams;
 mod sums;
@@ -12,11 +15,15 @@ use landspeed_model::{
     Protocol, RUN_SCHEMA, RunDocument, Status, Verdict, Warning,
 };
 
+use serde::{Deserialize, Serialize};
+
+use self::known::Unknown;
+use self::reports::Reports;
 use crate::client::Request;
-use crate::end::EndReport;
+use crate::end::{EndReport, Side};
 
 /// State of a test as the client has collected it so far; the input of [`document`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CollectedRun {
     /// As given, before the server reduces them to its limits.
     pub requested: Parameters,
@@ -94,14 +101,19 @@ impl CollectedRun {
 pub fn document(found: CollectedRun) -> RunDocument {
     let parameters = found.parameters().clone();
     let mut streams = streams::join(found.client.as_ref(), found.server.as_ref());
-    let phases = sums::phases(&parameters, &streams, found.client.as_ref(), found.server.as_ref());
+    let reports = Reports::new(&parameters, &streams, found.client.as_ref(), found.server.as_ref());
+    let mut unknown = Unknown::default();
+    let phases = sums::phases(&reports, &mut unknown);
     let latency = found.client.as_ref().map(|c| c.latency.clone()).unwrap_or_default();
     let under_load = found.client.as_ref().and_then(|c| c.under_load.clone());
-    let udp = (parameters.protocol == Protocol::Udp).then(|| sums::udp(&parameters, &streams));
-    let summary = sums::summary(&parameters, &streams, &phases, udp.as_ref(), &latency, under_load.as_ref());
-    let conservation =
-        ledger::balance(&parameters, &streams, udp.as_ref(), found.client.as_ref(), found.server.as_ref());
-    let cost = costs::end_costs(found.client.as_ref(), found.server.as_ref().filter(|r| r.has_timeline()), &phases);
+    let udp = (parameters.protocol == Protocol::Udp).then(|| sums::udp(&parameters, &reports, &mut unknown));
+    let latencies = (latency.as_slice(), under_load.as_ref());
+    let summary = sums::summary(&parameters, &reports, &phases, udp.as_ref(), latencies, &mut unknown);
+    let conservation = ledger::balance(&parameters, &reports, udp.as_ref(), &mut unknown);
+    let whole = |side| reports.side(side).filter(|report| reports.is_whole(report));
+    let cost = costs::end_costs(whole(Side::Client), whole(Side::Server));
+    let totals =
+        Ends { client: whole(Side::Client).map(sums::totals), server: whole(Side::Server).map(sums::totals) };
     let mut errors = found.errors.clone();
     for (host, report) in [("client", &found.client), ("server", &found.server)] {
         let Some(report) = report else { continue };
@@ -124,8 +136,6 @@ pub fn document(found: CollectedRun) -> RunDocument {
     let mut notes = found.notes.clone();
     notes.extend([&found.client, &found.server].into_iter().flatten().flat_map(|r| r.notes.iter().cloned()));
     let warnings = notes.into_iter().map(|message| Warning { code: "not-as-asked".to_owned(), message }).collect();
-    let totals =
-        Ends { client: found.client.as_ref().map(sums::totals), server: found.server.as_ref().map(sums::totals) };
     // Request/response streams carry no bulk data: the sums above exclude them.
     if matches!(parameters.protocol, Protocol::TcpRr | Protocol::UdpRr) {
         streams.extend(streams::transactions(found.client.as_ref(), found.server.as_ref()));
@@ -159,6 +169,7 @@ pub fn document(found: CollectedRun) -> RunDocument {
         iperf3: None,
         third_party: None,
         emulation: None,
+        unknown: unknown.into_reasons(),
         verdict: undetermined(),
         reverse_verdict: (parameters.direction == Direction::Both).then(undetermined),
     };

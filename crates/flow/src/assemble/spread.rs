@@ -13,7 +13,7 @@ use landspeed_model::{Direction, Interval, PhaseName, Stream};
 ///
 /// # Errors
 /// The reason why there is no spread: fewer than two intervals, or no bytes.
-pub fn of(streams: &[Stream], direction: Direction, interval_ns: u64) -> Result<f64, String> {
+pub fn of(streams: &[&Stream], direction: Direction, interval_ns: u64) -> Result<f64, String> {
     let spans = common_spans(streams, direction);
     let longest = spans.iter().map(|&(ns, _)| ns).max().ok_or("the steady phase has no interval")?;
     let nominal = interval_ns.clamp(1, longest.max(1));
@@ -37,7 +37,7 @@ pub fn of(streams: &[Stream], direction: Direction, interval_ns: u64) -> Result<
 /// Length in nanoseconds and bytes of each span between consecutive boundaries common to all streams of a
 /// direction. Streams of one host are sampled together, so the spans are the intervals unless a stream lacks
 /// samples.
-fn common_spans(streams: &[Stream], direction: Direction) -> Vec<(u64, u64)> {
+fn common_spans(streams: &[&Stream], direction: Direction) -> Vec<(u64, u64)> {
     let steady: Vec<Vec<&Interval>> = streams
         .iter()
         .filter(|stream| stream.direction == direction)
@@ -92,7 +92,7 @@ mod tests {
     }
 
     fn spread(lengths: &[(u64, u64)]) -> Result<f64, String> {
-        of(&[stream(Direction::Upload, lengths)], Direction::Upload, 100 * MS)
+        of(&[&stream(Direction::Upload, lengths)], Direction::Upload, 100 * MS)
     }
 
     #[test]
@@ -123,14 +123,14 @@ mod tests {
         assert!(spread(&[(100, 0), (100, 0)]).unwrap_err().contains("no bytes"));
         // Two halves of a long interval are two intervals.
         let halves = [(500, 5), (500, 6)];
-        assert!(of(&[stream(Direction::Upload, &halves)], Direction::Upload, 1000 * MS).is_ok());
+        assert!(of(&[&stream(Direction::Upload, &halves)], Direction::Upload, 1000 * MS).is_ok());
     }
 
     #[test]
     fn each_direction_has_its_own_spread() {
         let up = stream(Direction::Upload, &[(100, 10), (100, 10)]);
         let down = stream(Direction::Download, &[(100, 0), (100, 20)]);
-        let streams = [up, down];
+        let streams = [&up, &down];
         assert_eq!(of(&streams, Direction::Upload, 100 * MS), Ok(0.0));
         assert!((of(&streams, Direction::Download, 100 * MS).unwrap() - std::f64::consts::SQRT_2).abs() < 1e-12);
     }
@@ -141,7 +141,7 @@ mod tests {
         let sparse = stream(Direction::Upload, &[(200, 40), (200, 0)]);
         let silent = stream(Direction::Upload, &[]);
         // 60 and 20 bytes in 200 ms each: weights of two intervals each.
-        let found = of(&[whole, sparse, silent], Direction::Upload, 100 * MS).unwrap();
+        let found = of(&[&whole, &sparse, &silent], Direction::Upload, 100 * MS).unwrap();
         assert!((found - (4.0 * 0.25 / 3.0_f64).sqrt()).abs() < 1e-12, "{found}");
     }
 }

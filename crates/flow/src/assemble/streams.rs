@@ -41,7 +41,7 @@ pub fn transactions(client: Option<&EndReport>, server: Option<&EndReport>) -> V
                 client_addr,
                 server_addr,
                 intervals: Vec::new(),
-                intervals_from: "receiver".to_owned(),
+                intervals_from: "none".to_owned(),
                 sender: near.as_ref().map(end),
                 receiver: far.as_ref().map(end),
             }
@@ -68,13 +68,13 @@ fn assemble_stream(id: u32, client: Option<&EndReport>, server: Option<&EndRepor
     // An iperf3 server reports only totals.
     let over_time = |end: &&(StreamReport, PhaseEnds)| !end.0.end.samples.is_empty();
     let (intervals, intervals_from) = match (receiver.filter(over_time), sender.filter(over_time)) {
-        (Some((receiver, cuts)), _) => (intervals(&receiver.end.samples, cuts, |s| s.bytes), "receiver"),
-        (None, Some((sender, cuts))) => {
-            // Without samples from the receiver, the sender's `bytes_acked` is the best estimate.
-            let base = sender.end.samples.first().and_then(acked).unwrap_or(0);
-            (intervals(&sender.end.samples, cuts, |s| acked(s).map_or(s.bytes, |n| n.saturating_sub(base))), "sender")
+        (Some((receiver, cuts)), _) => (intervals(&receiver.end.samples, cuts, |s| Some(s.bytes)), "receiver"),
+        // Without samples from the receiver, the ACKs that TCP got are the best estimate. What UDP sent is none.
+        (None, Some((sender, cuts))) if sender.end.samples.iter().any(|sample| acked(sample).is_some()) => {
+            let base = sender.end.samples.iter().find_map(acked).unwrap_or(0);
+            (intervals(&sender.end.samples, cuts, |s| Some(acked(s)?.saturating_sub(base))), "sender")
         }
-        (None, None) => (Vec::new(), "receiver"),
+        _ => (Vec::new(), "none"),
     };
     Some(Stream {
         id,
@@ -92,13 +92,13 @@ fn acked(sample: &Sample) -> Option<u64> {
     sample.tcp.as_ref()?.bytes_acked
 }
 
-/// Returns the differences between consecutive samples. The first sample is at the start, the last after the
-/// stream's end, so the intervals add up to the total.
-fn intervals(samples: &[Sample], cuts: &PhaseEnds, bytes: impl Fn(&Sample) -> u64) -> Vec<Interval> {
+/// Returns the differences between consecutive samples that have a count. The first sample is at the start, the last
+/// after the stream's end, so the intervals add up to the total.
+fn intervals(samples: &[Sample], cuts: &PhaseEnds, bytes: impl Fn(&Sample) -> Option<u64>) -> Vec<Interval> {
     let mut result = Vec::with_capacity(samples.len());
     let (mut start_ns, mut bytes_before, mut packets_before) = (0, 0, 0);
     for sample in samples {
-        let now = bytes(sample);
+        let Some(now) = bytes(sample) else { continue };
         if sample.t_ns == start_ns && now == bytes_before {
             continue;
         }
@@ -110,7 +110,7 @@ fn intervals(samples: &[Sample], cuts: &PhaseEnds, bytes: impl Fn(&Sample) -> u6
             packets: sample.packets.map(|n| n.saturating_sub(packets_before)),
         });
         (start_ns, bytes_before) = (sample.t_ns, now);
-        packets_before = sample.packets.unwrap_or(0);
+        packets_before = sample.packets.unwrap_or(packets_before);
     }
     result
 }
@@ -131,7 +131,7 @@ mod tests {
         };
         let at = |t_ns, bytes| Sample { t_ns, bytes, ..Sample::default() };
         let samples = [at(0, 0), at(10, 7), at(100, 50), at(200, 150), at(300, 260), at(320, 275)];
-        let found = intervals(&samples, &cuts, |s| s.bytes);
+        let found = intervals(&samples, &cuts, |s| Some(s.bytes));
         assert_eq!(found.iter().map(|i| i.bytes).sum::<u64>(), 275);
         let phases: Vec<_> = found.iter().map(|i| i.phase).collect();
         assert_eq!(phases, [Startup, Omitted, Steady, Steady, Drain]);

@@ -3,38 +3,35 @@
 use std::collections::BTreeMap;
 
 use landspeed_model::{
-    Direction, EndTotals, LatencyResult, LatencyUnderLoad, Parameters, Phase, PhaseName, Protocol, Stream, Summary,
-    UdpTotals,
+    Direction, EndTotals, LatencyResult, LatencyUnderLoad, Parameters, Phase, PhaseName, Protocol, Stream, StreamEnd,
+    Summary, UdpTotals,
 };
 
+use super::known::{Known, Unknown, ratio};
+use super::reports::{self, Reports};
 use super::spread;
-use crate::end::{EndReport, PhaseEnds};
+use crate::end::{EndReport, PhaseEnds, Side};
 
 /// Returns the phases of each direction, as the receiver divided them; as the sender did if the receiver has no
 /// samples.
-pub fn phases(
-    parameters: &Parameters,
-    streams: &[Stream],
-    client: Option<&EndReport>,
-    server: Option<&EndReport>,
-) -> Vec<Phase> {
+pub fn phases(reports: &Reports<'_>, unknown: &mut Unknown) -> Vec<Phase> {
     let mut found = Vec::new();
-    for &direction in parameters.direction.parts() {
-        let (receiver, sender) = if direction == Direction::Upload { (server, client) } else { (client, server) };
+    for &direction in reports.directions() {
+        let [receiver, sender] = [false, true].map(|sends| reports.host(direction, sends).ok());
         let watched = [receiver, sender].into_iter().flatten().find(|r| r.has_timeline()).or(receiver).or(sender);
         let Some(cuts) = watched.map(|r| r.cuts) else { continue };
+        let delivered = reports.delivered(direction);
         for (name, start_ns, end_ns) in spans(&cuts) {
-            let bytes = streams
-                .iter()
-                .filter(|s| s.direction == direction)
-                .flat_map(|s| &s.intervals)
-                .filter(|i| i.phase == name)
-                .map(|i| i.bytes)
-                .sum();
+            let bytes = delivered.as_ref().map(|streams| bytes_in(streams, name)).map_err(Clone::clone);
+            let bytes = unknown.field(format!("phases[{}].bytes", found.len()), bytes);
             found.push(Phase { direction, name, start_ns, end_ns, bytes });
         }
     }
     found
+}
+
+fn bytes_in(streams: &[&Stream], phase: PhaseName) -> u64 {
+    streams.iter().flat_map(|s| &s.intervals).filter(|i| i.phase == phase).map(|i| i.bytes).sum()
 }
 
 fn spans(cuts: &PhaseEnds) -> Vec<(PhaseName, u64, u64)> {
@@ -51,60 +48,105 @@ fn spans(cuts: &PhaseEnds) -> Vec<(PhaseName, u64, u64)> {
     spans
 }
 
+/// Returns the steady phase of a side, nanoseconds after the start.
+pub fn steady_span(cuts: &PhaseEnds) -> (u64, u64) {
+    let steady = spans(cuts).into_iter().find(|(name, ..)| *name == PhaseName::Steady);
+    steady.map_or((0, 0), |(_, start_ns, end_ns)| (start_ns, end_ns))
+}
+
 /// Sums the UDP counters of all streams.
-pub fn udp(parameters: &Parameters, streams: &[Stream]) -> UdpTotals {
-    let mut totals =
-        UdpTotals { payload_bytes: parameters.udp.as_ref().map_or(0, |u| u.payload_bytes), ..UdpTotals::default() };
-    let (mut jitter, mut jitters) = (0u64, 0u64);
-    for stream in streams {
-        let sent = stream.sender.as_ref().and_then(|s| s.udp.as_ref());
-        let received = stream.receiver.as_ref().and_then(|r| r.udp.as_ref());
-        if let Some(sent) = sent {
-            totals.sent_packets += sent.sent_packets;
-            totals.refused_packets += sent.send_errors;
-        }
-        if let Some(received) = received {
-            totals.delivered_packets += received.delivered_packets;
-            totals.duplicate_packets += received.duplicate_packets;
-            totals.reordered_packets += received.reordered_packets;
-            totals.late_packets += received.late_packets;
-            if let Some(ns) = received.jitter_ns {
-                jitter += ns;
-                jitters += 1;
-            }
-        }
-        if let (Some(sent), Some(received)) = (sent, received) {
-            totals.tail_lost_packets += sent.sent_packets.saturating_sub(received.highest_seq);
-        }
+pub fn udp(parameters: &Parameters, reports: &Reports<'_>, unknown: &mut Unknown) -> UdpTotals {
+    let sent = reports.datagrams(true, |udp| Some(udp.sent_packets));
+    let delivered = reports.datagrams(false, |udp| Some(udp.delivered_packets));
+    let both = sent.clone().and_then(|sent| Ok((sent, delivered.clone()?)));
+    let lost = both.map(|(sent, delivered)| sent as i64 - delivered as i64);
+    let share = lost.clone().and_then(|lost| ratio(lost.max(0) as f64, sent.clone()? as f64, "no packet was sent"));
+    let of_receiver = |count: fn(&landspeed_model::UdpEnd) -> Option<u64>| reports.datagrams(false, count);
+    UdpTotals {
+        sent_packets: unknown.field("udp.sent_packets", sent),
+        refused_packets: unknown.field("udp.refused_packets", reports.datagrams(true, |udp| udp.send_errors)),
+        delivered_packets: unknown.field("udp.delivered_packets", delivered),
+        lost_packets: unknown.field("udp.lost_packets", lost),
+        duplicate_packets: unknown.field("udp.duplicate_packets", of_receiver(|udp| udp.duplicate_packets)),
+        reordered_packets: unknown.field("udp.reordered_packets", of_receiver(|udp| udp.reordered_packets)),
+        late_packets: unknown.field("udp.late_packets", of_receiver(|udp| udp.late_packets)),
+        tail_lost_packets: unknown.field("udp.tail_lost_packets", tail_lost(reports)),
+        loss_ratio: unknown.field("udp.loss_ratio", share),
+        jitter_ns: unknown.field("udp.jitter_ns", jitter(reports)),
+        payload_bytes: parameters.udp.as_ref().map_or(0, |u| u.payload_bytes),
     }
-    totals.lost_packets = totals.sent_packets as i64 - totals.delivered_packets as i64;
-    totals.loss_ratio = ratio(totals.lost_packets.max(0) as f64, totals.sent_packets as f64).unwrap_or(0.0);
-    totals.jitter_ns = jitter.checked_div(jitters);
-    totals
+}
+
+/// Sums the packets that each stream lost after its last arrival.
+fn tail_lost(reports: &Reports<'_>) -> Known<u64> {
+    let senders = reports.ends(reports.directions(), true)?;
+    let receivers = reports.ends(reports.directions(), false)?;
+    let sent = |end: &StreamEnd| end.udp.as_ref().map_or(0, |udp| udp.sent_packets);
+    let highest = |end: &StreamEnd| end.udp.as_ref().map_or(0, |udp| udp.highest_seq);
+    Ok(senders.iter().zip(&receivers).map(|((_, s), (_, r))| sent(s).saturating_sub(highest(r))).sum())
+}
+
+/// Mean jitter of the streams that have one.
+fn jitter(reports: &Reports<'_>) -> Known<u64> {
+    let receivers = reports.ends(reports.directions(), false)?;
+    let jitters: Vec<u64> = receivers.iter().filter_map(|(_, end)| end.udp.as_ref()?.jitter_ns).collect();
+    let sum: u64 = jitters.iter().sum();
+    sum.checked_div(jitters.len() as u64).ok_or_else(|| "no stream received two packets".to_owned())
+}
+
+/// Goodput of a direction in its steady phase, bits/s.
+fn goodput(reports: &Reports<'_>, phases: &[Phase], direction: Direction, udp: bool) -> Known<f64> {
+    let receiver = reports.host(direction, false)?;
+    let receivers = reports.ends(&[direction], false)?;
+    let steady = phases.iter().find(|p| p.direction == direction && p.name == PhaseName::Steady);
+    let steady = steady.ok_or("there is no steady phase")?;
+    let empty = "the steady phase is empty";
+    if udp && !receiver.has_timeline() {
+        // An iperf3 server has only the total, which includes start-up and the omitted part.
+        let bytes: u64 = receivers.iter().map(|(_, end)| end.bytes).sum();
+        return ratio(bytes as f64 * 8e9, steady.end_ns as f64, empty);
+    }
+    let bytes = bytes_in(&reports.delivered(direction)?, PhaseName::Steady);
+    ratio(bytes as f64 * 8e9, (steady.end_ns - steady.start_ns) as f64, empty)
+}
+
+/// Minimum RTT that the senders' TCP measured, microseconds.
+fn min_rtt_us(reports: &Reports<'_>) -> Known<u32> {
+    let ends = reports.ends(reports.directions(), true)?;
+    let least = |(stream, end): (&Stream, &StreamEnd)| {
+        let reading = end.samples.iter().rev().find_map(|sample| sample.tcp.as_ref()?.min_rtt_us);
+        let side = reports::side(stream.direction, true);
+        reading.ok_or_else(|| match reports.host(stream.direction, true) {
+            Ok(report) if end.samples.is_empty() => reports::no_samples(report, side),
+            _ => format!("the {}'s kernel does not report it", reports::name(side)),
+        })
+    };
+    let all: Vec<u32> = ends.into_iter().map(least).collect::<Known<_>>()?;
+    all.into_iter().min().ok_or_else(|| "there is no stream".to_owned())
 }
 
 /// Returns the main figures of the run.
 pub fn summary(
     parameters: &Parameters,
-    streams: &[Stream],
+    reports: &Reports<'_>,
     phases: &[Phase],
     udp: Option<&UdpTotals>,
-    latency: &[LatencyResult],
-    under_load: Option<&LatencyUnderLoad>,
+    (latency, under_load): (&[LatencyResult], Option<&LatencyUnderLoad>),
+    unknown: &mut Unknown,
 ) -> Summary {
-    let parts = parameters.direction.parts();
-    let goodput = |direction: Direction| {
-        let steady = phases.iter().find(|p| p.direction == direction && p.name == PhaseName::Steady)?;
-        ratio(steady.bytes as f64 * 8e9, (steady.end_ns - steady.start_ns) as f64)
+    let parts = reports.directions();
+    let bulk = matches!(parameters.protocol, Protocol::Tcp | Protocol::Udp);
+    let tcp = parameters.protocol == Protocol::Tcp;
+    let mut rate = |part: usize, path: &str| {
+        let direction = *parts.get(part).filter(|_| bulk)?;
+        unknown.field(path, goodput(reports, phases, direction, !tcp))
     };
-    let bulk = matches!(parameters.protocol, Protocol::Tcp | Protocol::Udp) && !streams.is_empty();
-    let steady_ns = phases
-        .iter()
-        .find(|p| p.direction == parts[0] && p.name == PhaseName::Steady)
-        .map_or(0, |p| p.end_ns - p.start_ns);
+    let goodput_bps = rate(0, "summary.goodput_bps");
+    let reverse_goodput_bps = rate(1, "summary.reverse_goodput_bps");
     let spread = |part: usize| -> (Option<f64>, Option<String>) {
         let Some(&direction) = parts.get(part).filter(|_| bulk) else { return (None, None) };
-        match spread::of(streams, direction, parameters.interval_ns) {
+        let spread = reports.delivered(direction).and_then(|s| spread::of(&s, direction, parameters.interval_ns));
+        match spread {
             Ok(cv) => (Some(cv), None),
             Err(why) => (None, Some(why)),
         }
@@ -112,39 +154,56 @@ pub fn summary(
     let (goodput_cv, goodput_cv_unknown) = spread(0);
     let (reverse_goodput_cv, reverse_goodput_cv_unknown) = spread(1);
     let headline = latency.first().or(under_load.map(|u| &u.loaded)).filter(|l| l.completed > 0);
-    let retransmits: Vec<u64> = streams.iter().filter_map(|s| s.sender.as_ref()?.retransmits).collect();
+    let has_latency = !bulk || parameters.probe_rate_per_s.is_some();
+    let client = reports.side(Side::Client).map(|_| ()).ok_or_else(|| reports::missing_report(Side::Client));
+    let mut latency_ns = |path: &str, of: fn(&LatencyResult) -> Option<u64>| {
+        let found =
+            client.clone().and_then(|()| headline.and_then(of).ok_or_else(|| "no request was answered".to_owned()));
+        has_latency.then(|| unknown.field(path, found)).flatten()
+    };
+    let latency_p50_ns = latency_ns("summary.latency_p50_ns", |l| l.p50_ns);
+    let latency_p99_ns = latency_ns("summary.latency_p99_ns", |l| l.p99_ns);
+    let transactions = client.and_then(|()| {
+        latency.first().map(|l| l.achieved_per_s).ok_or_else(|| "no transaction was measured".to_owned())
+    });
+    let steady = reports.host(parts[0], false).and_then(|_| {
+        let steady = phases.iter().find(|p| p.direction == parts[0] && p.name == PhaseName::Steady);
+        steady.map(|p| p.end_ns - p.start_ns).ok_or_else(|| "there is no steady phase".to_owned())
+    });
+    let delivered = reports.sum(parts, false, |end| Some(end.bytes));
     Summary {
-        goodput_bps: bulk.then(|| goodput(parts[0])).flatten(),
-        reverse_goodput_bps: parts.get(1).filter(|_| bulk).and_then(|&d| goodput(d)),
-        bytes_delivered: streams.iter().filter_map(|s| s.receiver.as_ref()).map(|r| r.bytes).sum(),
-        retransmits: (!retransmits.is_empty()).then(|| retransmits.iter().sum()),
-        loss_ratio: udp.map(|u| u.loss_ratio),
-        steady_ns,
-        min_rtt_us: streams
-            .iter()
-            .filter_map(|s| s.sender.as_ref()?.samples.iter().rev().find_map(|x| x.tcp.as_ref()?.min_rtt_us))
-            .min(),
+        goodput_bps,
+        reverse_goodput_bps,
+        bytes_delivered: bulk.then(|| unknown.field("summary.bytes_delivered", delivered)).flatten(),
+        retransmits: tcp
+            .then(|| unknown.field("summary.retransmits", reports.sum(parts, true, |end| end.retransmits)))
+            .flatten(),
+        loss_ratio: udp.and_then(|u| {
+            let why = || "the number of lost packets is unknown".to_owned();
+            unknown.field("summary.loss_ratio", u.loss_ratio.ok_or_else(why))
+        }),
+        steady_ns: unknown.field("summary.steady_ns", steady),
+        min_rtt_us: tcp.then(|| unknown.field("summary.min_rtt_us", min_rtt_us(reports))).flatten(),
         goodput_cv,
         goodput_cv_unknown,
         reverse_goodput_cv,
         reverse_goodput_cv_unknown,
-        transactions_per_s: latency.first().map(|l| l.achieved_per_s),
-        latency_p50_ns: headline.map(|l| l.p50_ns),
-        latency_p99_ns: headline.map(|l| l.p99_ns),
+        transactions_per_s: (!bulk).then(|| unknown.field("summary.transactions_per_s", transactions)).flatten(),
+        latency_p50_ns,
+        latency_p99_ns,
     }
 }
 
-/// Sums the streams of one side's report.
+/// Sums the streams of one side's report, which has all of them.
 pub fn totals(report: &EndReport) -> EndTotals {
-    let mut totals = EndTotals::default();
+    let all = |sends: bool| report.streams.iter().filter(move |stream| stream.sends == sends);
+    let sum = |count: fn(&StreamEnd) -> Option<u64>| {
+        let counts: Option<Vec<u64>> = all(true).map(|stream| count(&stream.end)).collect();
+        counts.filter(|counts| !counts.is_empty()).map(|counts| counts.iter().sum())
+    };
     let mut by_phase: BTreeMap<String, u64> = BTreeMap::new();
-    for stream in &report.streams {
-        if stream.sends {
-            totals.bytes_sent += stream.end.bytes;
-            add(&mut totals.bytes_acked, stream.end.bytes_acked);
-            add(&mut totals.retransmits, stream.end.retransmits);
-        } else {
-            totals.bytes_received += stream.end.bytes;
+    if all(false).all(|stream| !stream.end.samples.is_empty()) {
+        for stream in all(false) {
             let mut before = 0;
             for sample in &stream.end.samples {
                 let name = match report.cuts.phase_ending_at(sample.t_ns) {
@@ -158,17 +217,11 @@ pub fn totals(report: &EndReport) -> EndTotals {
             }
         }
     }
-    totals.received_by_phase = by_phase;
-    totals
-}
-
-fn add(sum: &mut Option<u64>, more: Option<u64>) {
-    if let Some(more) = more {
-        *sum = Some(sum.unwrap_or(0) + more);
+    EndTotals {
+        bytes_sent: all(true).map(|stream| stream.end.bytes).sum(),
+        bytes_acked: sum(|end| end.bytes_acked),
+        bytes_received: all(false).map(|stream| stream.end.bytes).sum(),
+        retransmits: sum(|end| end.retransmits),
+        received_by_phase: by_phase,
     }
-}
-
-/// Returns `part / whole` if it is finite.
-pub fn ratio(part: f64, whole: f64) -> Option<f64> {
-    Some(part / whole).filter(|r| r.is_finite())
 }

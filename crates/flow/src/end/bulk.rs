@@ -48,8 +48,8 @@ pub(super) fn send_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished
     drain(fd, watch);
     let end = &mut finished.end;
     end.bytes = outcome.bytes;
-    end.syscalls = outcome.syscalls;
-    end.app_wait_ns = outcome.app_wait_ns;
+    end.syscalls = Some(outcome.syscalls);
+    end.app_wait_ns = Some(outcome.app_wait_ns);
     end.zerocopy = outcome.zerocopy;
     end.error = outcome.error.map(|e| format!("send: {e}"));
     describe_tcp(stream, fd, end);
@@ -98,8 +98,8 @@ pub(super) fn receive_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finis
         end.receive_queue_bytes = Some(0);
     }
     end.bytes = outcome.bytes;
-    end.syscalls = outcome.syscalls;
-    end.app_wait_ns = outcome.app_wait_ns;
+    end.syscalls = Some(outcome.syscalls);
+    end.app_wait_ns = Some(outcome.app_wait_ns);
     end.error = match outcome.error {
         Some(error) => Some(format!("receive: {error}")),
         None if !outcome.complete && !task.dialect.streams_stay_open => {
@@ -128,8 +128,8 @@ pub(super) fn send_udp(task: &Task<'_>, udp: &UdpSocket, finished: &mut Finished
     let _ = done.send(SenderDone { stream: stream.id, bytes: outcome.bytes, packets, stopped_ns });
     let end = &mut finished.end;
     end.bytes = outcome.bytes;
-    end.syscalls = outcome.syscalls;
-    end.app_wait_ns = outcome.app_wait_ns;
+    end.syscalls = Some(outcome.syscalls);
+    end.app_wait_ns = Some(outcome.app_wait_ns);
     end.udp = Some(outcome.udp);
     end.error = outcome.error.map(|e| e.to_string());
     finished.notes.extend(outcome.notes.into_iter().map(|note| format!("stream {}: {note}", stream.id)));
@@ -145,7 +145,7 @@ pub(super) fn receive_udp(task: &Task<'_>, udp: &UdpSocket, finished: &mut Finis
     let outcome = udp::receive_stream(udp.as_fd(), &plan, &stream.counters, &watch.stop, &stream.finish);
     let end = &mut finished.end;
     end.bytes = outcome.bytes;
-    end.syscalls = outcome.syscalls;
+    end.syscalls = Some(outcome.syscalls);
     end.udp = Some(outcome.udp);
     end.error = outcome.error.map(|e| e.to_string());
     finished.notes.extend(outcome.notes.into_iter().map(|note| format!("stream {}: {note}", stream.id)));

@@ -130,7 +130,7 @@ pub struct RrReport {
     #[serde(default)]
     pub peer_addr: String,
     /// CPU time of its thread, nanoseconds.
-    pub thread_cpu_ns: u64,
+    pub thread_cpu_ns: Option<u64>,
     /// Error that ended it early.
     pub error: Option<String>,
 }

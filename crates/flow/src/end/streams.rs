@@ -47,9 +47,9 @@ pub(super) fn run(task: &Task<'_>) -> Finished {
     end.cpu = cpu;
     let waits = meter.as_ref().and_then(thread::ThreadMeter::read).map(|s| s.wait_ns);
     end.thread_wait_ns = waits.zip(waited).map(|(after, before)| after.saturating_sub(before));
-    end.thread_user_ns = after.user_ns.saturating_sub(before.user_ns);
-    end.thread_system_ns = after.system_ns.saturating_sub(before.system_ns);
-    end.thread_cpu_ns = after.total_ns.saturating_sub(before.total_ns);
+    end.thread_user_ns = Some(after.user_ns.saturating_sub(before.user_ns));
+    end.thread_system_ns = Some(after.system_ns.saturating_sub(before.system_ns));
+    end.thread_cpu_ns = Some(after.total_ns.saturating_sub(before.total_ns));
     let since_start = |t: u64| t.saturating_sub(t0_ns);
     end.first_byte_ns = stream.counters.first_ns().map(since_start);
     end.last_byte_ns = stream.counters.last_ns().map(since_start);

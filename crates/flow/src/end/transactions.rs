@@ -45,7 +45,6 @@ pub(super) fn run(
     };
     match result {
         Ok(measured) => {
-            end.syscalls = measured.syscalls;
             end.error = measured.error.as_ref().map(ToString::to_string);
             *outcome = Some(measured);
         }
@@ -67,8 +66,7 @@ fn respond(stream: &StreamPlan, slot: &RrSlot, socket: &DataSocket, t0_ns: u64, 
             while !stop.receiving() {
                 match connections.recv_timeout(Duration::from_millis(20)) {
                     Ok(tcp) => {
-                        let outcome = rr::respond_tcp(tcp, &plan, counters, stop);
-                        end.syscalls += outcome.syscalls;
+                        rr::respond_tcp(tcp, &plan, counters, stop);
                     }
                     Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
                         if stop.sending() {
@@ -84,7 +82,6 @@ fn respond(stream: &StreamPlan, slot: &RrSlot, socket: &DataSocket, t0_ns: u64, 
     };
     match answered {
         Ok(outcome) => {
-            end.syscalls = outcome.syscalls;
             end.error = outcome.error.map(|e| e.to_string());
         }
         Err(error) => end.error = Some(format!("cannot duplicate the socket: {error}")),

@@ -9,7 +9,7 @@ use super::plan::{Load, RrPlan};
 /// Merges the measured phases of all streams that ran `plan` (possibly with other times) into one result.
 ///
 /// Assumes that the streams ran at the same time: the rate is that of all streams over the span from the first
-/// begin to the last end. Unknown values are zero: without a completed transaction there are no latencies.
+/// begin to the last end. Without a completed transaction there are no latencies.
 pub fn merge<'a>(outcomes: impl IntoIterator<Item = &'a RrOutcome>, plan: &RrPlan) -> LatencyResult {
     let outcomes: Vec<&RrOutcome> = outcomes.into_iter().collect();
     let mut result = merge_phases(outcomes.iter().map(|outcome| &outcome.measured), plan);
@@ -35,9 +35,9 @@ pub(super) fn merge_phases<'a>(phases: impl IntoIterator<Item = &'a Phase>, plan
         streams += 1;
     }
     let duration_ns = to_ns.saturating_sub(from_ns);
-    let max_ns = histogram.max_ns().unwrap_or(0);
+    let max_ns = histogram.max_ns();
     // A quantile is unknown only above one minute; the maximum is then an upper bound.
-    let quantile = |p| histogram.quantile(p).unwrap_or(max_ns);
+    let quantile = |p| histogram.quantile(p).or(max_ns);
     LatencyResult {
         request_bytes: plan.size.request_bytes,
         response_bytes: plan.size.response_bytes,
@@ -54,8 +54,8 @@ pub(super) fn merge_phases<'a>(phases: impl IntoIterator<Item = &'a Phase>, plan
         send_late_p99_ns: None,
         stray_responses: 0,
         duration_ns,
-        min_ns: histogram.min_ns().unwrap_or(0),
-        mean_ns: histogram.mean_ns().unwrap_or(0.0),
+        min_ns: histogram.min_ns(),
+        mean_ns: histogram.mean_ns(),
         p50_ns: quantile(0.5),
         p90_ns: quantile(0.9),
         p99_ns: quantile(0.99),

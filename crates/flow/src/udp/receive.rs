@@ -195,19 +195,20 @@ impl<'a> Receiver<'a> {
         let ledger = self.arrivals.ledger();
         let udp = &mut self.outcome.udp;
         udp.delivered_packets = ledger.delivered();
-        udp.duplicate_packets = ledger.duplicates();
-        udp.reordered_packets = ledger.reordered();
-        udp.beyond_window_packets = ledger.beyond_window();
+        udp.duplicate_packets = Some(ledger.duplicates());
+        udp.reordered_packets = Some(ledger.reordered());
+        udp.beyond_window_packets = Some(ledger.beyond_window());
         udp.highest_seq = ledger.highest_seq();
-        udp.late_packets = self.arrivals.late();
-        udp.foreign_packets = self.arrivals.foreign();
+        udp.late_packets = Some(self.arrivals.late());
+        udp.foreign_packets = Some(self.arrivals.foreign());
         udp.gro_used = self.arrivals.coalesced();
         udp.jitter_ns = self.arrivals.jitter_ns();
         udp.timestamps = udp.jitter_ns.map(|_| if udp.gro_used { "kernel, coalesced" } else { "kernel" }.to_owned());
         match (self.drops_before, socket_drops(self.socket)) {
             (Some(before), Ok(after)) => {
-                udp.socket_drops = u64::from(after.wrapping_sub(before));
-                if udp.socket_drops > 0 && udp.gro_used {
+                let drops = u64::from(after.wrapping_sub(before));
+                udp.socket_drops = Some(drops);
+                if drops > 0 && udp.gro_used {
                     let note = "the kernel counts a coalesced batch that the socket drops once, whatever it held";
                     self.outcome.notes.push(note.into());
                 }

@@ -71,6 +71,8 @@ struct Sender<'a> {
     seq: u64,
     /// First error of this host when it refused datagrams, if it was reported.
     refusal: Option<io::Error>,
+    /// Datagrams that this host refused.
+    refused: u64,
     refused_since_ns: Option<u64>,
     refused_last_ns: u64,
     too_long: u32,
@@ -102,6 +104,7 @@ impl<'a> Sender<'a> {
             segments: 1,
             seq: 0,
             refusal: None,
+            refused: 0,
             refused_since_ns: None,
             refused_last_ns: 0,
             too_long: 0,
@@ -133,9 +136,9 @@ impl<'a> Sender<'a> {
             if packets == 0 {
                 break;
             }
-            let refused_before = self.outcome.udp.send_errors;
+            let refused_before = self.refused;
             self.send_packets(packets, now_ns)?;
-            if self.outcome.udp.send_errors > refused_before {
+            if self.refused > refused_before {
                 sleep_until(monotonic_ns() + BACK_OFF_NS);
             }
             now_ns = monotonic_ns();
@@ -279,7 +282,7 @@ impl<'a> Sender<'a> {
     /// Counts one message of up to `left` datagrams as refused by this host; returns its number of datagrams.
     fn refuse(&mut self, left: usize) -> usize {
         let datagrams = left.min(self.segments);
-        self.outcome.udp.send_errors += datagrams as u64;
+        self.refused += datagrams as u64;
         self.budget.release(datagrams as u64 * self.payload);
         drain_error_queue(self.socket);
         datagrams
@@ -330,9 +333,10 @@ impl<'a> Sender<'a> {
 
     fn into_outcome(mut self, finished: Result<(), StreamError>) -> SendOutcome {
         self.outcome.udp.sent_packets = self.seq;
+        self.outcome.udp.send_errors = Some(self.refused);
         self.outcome.bytes = self.seq * self.payload;
         self.outcome.error = finished.err();
-        if self.outcome.udp.send_errors > 0 {
+        if self.refused > 0 {
             let cause = self.refusal.map_or_else(|| "sendmmsg did not say why".into(), |error| error.to_string());
             self.outcome.notes.push(format!("datagrams refused by the sending host: {cause}"));
         }

@@ -63,14 +63,15 @@ fn add_accounting(document: &mut RunDocument) {
     // A server that ends its sending threads during a write (3.16 and later) does not count that write.
     let unfinished = document.streams.iter().filter(|s| s.direction == Direction::Download).count() as i64
         * parameters.write_bytes.min(MAX_BLOCK) as i64;
-    if (-unfinished..0).contains(&accounting.unaccounted_bytes) {
+    let Some(unaccounted) = accounting.unaccounted_bytes else { return };
+    if (-unfinished..0).contains(&unaccounted) {
         accounting.holds = accounting.intervals_minus_totals_bytes == 0;
         accounting.notes.push(format!(
             "{} B more arrived than iperf3 counted: a write that was in progress when it ended its thread is not counted",
-            -accounting.unaccounted_bytes
+            -unaccounted
         ));
     }
-    if accounting.unaccounted_bytes > 0 {
+    if unaccounted > 0 {
         let why = "iperf3 stops reading at the end of a test: bytes in its socket buffer are not counted";
         accounting.notes.push(why.to_owned());
     }
@@ -105,18 +106,19 @@ pub fn server_report(theirs: &Results, specs: &[StreamSpec], near: &EndReport) -
 }
 
 fn stream_end(said: &StreamResult, sends: bool, near: Option<&UdpEnd>) -> StreamEnd {
-    let udp = near.map(|_| {
+    let udp = near.and_then(|_| {
         if sends {
-            UdpEnd { sent_packets: said.packets, ..UdpEnd::default() }
-        } else {
-            UdpEnd {
-                delivered_packets: said.packets.saturating_sub(said.errors),
-                highest_seq: said.packets,
-                jitter_ns: Some((said.jitter_s * 1e9) as u64),
-                timestamps: Some("iperf3's, when it read them".to_owned()),
-                ..UdpEnd::default()
-            }
+            return Some(UdpEnd { sent_packets: said.packets, ..UdpEnd::default() });
         }
+        // Negative: more arrived than the highest number received, as some releases count with reordering.
+        let missing = said.errors?;
+        Some(UdpEnd {
+            delivered_packets: said.packets.saturating_add_signed(-missing),
+            highest_seq: said.packets,
+            jitter_ns: said.jitter_s.map(|seconds| (seconds * 1e9) as u64),
+            timestamps: said.jitter_s.map(|_| "iperf3's, when it read them".to_owned()),
+            ..UdpEnd::default()
+        })
     });
     StreamEnd { bytes: said.bytes, retransmits: said.retransmits.filter(|_| sends), udp, ..StreamEnd::default() }
 }

@@ -212,7 +212,7 @@ fn delivery(flow: &PlannedFlow, run: &RunDocument, phase: &Phase, mtu: u32) -> O
     };
     Some(Delivery {
         span_ns: (flow.start_ns + phase.start_ns, flow.start_ns + phase.end_ns),
-        bytes: phase.bytes,
+        bytes: phase.bytes?,
         frame: (
             asked.filter(|bytes| *bytes > 0).map_or(room, |bytes| bytes.min(room)),
             u64::from(ip + transport + ETHERNET_HEADER),

@@ -103,11 +103,14 @@ fn unfinished(document: &LabDocument) -> Vec<Warning> {
     let of = |flow: &LabFlow| {
         let run = flow.run.as_ref()?;
         let count = run.errors.iter().filter(|error| checks::is_unfinished(error)).count();
+        let bytes = |bytes: Option<u64>| bytes.map_or_else(|| "unknown".to_owned(), |bytes| bytes.to_string());
         (count > 0).then(|| Warning {
             code: "stream-unfinished".to_owned(),
             message: format!(
                 "flow {}: {count} streams did not finish: {} of {} bytes delivered",
-                flow.name, run.conservation.delivered, run.conservation.offered
+                flow.name,
+                bytes(run.conservation.delivered),
+                bytes(run.conservation.offered)
             ),
         })
     };

@@ -28,3 +28,4 @@ mod strangers;
 mod thief;
 mod third_party;
 mod udp_abuse;
+mod unknown;

@@ -60,7 +60,7 @@ fn document(buffer: &str, seed: u64, streams: Vec<Stream>) -> LabDocument {
             name: PhaseName::Steady,
             start_ns: SECOND,
             end_ns: 4 * SECOND,
-            bytes,
+            bytes: Some(bytes),
         }];
         run.requested.interval_ns = SECOND;
         run.effective = None;

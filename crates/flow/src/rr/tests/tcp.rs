@@ -24,7 +24,7 @@ fn a_closed_loop_counts_each_transaction_on_both_sides() {
     let far = responder.join().unwrap();
     assert_eq!((far.answered, far.error), (tally.completed, None));
     let result = merge([&outcome], &plan);
-    assert!(result.min_ns > 0 && result.min_ns <= result.p50_ns && result.p9999_ns <= result.max_ns);
+    assert!(result.min_ns > Some(0) && result.min_ns <= result.p50_ns && result.p9999_ns <= result.max_ns);
     assert!((result.achieved_per_s - result.completed as f64 / 0.1).abs() < 1.0, "{}", result.achieved_per_s);
     assert_eq!(result.histogram.iter().map(|b| b.count).sum::<u64>(), result.completed);
 }

@@ -1,0 +1,103 @@
+//! Whatever a report that never came would have told is null, with the reason, and everything else is as before.
+
+use std::sync::LazyLock;
+
+use landspeed_flow::assemble::{self, CollectedRun};
+use landspeed_model::RunDocument;
+use landspeed_testkit::missing::{invented, parts, recordings, unknown, without};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+fn document(recording: &Value) -> RunDocument {
+    let found: CollectedRun = serde_json::from_value(recording.clone()).expect("a recording");
+    assemble::document(found)
+}
+
+/// The figures of a document. The bounds of phases are those of the end that divided it, and not compared.
+fn figures(document: &RunDocument) -> Value {
+    let phases: Vec<Value> = document
+        .phases
+        .iter()
+        .map(|phase| json!({ "direction": phase.direction, "name": phase.name, "bytes": phase.bytes }))
+        .collect();
+    json!({
+        "summary": document.summary,
+        "udp": document.udp,
+        "conservation": document.conservation,
+        "phases": phases,
+        "totals": document.totals,
+        "cost": document.cost,
+        "latency": document.latency,
+        "latency_under_load": document.latency_under_load,
+    })
+}
+
+/// Paths in a summary, UDP totals or accounting whose figure is null without a reason.
+fn unexplained(full: &Value, partial: &RunDocument) -> Vec<String> {
+    let left = figures(partial);
+    let has_reason = |path: &str| {
+        let path = path.trim_start_matches('/').replace('/', ".");
+        let in_document = partial.unknown.contains_key(&path);
+        in_document || left.pointer(&format!("/{}_unknown", path.replace('.', "/"))).is_some_and(Value::is_string)
+    };
+    let of_document = |path: &str| {
+        let parts = path.matches('/').count();
+        parts == 2 && ["/summary/", "/udp/", "/conservation/"].iter().any(|section| path.starts_with(section))
+    };
+    let mut found = unknown(full, &left);
+    found.retain(|path| of_document(path) && !has_reason(path));
+    let phases = partial.phases.iter().enumerate().filter(|(_, phase)| phase.bytes.is_none());
+    found.extend(
+        phases.map(|(at, _)| format!("phases[{at}].bytes")).filter(|path| !partial.unknown.contains_key(path)),
+    );
+    found
+}
+
+static RECORDINGS: LazyLock<Vec<(String, Value)>> = LazyLock::new(recordings);
+
+fn check((name, recording): &(String, Value), full: &Value, missing: &[&str]) {
+    let partial = document(&without(recording, missing));
+    let wrong = invented(full, &figures(&partial));
+    assert!(wrong.is_empty(), "{name} without {missing:?}: {wrong:#?}");
+    let silent = unexplained(full, &partial);
+    assert!(silent.is_empty(), "{name} without {missing:?}, no reason for {silent:#?} in {:#?}", partial.unknown);
+}
+
+#[test]
+fn recorded_runs_are_complete() {
+    let names: Vec<&str> = RECORDINGS.iter().map(|(name, _)| &**name).collect();
+    for kind in ["tcp", "tcp-bidir", "udp", "udp-reverse", "udp-bidir", "rr", "iperf3-udp-reverse"] {
+        assert!(names.contains(&kind), "{kind} of {names:?}");
+    }
+    for (name, recording) in &*RECORDINGS {
+        let run = document(recording);
+        let iperf3 = name.starts_with("iperf3");
+        assert!(run.conservation.holds, "{name}: {:?}", run.conservation);
+        // An iperf3 server reports totals only.
+        assert!(iperf3 || run.unknown.is_empty(), "{name}: {:#?}", run.unknown);
+    }
+}
+
+#[test]
+fn no_figure_is_invented_for_any_missing_part() {
+    for run in &*RECORDINGS {
+        let full = figures(&document(&run.1));
+        for part in parts(&run.1) {
+            check(run, &full, &[&part]);
+            check(run, &full, &["/client", &part]);
+            check(run, &full, &["/server", &part]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn no_figure_is_invented_for_any_missing_parts(at in any::<prop::sample::Index>(), masks in any::<[bool; 40]>()) {
+        let run = at.get(&RECORDINGS);
+        let parts = parts(&run.1);
+        let missing: Vec<&str> = parts.iter().zip(masks).filter(|(_, mask)| *mask).map(|(part, _)| &**part).collect();
+        check(run, &figures(&document(&run.1)), &missing);
+    }
+}
