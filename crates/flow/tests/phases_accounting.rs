@@ -106,7 +106,7 @@ fn end_ns(watched: &SampledFlow) -> u64 {
 fn steady(run: &RunDocument) -> Option<(f64, f64)> {
     let steady = run.phases.iter().find(|phase| phase.name == PhaseName::Steady)?;
     let length_ns = (steady.end_ns - steady.start_ns) as f64;
-    Some((steady.bytes as f64 / length_ns, length_ns)).filter(|(rate, _)| rate.is_finite() && *rate > 0.0)
+    Some((steady.bytes? as f64 / length_ns, length_ns)).filter(|(rate, _)| rate.is_finite() && *rate > 0.0)
 }
 
 proptest! {

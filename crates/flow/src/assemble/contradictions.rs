@@ -77,13 +77,14 @@ impl<'a> Flow<'a> {
             .fold(0, |sum, end| sum.saturating_add(end.bytes))
     }
 
-    fn phase_bytes(&self, mut matches: impl FnMut(PhaseName) -> bool) -> u64 {
-        let phases = self.phases.iter().filter(|phase| matches(phase.name));
-        phases.fold(0, |sum, phase| sum.saturating_add(phase.bytes))
+    /// Bytes of the phases that match; `None` if those of one are unknown.
+    fn phase_bytes(&self, mut matches: impl FnMut(PhaseName) -> bool) -> Option<u64> {
+        let mut phases = self.phases.iter().filter(|phase| matches(phase.name));
+        phases.try_fold(0_u64, |sum, phase| Some(sum.saturating_add(phase.bytes?)))
     }
 
     fn unequal_sums(&self) -> Option<String> {
-        let (phases, total) = (self.phase_bytes(|_| true), self.received());
+        let (phases, total) = (self.phase_bytes(|_| true)?, self.received());
         (self.is_whole && !self.phases.is_empty() && phases != total).then(|| {
             let [direction, _, _] = self.names;
             format!("the phases of the {direction} have {phases} bytes, its totals {total}")
@@ -115,7 +116,7 @@ impl<'a> Flow<'a> {
     /// Whether the receivers counted nothing in the steady phase, and more outside of it than the senders sent outside of
     /// theirs.
     fn empty_steady_phase(&self) -> Option<String> {
-        if !self.is_whole || self.phases.is_empty() || self.phase_bytes(|name| name == PhaseName::Steady) > 0 {
+        if !self.is_whole || self.phases.is_empty() || self.phase_bytes(|name| name == PhaseName::Steady) != Some(0) {
             return None;
         }
         // Where the path is longer than the test, all data arrives after the steady phase.
