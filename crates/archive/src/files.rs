@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,12 +10,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
+use landspeed_sys::file;
 use serde::{Deserialize, Serialize};
 
 use crate::{ArchiveError, Id};
 
 /// Maximum size of a document, bytes, so that a small compressed file cannot fill the memory.
 pub const MAX_DOCUMENT_BYTES: u64 = 1 << 30;
+/// Maximum size of the notes of a document, bytes.
+const MAX_NOTES_BYTES: u64 = 1 << 20;
 
 /// Data about a document that it does not contain itself: its tags and its source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,7 +106,7 @@ impl Files {
     /// Reads a document and checks its bytes against the id.
     pub fn read_document(&self, id: &Id) -> Result<Vec<u8>, ArchiveError> {
         let path = self.document(id);
-        let file = File::open(&path).map_err(ArchiveError::file("read", &path))?;
+        let file = file::open(&path).map_err(ArchiveError::file("read", &path))?;
         let damaged = |why: String| ArchiveError::Damaged { id: id.to_string(), why };
         let bytes = unpack(file).map_err(|why| damaged(why.to_string()))?;
         if Id::of(&bytes) == *id { Ok(bytes) } else { Err(damaged("its bytes have another SHA-256".to_owned())) }
@@ -112,7 +115,7 @@ impl Files {
     /// Reads the notes of a document; empty if there is no file.
     pub fn read_notes(&self, id: &Id) -> Result<Notes, ArchiveError> {
         let path = self.notes(id);
-        match fs::read(&path) {
+        match file::read(&path, MAX_NOTES_BYTES) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map_err(|why| ArchiveError::file("read", &path)(io::Error::new(io::ErrorKind::InvalidData, why))),
             Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(Notes::default()),
@@ -140,12 +143,7 @@ impl Files {
 
 /// Decompresses gzip data; fails beyond [`MAX_DOCUMENT_BYTES`].
 pub fn unpack(packed: impl io::Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    GzDecoder::new(packed).take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_DOCUMENT_BYTES {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has more than 1 GiB"));
-    }
-    Ok(bytes)
+    file::read_from(GzDecoder::new(packed), MAX_DOCUMENT_BYTES)
 }
 
 /// Writes a file under a temporary name in the same directory and renames it. Creates directories as needed.

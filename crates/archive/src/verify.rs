@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use landspeed_sys::clock;
+use landspeed_sys::file;
 
 use crate::archive::write_series;
 use crate::files::remove;
@@ -255,7 +256,7 @@ fn is_parquet(path: &Path) -> bool {
         file.read_exact(&mut bytes)?;
         Ok(bytes)
     };
-    fs::File::open(path).is_ok_and(|mut file| {
+    file::open(path).is_ok_and(|mut file| {
         let ends = [SeekFrom::Start(0), SeekFrom::End(-4)];
         ends.into_iter().all(|end| magic(&mut file, end).is_ok_and(|bytes| bytes == *b"PAR1"))
     })

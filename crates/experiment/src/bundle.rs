@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use landspeed_lab::kernel::Kernel;
 use landspeed_sweep::id;
+use landspeed_sys::file;
 
 use crate::error::Error;
 
@@ -91,7 +92,7 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
             copy_files(&entry.path(), &place)?;
         } else {
             fs::copy(entry.path(), &place)?;
-            File::open(&place)?.sync_all()?;
+            file::open(&place)?.sync_all()?;
         }
     }
     Ok(())

@@ -10,6 +10,8 @@ use landspeed_experiment::origin::now;
 use landspeed_lab::cell::{self, PreparedCell, SharedSettings};
 use landspeed_lab::scenario::{self, Cell, Loaded, estimate};
 use landspeed_model::{ComparedFigure, LabDocument, LabStatus};
+use landspeed_quote::shell_path;
+use landspeed_sys::file;
 use landspeed_sys::process::available_memory;
 use landspeed_units::Bytes;
 
@@ -83,12 +85,13 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let (name, text) = if args.scenario.as_os_str() == "-" {
         (
             "standard input".to_owned(),
-            std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?,
+            file::read_text_from(std::io::stdin(), file::MAX_TEXT_BYTES).context("cannot read standard input")?,
         )
     } else {
         let name = args.scenario.display().to_string();
-        let text = std::fs::read_to_string(&args.scenario).map_err(|why| {
-            anyhow!("cannot read the scenario {name}: {why}\nWrite one with `landspeed lab new {name}`.")
+        let text = file::read_text(&args.scenario, file::MAX_TEXT_BYTES).map_err(|why| {
+            let command = format!("landspeed lab new {}", shell_path(&args.scenario));
+            anyhow!("cannot read the scenario {name}: {why}\nWrite one with `{command}`.")
         })?;
         (name, text)
     };
@@ -112,12 +115,12 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<CommandO
     let quiet = !options.output.prints();
     if !quiet {
         for warning in &loaded.warnings {
-            eprintln!("note: {}", warning.message);
+            errln!("note: {}", warning.message);
         }
     }
     let need = CostEstimate::of(&loaded.cells, options)?;
     if !quiet || options.dry_run {
-        eprintln!("{}", need.describe(&loaded));
+        errln!("{}", need.describe(&loaded));
     }
     if options.dry_run {
         return Ok(CommandOutcome::Clean);
@@ -146,9 +149,9 @@ pub(super) fn execute(
     jobs: usize,
     quiet: bool,
 ) -> anyhow::Result<(Vec<LabDocument>, f64)> {
-    let program = std::fs::read("/proc/self/exe")
+    let program = file::read("/proc/self/exe".as_ref(), file::MAX_DOCUMENT_BYTES)
         .context("cannot read landspeed's own executable for the guest: /proc/self/exe")?;
-    let command: Vec<String> = std::env::args().collect();
+    let command = landspeed_sys::process::command_line();
     let started = now();
     let setting = SharedSettings {
         program: &program,
@@ -246,7 +249,7 @@ fn write_results(
         documents.iter().map(outcome).max_by_key(|outcome| *outcome as u8).unwrap_or(CommandOutcome::Failure);
     for document in &documents {
         for error in &document.errors {
-            eprintln!("landspeed: {}", crate::text::error(error));
+            errln!("landspeed: {}", crate::text::error(error));
         }
     }
     let measured = documents.iter().filter(|document| document.status != LabStatus::Failed);
@@ -255,13 +258,13 @@ fn write_results(
         let mut document = documents.remove(0);
         document.reference_figures = figures_of(&document);
         if !quiet && document.status != LabStatus::Failed {
-            print!("{}", text::run(&document));
+            out!("{}", text::run(&document));
         }
         options.output.write(&document, || Ok(landspeed_report::render_lab(&document)?))
     } else {
         let document = set::document(cells, &documents, wall_s);
         if !quiet {
-            print!("{}", text::set(&document));
+            out!("{}", text::set(&document));
         }
         results.extend(serde_json::to_vec(&document).ok());
         options.output.write(&document, || Ok(landspeed_report::render_lab_set(&document)?))
