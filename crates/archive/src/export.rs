@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use landspeed_model::Metric;
+use landspeed_quote::{csv_line, printable};
 
 use crate::Row;
 
@@ -17,7 +18,7 @@ pub fn csv(rows: &[Row]) -> String {
     let mut names: Vec<String> = fixed.iter().map(|name| (*name).to_owned()).collect();
     names.extend(Metric::ALL.map(|metric| metric.field().to_owned()));
     names.extend(settings.iter().map(|name| format!("setting.{name}")));
-    let mut text = line(&names);
+    let mut text = csv_line(&names);
     for row in rows {
         let record = &row.record;
         let or_empty = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -42,21 +43,9 @@ pub fn csv(rows: &[Row]) -> String {
             Metric::ALL.map(|metric| record.figures.get(metric).map(|value| value.to_string()).unwrap_or_default()),
         );
         fields.extend(settings.iter().map(|name| record.settings.get(*name).cloned().unwrap_or_default()));
-        text += &line(&fields);
+        text += &csv_line(&fields);
     }
     text
-}
-
-/// Formats one line; fields with a comma, a quote or a line break are quoted.
-fn line(fields: &[String]) -> String {
-    let quoted = |field: &String| {
-        if field.contains([',', '"', '\n', '\r']) {
-            format!("\"{}\"", field.replace('"', "\"\""))
-        } else {
-            field.clone()
-        }
-    };
-    fields.iter().map(quoted).collect::<Vec<_>>().join(",") + "\r\n"
 }
 
 /// Formats records as OpenMetrics: one gauge per metric, in base units, with the record's time.
@@ -118,7 +107,7 @@ fn labels(row: &Row) -> String {
         ("tool", Some(record.tool.as_str())),
     ];
     let written = labels.into_iter().filter_map(|(name, value)| {
-        let value = value?.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        let value = printable(value?).replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         Some(format!("{name}=\"{value}\""))
     });
     written.collect::<Vec<_>>().join(",")

@@ -1,8 +1,8 @@
 //! Files of documents and their notes.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, Permissions};
-use std::io::{self, Read as _, Write as _};
+use std::fs::{self, Permissions};
+use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -11,7 +11,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use landspeed_sys::clock;
-use landspeed_sys::file::AtomicFile;
+use landspeed_sys::file::{self, AtomicFile};
 use landspeed_sys::trust::{TrustError, check_directory};
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,8 @@ use crate::{ArchiveError, Id};
 
 /// Maximum size of a document, bytes, so that a small compressed file cannot fill the memory.
 pub const MAX_DOCUMENT_BYTES: u64 = 1 << 30;
+/// Maximum size of the notes of a document, bytes.
+const MAX_NOTES_BYTES: u64 = 1 << 20;
 
 /// Data about a document that it does not contain itself: its tags and its source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,7 +132,7 @@ impl Files {
     /// Reads a document and checks its bytes against the id.
     pub fn read_document(&self, id: &Id) -> Result<Vec<u8>, ArchiveError> {
         let path = self.document(id);
-        let file = File::open(&path).map_err(ArchiveError::file("read", &path))?;
+        let file = file::open(&path).map_err(ArchiveError::file("read", &path))?;
         let damaged = |why: String| ArchiveError::Damaged { id: id.to_string(), why };
         let bytes = unpack(file).map_err(|why| damaged(why.to_string()))?;
         if Id::of(&bytes) == *id { Ok(bytes) } else { Err(damaged("its bytes have another SHA-256".to_owned())) }
@@ -139,7 +141,7 @@ impl Files {
     /// Reads the notes of a document; empty if there is no file.
     pub fn read_notes(&self, id: &Id) -> Result<Notes, ArchiveError> {
         let path = self.notes(id);
-        match fs::read(&path) {
+        match file::read(&path, MAX_NOTES_BYTES) {
             Ok(bytes) => serde_json::from_slice(&bytes)
                 .map_err(|why| ArchiveError::file("read", &path)(io::Error::new(io::ErrorKind::InvalidData, why))),
             Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(Notes::default()),
@@ -167,12 +169,7 @@ impl Files {
 
 /// Decompresses gzip data; fails beyond [`MAX_DOCUMENT_BYTES`].
 pub fn unpack(packed: impl io::Read) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    GzDecoder::new(packed).take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_DOCUMENT_BYTES {
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it has more than 1 GiB"));
-    }
-    Ok(bytes)
+    file::read_from(GzDecoder::new(packed), MAX_DOCUMENT_BYTES)
 }
 
 /// Writes a file, for its owner only, under a temporary name and renames it. Creates directories as needed.

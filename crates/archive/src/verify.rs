@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use landspeed_sys::file;
 use landspeed_sys::trust::check_directory;
 
 use crate::archive::write_series;
@@ -275,7 +276,7 @@ fn is_parquet(path: &Path) -> bool {
         file.read_exact(&mut bytes)?;
         Ok(bytes)
     };
-    fs::File::open(path).is_ok_and(|mut file| {
+    file::open(path).is_ok_and(|mut file| {
         let ends = [SeekFrom::Start(0), SeekFrom::End(-4)];
         ends.into_iter().all(|end| magic(&mut file, end).is_ok_and(|bytes| bytes == *b"PAR1"))
     })

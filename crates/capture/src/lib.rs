@@ -101,10 +101,10 @@ fn open(path: &Path) -> Result<Input, ReadError> {
     let plain: Box<dyn Read + Send> = if path == Path::new("-") {
         Box::new(io::stdin())
     } else {
-        let file = File::open(path).map_err(|source| ReadError::Open { path: path.to_owned(), source })?;
-        if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-            return Err(ReadError::Directory(path.to_owned()));
-        }
+        let file = landspeed_sys::file::open(path).map_err(|source| match source.kind() {
+            io::ErrorKind::IsADirectory => ReadError::Directory(path.to_owned()),
+            _ => ReadError::Open { path: path.to_owned(), source },
+        })?;
         if is_parquet(&file) {
             return open_columns(file, path);
         }

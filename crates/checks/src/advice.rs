@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use landspeed_model::{Applicability, Change, Fact, SysctlAssignment};
+use landspeed_quote::shell_word;
 
 use crate::check::{Effect, Problem};
 use crate::source;
@@ -36,7 +37,7 @@ pub(crate) fn sysctl(name: &str, seen: impl Display, desired: impl Display, why:
         observed: format!("{name} = {seen}"),
         recommended: desired.clone(),
         why: why.into(),
-        by_hand: format!("sysctl {name}"),
+        by_hand: format!("sysctl {}", shell_word(name)),
         applicability: Applicability::Safe,
         changes: vec![Change::sysctl(name, desired)],
         ..Problem::default()

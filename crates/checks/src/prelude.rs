@@ -1,6 +1,7 @@
 //! Common imports of the checks.
 
 pub(crate) use landspeed_model::{Applicability, Change, Fact, Role, Severity, Target};
+pub(crate) use landspeed_quote::{shell_command, shell_word};
 
 pub(crate) use crate::advice::{
     self, IP_SYSCTL, SIGNIFICANT_LOSS_RATE, counted, is_long_path, join_first, origin, percent,

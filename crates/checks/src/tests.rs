@@ -125,6 +125,35 @@ fn numbers(value: &serde_json::Value, path: &mut Vec<String>, found: &mut Vec<St
     }
 }
 
+/// Recordings come from outside: a name in a command must stay one word.
+#[test]
+fn names_in_commands_are_quoted() {
+    /// Name of the port in the examples.
+    const NAME: &str = "ens1f0np0";
+    const HOSTILE: &str = "e'; touch x; $(touch y)";
+    let quoted = landspeed_quote::shell_word(HOSTILE);
+    let json = serde_json::to_string(HOSTILE).expect("a string");
+    let hostile = json.trim_matches('"');
+    let mut named = 0;
+    for check in registry::all() {
+        let (facts, goal) = docs::failing_example(check);
+        let plain = check.audit_alone(&facts, &goal).findings;
+        let text = serde_json::to_string(&facts).expect("it serialises").replace(NAME, hostile);
+        let facts: Facts = serde_json::from_str(&text).expect("names are any text");
+        let goal = Goal { interface: goal.interface.map(|name| name.replace(NAME, HOSTILE)), ..goal };
+        let renamed = check.audit_alone(&facts, &goal).findings;
+        for (plain, renamed) in plain.iter().zip(&renamed) {
+            assert_eq!(renamed.by_hand.replace(&quoted, NAME), plain.by_hand, "{}", check.code);
+            let commands = |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+            for command in commands(&renamed.recommended) {
+                assert!(!command.replace(&quoted, "").contains(HOSTILE), "{}: {command}", check.code);
+            }
+            named += usize::from(renamed.by_hand.contains(&quoted));
+        }
+    }
+    assert!(named > 20, "only {named} commands name an interface");
+}
+
 #[test]
 fn host_hardware_checks_do_not_apply_in_virtual_machines() {
     let mut facts = example::facts();

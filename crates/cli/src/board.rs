@@ -1,10 +1,10 @@
 //! Progress line for several concurrent runs.
 
-use std::io::{self, IsTerminal as _, Write as _};
-
 use landspeed_experiment::progress::Progress;
 use landspeed_sys::clock;
 use landspeed_units::{BitRate, Bytes, Nanos};
+
+use crate::terminal::Stream;
 
 /// Interval between updates on a terminal, nanoseconds.
 const DRAW_INTERVAL_NS: u64 = 200_000_000;
@@ -53,7 +53,7 @@ struct RunProgress {
 impl ProgressLine {
     /// Creates the progress line for `jobs` workers; [`ProgressLine::expect`] sets the totals.
     pub fn new(nouns: Nouns, jobs: usize, quiet: bool) -> Self {
-        let terminal = io::stderr().is_terminal();
+        let terminal = Stream::Err.is_terminal();
         let start_ns = clock::monotonic_ns();
         Self {
             nouns,
@@ -99,7 +99,7 @@ impl ProgressLine {
     /// Removes the line from the terminal.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.drawn) {
-            eprint!("\r\x1b[K");
+            Stream::Err.clear_line();
         }
     }
 }
@@ -149,14 +149,11 @@ impl Progress for ProgressLine {
         }
         self.next_ns = now_ns + every_ns;
         let line = self.line(now_ns);
-        let mut out = io::stderr().lock();
         if every_ns == DRAW_INTERVAL_NS {
-            // Carriage return, then erase to the end of the line (ECMA-48 EL).
-            let _ = write!(out, "\r{line}\x1b[K");
-            let _ = out.flush();
+            Stream::Err.redraw_line(&line);
             self.drawn = true;
         } else {
-            let _ = writeln!(out, "{line}");
+            errln!("{line}");
         }
     }
 }

@@ -70,9 +70,9 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
             return Ok(CommandOutcome::Clean);
         }
     }
-    print!("{}", text(&advice, args.sources));
+    out!("{}", text(&advice, args.sources));
     if !args.sources {
-        println!("\n--sources prints each formula and its source.");
+        outln!("\n--sources prints each formula and its source.");
     }
     Ok(CommandOutcome::Clean)
 }

@@ -11,6 +11,7 @@ use clap::{Arg, Command, CommandFactory as _};
 use clap_complete::Shell;
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter, CompletionCandidate, PathCompleter};
 use clap_complete::env::{CompleteEnv, Shells};
+use landspeed_sys::file;
 
 use crate::Cli;
 
@@ -222,7 +223,8 @@ fn kernels() -> Vec<CompletionCandidate> {
 }
 
 fn congestion_controls() -> Vec<String> {
-    let text = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let text = file::read_text("/proc/sys/net/ipv4/tcp_available_congestion_control".as_ref(), file::MAX_TEXT_BYTES)
+        .unwrap_or_default();
     text.split_whitespace().map(str::to_owned).collect()
 }
 
@@ -233,7 +235,7 @@ fn names_in(directory: &str) -> BTreeSet<String> {
 
 /// Returns the hosts in /etc/hosts, ~/.ssh/known_hosts and ~/.ssh/config.
 fn hosts() -> BTreeSet<String> {
-    let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+    let read = |path: &Path| file::read_text(path, file::MAX_TEXT_BYTES).unwrap_or_default();
     let home = |file: &str| std::env::home_dir().map_or_else(PathBuf::new, |home| home.join(file));
     let mut hosts = hosts_file(&read(Path::new("/etc/hosts")));
     hosts.append(&mut known_hosts(&read(&home(".ssh/known_hosts"))));

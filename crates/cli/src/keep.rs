@@ -11,7 +11,7 @@ pub fn keep(document: &impl Serialize) -> Option<Id> {
     match serde_json::to_vec(document) {
         Ok(bytes) => store_encoded(&bytes),
         Err(why) => {
-            eprintln!("landspeed: the result is not in the archive: cannot encode the document: {why}");
+            errln!("landspeed: the result is not in the archive: cannot encode the document: {why}");
             None
         }
     }
@@ -44,15 +44,15 @@ pub fn store_all(documents: &[Vec<u8>]) -> Vec<Id> {
 
 /// Prints where results are kept and how to turn that off; once, when the archive is created.
 pub fn print_location(archive: &Archive) {
-    eprintln!(
+    errln!(
         "landspeed: results are kept in {} from now on ({ENV_VARIABLE}=off turns this off)",
         archive.directory().display()
     );
 }
 
 fn warn_not_stored(why: &ArchiveError) {
-    eprintln!("landspeed: warning: the result is not in the archive: {why}");
+    errln!("landspeed: warning: the result is not in the archive: {why}");
     if let Some(advice) = why.advice() {
-        eprintln!("{advice}.");
+        errln!("{advice}.");
     }
 }

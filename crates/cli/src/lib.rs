@@ -2,6 +2,9 @@
 //! measurement is in the other crates.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod terminal;
+
 #[cfg(test)]
 mod advice;
 mod archive;
@@ -120,12 +123,12 @@ enum Command {
 
 /// Runs the program. Errors are printed on standard error with advice.
 pub fn main() -> ExitCode {
-    restore_broken_pipe_behaviour();
+    set_panic_hook();
     match complete::answer() {
         Ok(false) => {}
         Ok(true) => return CommandOutcome::Clean.into(),
         Err(error) => {
-            eprintln!("landspeed: cannot complete: {error}");
+            errln!("landspeed: cannot complete: {error}");
             return CommandOutcome::Failure.into();
         }
     }
@@ -140,9 +143,14 @@ pub fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(error) => {
             // clap reports help and version as errors, too; only the others are failures.
-            let _ = error.print();
-            if let Some(hint) = iperf3_hint(std::env::args().nth(1).as_deref()) {
-                eprintln!("\n{hint}");
+            if error.use_stderr() {
+                // It quotes the command line.
+                err!("{}", error.render());
+            } else {
+                let _ = error.print();
+            }
+            if let Some(hint) = iperf3_hint(landspeed_sys::process::command_line().get(1).map(String::as_str)) {
+                errln!("\n{hint}");
             }
             return if error.use_stderr() { failed } else { CommandOutcome::Clean }.into();
         }
@@ -172,7 +180,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(outcome) => outcome.into(),
         Err(error) => {
-            eprintln!("landspeed: {}", text::strip_backticks(&format!("{error:#}")));
+            errln!("landspeed: {}", text::strip_backticks(&format!("{error:#}")));
             failed.into()
         }
     }
@@ -191,18 +199,22 @@ fn iperf3_hint(first: Option<&str>) -> Option<&'static str> {
 }
 
 /// Ends the program with exit status 2 instead of a panic if standard output is closed, as in `landspeed … |
-/// head`.
-fn restore_broken_pipe_behaviour() {
+/// head`. A panic's message is escaped like all text.
+fn set_panic_hook() {
     let inner = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
-        let text = info.payload().downcast_ref::<String>().map(String::as_str).unwrap_or_default();
+        let text = info.payload_as_str().unwrap_or_default();
         if let Some(why) = text.strip_prefix("failed printing to ") {
             if !why.contains("Broken pipe") {
-                eprintln!("landspeed: cannot write to {why}");
+                errln!("landspeed: cannot write to {why}");
             }
             #[expect(clippy::disallowed_methods, reason = "standard output is closed: no reader is left")]
             std::process::exit(2);
         }
-        inner(info);
+        if text.contains(landspeed_quote::is_unprintable) {
+            errln!("landspeed: internal error: {info}");
+        } else {
+            inner(info);
+        }
     }));
 }

@@ -1,12 +1,14 @@
 //! Output of results. Files are written completely or not at all.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, ensure};
 use landspeed_sys::file;
 use serde::Serialize;
+
+use crate::terminal;
 
 /// Destination of an output: a file, or `-` for standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,13 +48,18 @@ impl Sink {
         file::check_writable(path).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    /// Writes the content; on an error an existing file is unchanged.
+    /// Writes bytes as they are; a terminal gets them escaped.
+    pub fn write_bytes(&self, content: &[u8]) -> anyhow::Result<()> {
+        match self {
+            Self::Stdout => terminal::write_bytes(content).context("cannot write to standard output"),
+            Self::File(_) => self.write(content),
+        }
+    }
+
+    /// Writes text; control characters are escaped on standard output. On an error an existing file is unchanged.
     pub fn write(&self, content: &[u8]) -> anyhow::Result<()> {
         match self {
-            Self::Stdout => {
-                let mut out = io::stdout().lock();
-                out.write_all(content).and_then(|()| out.flush()).context("cannot write to standard output")
-            }
+            Self::Stdout => terminal::write_text(content).context("cannot write to standard output"),
             Self::File(path) => file::write_atomically(path, content).map_err(|error| match error.kind() {
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
                     anyhow!("cannot write {}: {error}\nFree some space, or write somewhere else.", path.display())
@@ -112,7 +119,7 @@ impl OutputArgs {
             let html = render().context("cannot draw the report")?;
             Sink::File(path.clone()).write(html.as_bytes())?;
             if self.prints() {
-                println!("  report   {}", path.display());
+                outln!("  report   {}", path.display());
             }
             Ok(())
         };

@@ -39,6 +39,6 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         let names = names().collect::<Vec<_>>().join(", ");
         bail!("no document is called `{}`; there is: {names}", args.name);
     };
-    println!("{}", serde_json::to_string_pretty(&schema)?);
+    outln!("{}", serde_json::to_string_pretty(&schema)?);
     Ok(CommandOutcome::Clean)
 }

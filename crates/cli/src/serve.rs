@@ -23,7 +23,7 @@ use serde::Deserialize;
 use self::third_party::Allowed;
 use crate::host_changes::ClientService as ChangesForClients;
 use crate::tap::attend::ClientService;
-use crate::{CommandOutcome, options, trust};
+use crate::{CommandOutcome, options, terminal, trust};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -331,7 +331,7 @@ fn host_changes(trust: trust::TrustArgs, keyed: bool) -> anyhow::Result<ChangeHo
         anyhow!("cannot serve with --allow-host-changes: {}; run it as root, or leave the option out", why.message)
     })?;
     if !keyed {
-        eprintln!(
+        errln!(
             "landspeed: warning: every client that this server admits may change settings of this host; --key-file limits \
              that to holders of a key"
         );
@@ -387,7 +387,7 @@ fn new_key(path: &Path) -> anyhow::Result<CommandOutcome> {
     let mut file = landspeed_sys::file::create_new_private(path)
         .with_context(|| format!("cannot create {} (an existing key is never overwritten)", path.display()))?;
     file.write_all(key.to_text().as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
-    println!("landspeed: new key in {}; copy it to the clients only", path.display());
+    outln!("landspeed: new key in {}; copy it to the clients only", path.display());
     Ok(CommandOutcome::Clean)
 }
 
@@ -454,7 +454,7 @@ fn event_line(id: &str, what: &str) {
 
 /// Prints a line of the log. Write errors are ignored: they must not stop the server.
 fn line(text: &str) {
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
+    let _ = terminal::write_text(format!("{text}\n").as_bytes());
 }
 
 fn short(id: &str) -> &str {

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, bail};
 use landspeed_archive::Query;
 use landspeed_results::{Document, ReadError, Record, foreign};
+use landspeed_sys::file;
 
-/// Maximum size of a file, bytes. The document of one hour with 128 streams takes about 200 MB.
-const MAX_FILE_BYTES: u64 = 1 << 30;
 /// Prefix of operands that query the archive.
 pub const ARCHIVE: &str = "archive:";
 /// Maximum number of levels listed in an error.
@@ -270,9 +269,5 @@ fn read_bytes(bytes: &[u8]) -> Result<(Option<Document>, Vec<Record>), String> {
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    let length = std::fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if length > MAX_FILE_BYTES {
-        return Err(format!("{length} bytes are too many for a document"));
-    }
-    std::fs::read(path).map_err(|error| error.to_string())
+    file::read(path, file::MAX_DOCUMENT_BYTES).map_err(|error| error.to_string())
 }

@@ -27,6 +27,6 @@ fn warn(untrusted: &Untrusted) {
     let cause = untrusted.cause();
     let fault = cause.strip_prefix("cannot use ").unwrap_or(&cause).to_owned();
     if PRINTED.lock().unwrap_or_else(PoisonError::into_inner).insert(fault.clone()) {
-        eprintln!("landspeed: warning: used in spite of its permissions: {fault}");
+        errln!("landspeed: warning: used in spite of its permissions: {fault}");
     }
 }

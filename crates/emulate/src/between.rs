@@ -12,6 +12,7 @@ use crate::in_band::InBand;
 use crate::lock::InterfaceLock;
 use crate::peers::Management;
 use crate::status::StatusRequests;
+use landspeed_quote::shell_word;
 use landspeed_sys::process::{Capability, has_capability};
 
 /// Hardware type of Ethernet (linux/if_arp.h).
@@ -118,17 +119,21 @@ pub(crate) fn check_link(link: &Link, mtu_bytes: u32) -> Result<(), EmulateError
         return refuse("it carries no Ethernet frames".to_owned(), "Use Ethernet interfaces.".to_owned());
     }
     if link.flags & IFF_UP == 0 {
-        return refuse("it is down".to_owned(), format!("Set it up: `ip link set {name} up`."));
+        return refuse("it is down".to_owned(), format!("Set it up: `ip link set {} up`.", shell_word(name)));
     }
     if link.master.is_some() {
         let why = "it is a port of a bridge, bond or VRF, which takes its frames".to_owned();
-        return refuse(why, format!("Release it: `ip link set {name} nomaster`."));
+        return refuse(why, format!("Release it: `ip link set {} nomaster`.", shell_word(name)));
     }
     if link.mtu_bytes != mtu_bytes {
         let why = format!("its MTU is {}, the path's is {mtu_bytes}", link.mtu_bytes);
         return refuse(
             why,
-            format!("Write mtu = {} into the path file, or: `ip link set {name} mtu {mtu_bytes}`.", link.mtu_bytes),
+            format!(
+                "Write mtu = {} into the path file, or: `ip link set {} mtu {mtu_bytes}`.",
+                link.mtu_bytes,
+                shell_word(name)
+            ),
         );
     }
     Ok(())
@@ -157,7 +162,8 @@ fn refuse_management(netlink: &mut Netlink, link: &Link, management: &Management
             "it has the address {}/{}: this host would answer beside the path",
             address.ip, address.prefix_bits
         );
-        let remove = format!("Remove it: `ip address del {}/{} dev {name}`.", address.ip, address.prefix_bits);
+        let remove =
+            format!("Remove it: `ip address del {}/{} dev {}`.", address.ip, address.prefix_bits, shell_word(name));
         return Err(EmulateError::interface(name, why, remove));
     }
     Ok(())
@@ -182,5 +188,9 @@ fn refuse_merging(link: &Link) -> Result<(), EmulateError> {
     }
     let off: Vec<String> = on.iter().map(|short| format!("{short} off")).collect();
     let why = format!("it merges frames on receipt ({})", on.join(", "));
-    Err(EmulateError::interface(name, why, format!("Switch that off: `ethtool -K {name} {}`.", off.join(" "))))
+    Err(EmulateError::interface(
+        name,
+        why,
+        format!("Switch that off: `ethtool -K {} {}`.", shell_word(name), off.join(" ")),
+    ))
 }

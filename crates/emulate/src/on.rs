@@ -13,6 +13,7 @@ use ipnet::IpNet;
 use landspeed_netlink::configure::{LinkSettings, NewLink};
 use landspeed_netlink::ethtool::{Ethtool, RECEIVE_MERGING_OFFLOADS};
 use landspeed_netlink::{Link, LinkId, Netlink};
+use landspeed_quote::shell_word;
 use landspeed_sys::bpf::steer::{Attachment, Hook, MAX_PEERS, Mark, Peer, divert, drop_unmarked, forward};
 use landspeed_sys::clock::realtime_ns;
 use landspeed_sys::netns;
@@ -190,7 +191,11 @@ fn judge(
         let host: IpAddr = peer.hosts().next().unwrap_or(peer.network());
         let Ok(route) = netlink.route(SocketAddr::new(host, 0)) else {
             let why = format!("there is no route to the peer {peer}");
-            return Err(EmulateError::interface(name, why, format!("Add one: `ip route add {peer} dev {name}`.")));
+            return Err(EmulateError::interface(
+                name,
+                why,
+                format!("Add one: `ip route add {peer} dev {}`.", shell_word(name)),
+            ));
         };
         if route.local {
             let why = format!("the peer {host} is this host");

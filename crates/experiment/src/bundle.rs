@@ -1,7 +1,7 @@
 //! Files that workers need in addition to the sweep's directory: landspeed and the lab's kernels, named by
 //! content.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -82,7 +82,7 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
             copy_files(&entry.path(), &place)?;
         } else {
             fs::copy(entry.path(), &place)?;
-            File::open(&place)?.sync_all()?;
+            file::open(&place)?.sync_all()?;
         }
     }
     Ok(())

@@ -143,7 +143,7 @@ impl Directory {
     /// Reads a file as text.
     pub fn text(&self, name: &str) -> Result<String, Error> {
         let path = self.file(name);
-        fs::read_to_string(&path).map_err(Error::file("read", &path))
+        file::read_text(&path, file::MAX_DOCUMENT_BYTES).map_err(Error::file("read", &path))
     }
 
     /// Returns the ids of all runs with a document.
@@ -166,9 +166,9 @@ impl Directory {
     pub fn run(&self, id: &str) -> Option<StoredRun> {
         let bytes = self.bytes(id)?;
         let document = Document::read(&bytes).ok()?;
-        let made_by = fs::read(self.of_run(id, "worker")).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let made_by = read(&self.of_run(id, "worker")).ok().and_then(|text| serde_json::from_slice(&text).ok());
         let mut facts = RunFacts::of(&document);
-        if let Ok(cross) = fs::read(self.of_run(id, "cross")) {
+        if let Ok(cross) = read(&self.of_run(id, "cross")) {
             add_cross(&mut facts, serde_json::from_slice(&cross).ok()?);
         }
         facts.usable.then(|| StoredRun {
@@ -183,13 +183,11 @@ impl Directory {
         if let Some(memory) = &self.memory {
             return lock(memory).get(id).cloned();
         }
-        if let Ok(bytes) = fs::read(self.of_run(id, "json")) {
+        if let Ok(bytes) = read(&self.of_run(id, "json")) {
             return Some(bytes);
         }
-        let gzip = File::open(self.of_run(id, "json.gz")).ok()?;
-        let mut bytes = Vec::new();
-        GzDecoder::new(gzip).read_to_end(&mut bytes).ok()?;
-        Some(bytes)
+        let gzip = file::open(&self.of_run(id, "json.gz")).ok()?;
+        file::read_from(GzDecoder::new(gzip), file::MAX_DOCUMENT_BYTES).ok()
     }
 
     /// Stores a run's document completely or not at all. An unusable one is stored as `ID.failed`, which is not a
@@ -235,7 +233,7 @@ impl Directory {
 
     /// Returns the facts of a run that failed on a worker.
     pub fn failure(&self, id: &str) -> Option<RunFacts> {
-        let bytes = fs::read(self.of_run(id, "failed")).ok()?;
+        let bytes = read(&self.of_run(id, "failed")).ok()?;
         Document::read(&bytes).ok().map(|document| RunFacts::of(&document))
     }
 
@@ -252,6 +250,10 @@ impl Directory {
             }
         }
     }
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    file::read(path, file::MAX_DOCUMENT_BYTES)
 }
 
 fn write(path: PathBuf, content: &[u8]) -> Result<(), Error> {

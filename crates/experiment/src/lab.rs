@@ -12,6 +12,7 @@ use landspeed_problems::{Problem, Problems, suggest_or_list};
 use landspeed_sweep::order::Order;
 use landspeed_sweep::plan::{LabSubject, Written};
 use landspeed_sweep::{Design, Factor, Level, Plan, id};
+use landspeed_sys::file;
 use landspeed_sys::process::available_memory;
 use landspeed_units::Bytes;
 use serde_json::json;
@@ -60,7 +61,7 @@ impl Lab {
             });
         }
         let path = beside.join(&named.value);
-        std::fs::read_to_string(&path).map_err(|why| {
+        file::read_text(&path, file::MAX_TEXT_BYTES).map_err(|why| {
             one(
                 plan,
                 plan.problem(&named.span, "lab.scenario", format!("cannot read {}: {why}", path.display()))
@@ -77,7 +78,7 @@ impl Lab {
         cache: Option<&Path>,
         repeats: u32,
     ) -> Result<Self, Error> {
-        let program = std::fs::read("/proc/self/exe").map_err(Error::Program)?;
+        let program = file::read(Path::new("/proc/self/exe"), file::MAX_DOCUMENT_BYTES).map_err(Error::Program)?;
         let factors: Vec<&str> =
             plan.factors.iter().flat_map(|factor| &factor.keys).map(|key| key.value.as_str()).collect();
         let set = subject.set.iter().filter(|setting| !factors.contains(&setting.key.value.as_str()));
@@ -99,7 +100,7 @@ impl Lab {
             build: id::sha256(&program),
             program,
             started: now(),
-            command: std::env::args().collect(),
+            command: landspeed_sys::process::command_line(),
             repeats,
             text,
         })

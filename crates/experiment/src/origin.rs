@@ -3,6 +3,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use landspeed_sys::clock;
+use landspeed_sys::file;
 use serde::{Deserialize, Serialize};
 
 /// Worker that made a run: `runs/ID.worker`, written before the document.
@@ -16,7 +17,7 @@ pub struct RunOrigin {
 
 /// Returns the host name, for documents.
 pub fn worker_name() -> String {
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = file::read_text("/proc/sys/kernel/hostname".as_ref(), 4096).unwrap_or_default();
     let name = name.trim();
     if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
 }

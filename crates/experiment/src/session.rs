@@ -284,7 +284,7 @@ impl Session {
         let frame = SweepMetadata {
             landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None },
             started: first.unwrap_or(&self.started).to_owned(),
-            command: std::env::args().collect(),
+            command: landspeed_sys::process::command_line(),
             flow: setup.flow.clone(),
             cells: setup.cells.iter().map(|cell| cell.id.clone()).collect(),
             rules: setup.rules,

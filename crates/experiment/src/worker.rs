@@ -11,6 +11,7 @@ use landspeed_results::Document;
 use landspeed_sweep::document::RunFacts;
 use landspeed_sweep::{Design, Plan, Subject, plan};
 use landspeed_sys::clock;
+use landspeed_sys::file;
 
 use crate::directory::{Directory, Entry};
 use crate::error::Error;
@@ -149,7 +150,7 @@ pub fn run(assignment: &Assignment, failed: &mut dyn FnMut(&str, &str)) -> Resul
 /// Returns the runs of this task from its line in the task file.
 fn of_task(path: &Path) -> Result<Vec<usize>, WorkerError> {
     let task = TASK_VARIABLES.iter().find_map(|name| std::env::var(name).ok()).ok_or(WorkerError::NoTaskVariable)?;
-    let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
+    let text = file::read_text(path, file::MAX_TEXT_BYTES).map_err(Error::file("read", path))?;
     let line = task.parse::<usize>().ok().and_then(|task| text.lines().nth(task));
     let path = path.to_owned();
     match line {

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
+use landspeed_sys::file;
 
 /// First bytes of a gzip file (RFC 1952).
 const GZIP: &[u8] = &[0x1f, 0x8b, 8];
@@ -55,13 +56,7 @@ impl Files {
         let read = || -> io::Result<String> {
             let mut bytes = Vec::new();
             let path = self.inside(path)?;
-            // Opening a pipe in place of the file would wait for a writer.
-            let kind = fs::metadata(&path)?;
-            if !kind.is_file() {
-                let what = if kind.is_dir() { io::ErrorKind::IsADirectory } else { io::ErrorKind::InvalidInput };
-                return Err(what.into());
-            }
-            File::open(path)?.take(LIMIT_BYTES as u64).read_to_end(&mut bytes)?;
+            file::open(&path)?.take(LIMIT_BYTES as u64).read_to_end(&mut bytes)?;
             if bytes.starts_with(GZIP) {
                 let mut text = Vec::new();
                 GzDecoder::new(bytes.as_slice()).take(LIMIT_BYTES as u64).read_to_end(&mut text)?;
@@ -123,12 +118,12 @@ impl Files {
 
     /// Opens a file.
     pub fn open(&self, path: &str) -> io::Result<File> {
-        File::open(self.inside(path)?)
+        file::open(&self.inside(path)?)
     }
 
     /// Opens a file to be read many times.
     pub(crate) fn open_kept(&self, path: &str) -> Result<KeptFile, FileError> {
-        match File::open(self.at(path)) {
+        match file::open(&self.at(path)) {
             Ok(file) => Ok(KeptFile { file, path: path.into() }),
             Err(cause) => Err(FileError { path: path.into(), cause }),
         }

@@ -203,17 +203,14 @@ impl Users {
 }
 
 fn read_users(path: &Path, policy: Policy) -> Result<String, TrustError> {
-    use std::io::Read as _;
     const WHAT: &str = "user file";
-    let mut text = String::new();
     let file = trust::open(path, WHAT, Content::Public, &[], policy)?;
-    file.take(MAX_USER_FILE_BYTES).read_to_string(&mut text).map_err(|cause| TrustError::Io {
+    landspeed_sys::file::read_text_from(file, MAX_USER_FILE_BYTES).map_err(|cause| TrustError::Io {
         operation: "read",
         what: WHAT,
         path: path.to_owned(),
         cause,
-    })?;
-    Ok(text)
+    })
 }
 
 /// Contents of a decrypted token.

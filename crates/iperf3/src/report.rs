@@ -98,12 +98,12 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// Writes the rest of the report and the result of the test.
+    /// Writes the rest of the report and the result of the test. Returns the test's error if the report, as text, does
+    /// not contain it.
     ///
     /// # Errors
     /// If the report could not be written.
-    #[expect(clippy::print_stderr, reason = "a client's error, once for each test, as iperf3 prints it")]
-    pub fn finish(mut self, run: &RunDocument) -> io::Result<()> {
+    pub fn finish(mut self, run: &RunDocument) -> io::Result<Option<String>> {
         let mut ended = match &self.begun {
             Some(begun) => convert::remaining_document(run, self.options, &begun.reported),
             None => convert::document(run, self.options),
@@ -126,10 +126,8 @@ impl<'a> Reporter<'a> {
                 }
             }
         }
-        if let (Some(error), ReportFormat::Text(_)) = (&ended.error, self.form) {
-            eprintln!("iperf3: error - {error}");
-        }
-        self.failed.map_or(Ok(()), Err)
+        let error = ended.error.filter(|_| matches!(self.form, ReportFormat::Text(_)));
+        self.failed.map_or(Ok(error), Err)
     }
 
     /// Writes the last events of a JSON stream.

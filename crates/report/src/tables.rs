@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use landspeed_model::{
     Drawing, Figure, FigureAxis, FigureChart, FigureGrid, FigureRows, FigureScale, FiguresDocument,
 };
+use landspeed_quote::{csv_line, is_unprintable};
 
 use crate::figures::quantity;
 
@@ -43,19 +44,10 @@ pub fn csv(page: &FiguresDocument) -> String {
                 row.runs.map(|runs| runs.to_string()).unwrap_or_default(),
                 unit.to_owned(),
             ];
-            let quoted: Vec<String> = fields.iter().map(|field| quoted(field)).collect();
-            let _ = write!(out, "{}\r\n", quoted.join(","));
+            out += &csv_line(&fields);
         }
     }
     out
-}
-
-/// Quotes a field where necessary; one that a spreadsheet would interpret as a formula is marked as text.
-fn quoted(field: &str) -> String {
-    let formula =
-        field.starts_with(['=', '+', '@', '\t', '\r']) || (field.starts_with('-') && field.parse::<f64>().is_err());
-    let field = if formula { format!("'{field}") } else { field.to_owned() };
-    if field.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field }
 }
 
 /// Returns the answer, and each figure as a table.
@@ -150,7 +142,7 @@ fn marked(text: &str) -> String {
             }
             '<' => out.push_str("&lt;"),
             '&' => out.push_str("&amp;"),
-            c if c.is_control() => out.push(' '),
+            c if c.is_control() || is_unprintable(c) => out.push(' '),
             c => out.push(c),
         }
     }
@@ -384,5 +376,5 @@ fn gnuplot_text(text: &str) -> String {
 }
 
 fn single_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if c.is_control() || is_unprintable(c) { ' ' } else { c }).collect()
 }

@@ -1,4 +1,5 @@
-//! Output files. Every command writes its files with these functions.
+//! Input and output files. Every command reads and writes its files with these functions: regular files within a limit,
+//! and outputs that no other user could have placed.
 //!
 //! A path is walked directory by directory on open descriptors. A link, a file or a hard link that another user could
 //! have placed there is refused, so that a program run by root, or by anyone in /tmp, writes where its user said and
@@ -15,6 +16,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::process::effective_uid;
 use crate::trust::calls::{at, is_proc};
 use crate::trust::walk::{PathRules, WalkEnd, is_planted_link, is_shared, walk};
+
+mod input;
+
+pub use input::{MAX_DOCUMENT_BYTES, MAX_TEXT_BYTES, open, read, read_from, read_text, read_text_from, too_large};
 
 /// Mode of files that everyone may read if the umask allows it.
 const PUBLIC: u32 = 0o666;

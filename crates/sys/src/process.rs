@@ -6,6 +6,12 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+/// Returns the words of the command line. Unlike `std::env::args`, it does not panic at bytes that are not UTF-8, which it
+/// replaces.
+pub fn command_line() -> Vec<String> {
+    std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
 /// Raises the soft limit of open files to the hard limit, if allowed. Returns the effective limit.
 pub fn raise_open_files_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ pub(crate) mod calls;
 pub(crate) mod walk;
 
 use calls::{at, others_access};
+use landspeed_quote::shell_path;
 use walk::{Judge, PathRules as _, WalkEnd, walk};
 
 /// Write permission bits of group and others.
@@ -132,11 +133,11 @@ impl Untrusted {
 
     /// Returns the command that helps, for a file that no option can override.
     pub fn remedy(&self) -> String {
-        let path = self.path.display();
+        let path = shell_path(&self.path);
         match &self.fault {
             Fault::Link | Fault::NotRegular => "Name the file itself".to_owned(),
-            Fault::Owner { at, expected, .. } => format!("Run chown {expected} {}", at.display()),
-            Fault::Writable { at, .. } if *at != self.path => format!("Run chmod go-w {}", at.display()),
+            Fault::Owner { at, expected, .. } => format!("Run chown {expected} {}", shell_path(at)),
+            Fault::Writable { at, .. } if *at != self.path => format!("Run chmod go-w {}", shell_path(at)),
             Fault::Writable { .. } if !self.what.contains("key") => format!("Run chmod go-w {path}"),
             Fault::Writable { .. } | Fault::Readable { .. } => format!("Run chmod 600 {path}"),
         }
@@ -202,17 +203,18 @@ pub fn check_directory(path: &Path, what: &'static str, create: bool) -> Result<
     walk(&judge, &absolute(&judge, operation)?, operation, end).map(drop)
 }
 
-/// Reads a file.
+/// Maximum size of a key, a list of users or a configuration, bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Reads a file of at most 1 MiB.
 pub fn read(path: &Path, what: &'static str, content: Content, policy: Policy) -> Result<Vec<u8>, TrustError> {
-    let mut bytes = Vec::new();
-    let mut file = open(path, what, content, &[], policy)?;
-    file.read_to_end(&mut bytes).map_err(|cause| TrustError::Io {
+    let file = open(path, what, content, &[], policy)?;
+    crate::file::read_from(file, MAX_BYTES).map_err(|cause| TrustError::Io {
         operation: "read",
         what,
         path: path.to_owned(),
         cause,
-    })?;
-    Ok(bytes)
+    })
 }
 
 /// Reads a UTF-8 text file.

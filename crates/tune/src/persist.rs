@@ -22,6 +22,7 @@ mod rules;
 mod sysctl;
 mod tuned;
 
+use landspeed_quote::shell_word;
 pub use plan::{ByHand, PersistPlan};
 use plan::{PersistedSetting, not_possible, read};
 
@@ -169,8 +170,8 @@ fn assign_owners(kept: &[PersistedSetting<'_>], root: &Path, plan: &mut PersistP
                 setting.target,
                 format!(
                     "a control group is made anew whenever its service starts. Let that service do it: \
-                     ExecStartPost=+landspeed tune apply --set {interface}:cgroup/{cgroup}={}, and confirm it",
-                    setting.value
+                     ExecStartPost=+landspeed tune apply --set {}, and confirm it",
+                    shell_word(format!("{interface}:cgroup/{cgroup}={}", setting.value))
                 ),
             );
         }

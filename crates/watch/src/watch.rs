@@ -130,7 +130,7 @@ impl Watch {
             } else {
                 Err("not asked for: --tracepoints counts retransmits and drops by reason (root)".to_owned())
             },
-            command: std::env::args().collect(),
+            command: landspeed_sys::process::command_line(),
             started,
             start_ns: monotonic_ns(),
             start_cpu_ns,

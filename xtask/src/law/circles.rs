@@ -165,7 +165,7 @@ impl<'a> Modules<'a> {
 }
 
 /// Returns the module path of a source file: `[flights, sent]` for `crates/trace/src/flights/sent.rs`.
-fn module_path(path: &Path) -> Option<ModulePath> {
+pub(super) fn module_path(path: &Path) -> Option<ModulePath> {
     let mut parts = path.iter().map(|part| part.to_str().unwrap_or_default());
     parts.by_ref().find(|part| *part == "src")?;
     let mut module: ModulePath = parts.map(str::to_owned).collect();
@@ -182,7 +182,7 @@ fn file_name(file: &File) -> String {
 }
 
 /// Returns the submodules that `module` declares for tests only.
-fn test_modules(module: &[String], code: &Code) -> Vec<ModulePath> {
+pub(super) fn test_modules(module: &[String], code: &Code) -> Vec<ModulePath> {
     let declared = code.usage.windows(2).filter(|pair| pair[0].segments == ["mod"] && pair[1].in_test);
     declared.map(|pair| module.iter().chain(&pair[1].segments).cloned().collect()).collect()
 }

@@ -29,6 +29,8 @@ const RULES: &[Rule] = &[
     ("files of a crate do not use each other in circles", circles::files_do_not_use_each_other),
     ("unsafe stays in sys", style::unsafe_stays_in_sys),
     ("outputs are written by sys::file", style::outputs_are_checked),
+    ("one module writes to the standard streams", style::one_module_prints),
+    ("files are read through sys::file", style::files_are_read_within_limits),
     ("nothing is left unfinished", style::no_todo_macros_or_comments),
     ("tests are named as claims", style::tests_are_named_as_claims),
     ("an ignored test says why", style::ignored_tests_have_reasons),

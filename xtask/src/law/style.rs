@@ -1,6 +1,10 @@
 //! Rules for Rust source in the whole workspace.
 
+use std::path::Path;
+
+use super::circles::{module_path, test_modules};
 use super::edges::UNSAFE_CRATE;
+use super::paths::Code;
 use super::tree::File;
 use super::{Tree, Violation};
 
@@ -58,6 +62,94 @@ pub fn outputs_are_checked(tree: &Tree) -> Vec<Violation> {
         }
     }
     violations
+}
+
+/// Files that may use the standard streams directly, each with the reason.
+const PRINTERS: &[(&str, &str)] = &[
+    ("crates/cli/src/terminal.rs", "escapes what it prints"),
+    ("crates/cli/src/watch/screen/terminal.rs", "ratatui draws it; `place` escapes"),
+    ("crates/lab/src/guest/mod.rs", "the console of a lab kernel, which the host prints escaped"),
+    ("crates/tap/src/files.rs", "a capture, which is bytes and not for a terminal"),
+];
+
+/// Only the module of [`PRINTERS`] that escapes control characters prints, so that no text from elsewhere reaches a
+/// terminal as it is.
+pub fn one_module_prints(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (file, code) in program_files(tree) {
+        if PRINTERS.iter().any(|(path, _)| file.path == Path::new(path)) {
+            continue;
+        }
+        for usage in code.usage.iter().filter(|usage| !usage.in_test) {
+            let segments: Vec<&str> = usage.segments.iter().map(String::as_str).collect();
+            let prints = match segments.as_slice() {
+                [name] if usage.is_macro => matches!(*name, "print" | "println" | "eprint" | "eprintln" | "dbg"),
+                [.., "io", "stdout" | "stderr"] => true,
+                _ => false,
+            };
+            if prints {
+                violations.push(Violation::at(
+                    &file.path,
+                    usage.line,
+                    format!(
+                        "{} prints text as it is: use out!, outln!, err!, errln! of cli/src/terminal.rs",
+                        usage.path()
+                    ),
+                ));
+            }
+        }
+    }
+    violations
+}
+
+/// Crates that read files which users name.
+const READERS: &[&str] = &["archive", "capture", "cli", "experiment"];
+
+/// Files that users name are opened by `sys::file`, which takes only regular files and has limits.
+pub fn files_are_read_within_limits(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for (file, code) in program_files(tree) {
+        if file.crate_name().is_none_or(|owner| !READERS.contains(&owner)) {
+            continue;
+        }
+        for usage in code.usage.iter().filter(|usage| !usage.in_test) {
+            let segments: Vec<&str> = usage.segments.iter().map(String::as_str).collect();
+            if matches!(
+                segments.as_slice(),
+                [.., "fs", "read" | "read_to_string"] | [.., "File", "open"] | [.., "io", "read_to_string"]
+            ) {
+                violations.push(Violation::at(
+                    &file.path,
+                    usage.line,
+                    format!("{} has no limit and waits for a FIFO: use landspeed_sys::file", usage.path()),
+                ));
+            }
+        }
+    }
+    violations
+}
+
+/// The source of the program: without tests, examples and developers' tasks.
+fn program_files(tree: &Tree) -> Vec<(&File, &Code)> {
+    let is_program = |file: &File| {
+        file.path.iter().any(|part| part == "src")
+            && file.crate_name().is_some_and(|owner| !["xtask", "testkit"].contains(&owner))
+    };
+    let files: Vec<(&File, &Code, Vec<String>)> = tree
+        .rust_files()
+        .filter(|(file, _)| is_program(file))
+        .filter_map(|(file, code)| Some((file, code, module_path(&file.path)?)))
+        .collect();
+    let tests: Vec<(Option<&str>, Vec<String>)> = files
+        .iter()
+        .flat_map(|(file, code, module)| {
+            test_modules(module, code).into_iter().map(|module| (file.crate_name(), module))
+        })
+        .collect();
+    let is_test = |file: &File, module: &[String]| {
+        tests.iter().any(|(owner, test)| *owner == file.crate_name() && module.starts_with(test))
+    };
+    files.into_iter().filter(|(file, _, module)| !is_test(file, module)).map(|(file, code, _)| (file, code)).collect()
 }
 
 /// No placeholder macros and no reminder comments.
@@ -146,6 +238,32 @@ mod tests {
     fn a_crate_root_forbids_unsafe() {
         assert_eq!(violations(unsafe_stays_in_sys, "crates/flow/src/lib.rs", "//! x").len(), 1);
         assert_eq!(violations(unsafe_stays_in_sys, "crates/flow/src/lib.rs", "#![forbid(unsafe_code)]").len(), 0);
+    }
+
+    #[test]
+    fn printing_outside_the_module_that_escapes_is_a_breach() {
+        for text in [
+            "fn f() { println!(\"x\"); }",
+            "fn f() { eprint!(\"x\"); }",
+            "use std::io; fn f() { io::stdout(); }",
+            "fn f() { std::io::stderr(); }",
+        ] {
+            assert_eq!(violations(one_module_prints, "crates/cli/src/a.rs", text).len(), 1, "{text}");
+            assert_eq!(violations(one_module_prints, "crates/cli/src/terminal.rs", text).len(), 0, "{text}");
+            assert_eq!(violations(one_module_prints, "crates/flow/examples/a.rs", text).len(), 0, "{text}");
+        }
+    }
+
+    #[test]
+    fn reading_a_named_file_without_a_limit_is_a_breach() {
+        for text in [
+            "fn f() { std::fs::read(\"x\"); }",
+            "use std::fs; fn f() { fs::read_to_string(\"x\"); }",
+            "use std::fs::File; fn f() { File::open(\"x\"); }",
+        ] {
+            assert_eq!(violations(files_are_read_within_limits, "crates/cli/src/a.rs", text).len(), 1, "{text}");
+            assert_eq!(violations(files_are_read_within_limits, "crates/sys/src/a.rs", text).len(), 0, "{text}");
+        }
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         return Outcome::unknown("the number of CPUs is not known");
     }
     let text = format!("{} of at most {} queues, {cpus} CPUs", queues.now, queues.max);
-    let by_hand = format!("ethtool -l {}", port.name);
+    let by_hand = format!("ethtool -l {}", shell_word(&port.name));
     if queues.max <= 1 && cpus > 1 {
         return Outcome::found(
             advice::manual_problem(

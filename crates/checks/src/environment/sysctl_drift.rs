@@ -52,7 +52,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             join_first(&differ),
             "write the intended value into the file that wins, or apply the files: `sysctl --system`",
             why,
-            format!("sysctl {}", names.join(" ")),
+            format!("sysctl {}", shell_command(&names)),
         )
     })
 }

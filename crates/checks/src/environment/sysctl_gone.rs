@@ -43,6 +43,6 @@ fn evaluate(view: &View<'_>) -> Outcome {
         join_first(&texts),
         "remove the lines",
         "They do nothing here; the file was written for another kernel.",
-        format!("sysctl {}", gone.iter().map(|name| ***name).collect::<Vec<&str>>().join(" ")),
+        format!("sysctl {}", shell_command(gone.iter().map(|name| **name))),
     ))
 }

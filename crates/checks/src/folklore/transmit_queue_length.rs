@@ -42,7 +42,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         }
         .into(),
         effect: if used { Effect::NotMeasured } else { Effect::stated("None with these qdiscs", "tc-fq(8)") },
-        by_hand: format!("ip link show {}", port.name),
+        by_hand: format!("ip link show {}", shell_word(&port.name)),
         applicability: Applicability::Safe,
         changes: vec![Change::new(Target::TxQueueLen { interface: port.name.clone() }, KERNEL_DEFAULT.to_string())],
     })

@@ -68,7 +68,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: format!("{text} bytes; the device takes {device}"),
         recommended: format!("a trial with {wanted} bytes, together with zero copy"),
         why: "Fewer, larger segments pass through the stack.".into(),
-        by_hand: format!("ip -d link show {} | grep -o 'g[sr]o[a-z0-9_]* [0-9]*'", port.name),
+        by_hand: format!("ip -d link show {} | grep -o 'g[sr]o[a-z0-9_]* [0-9]*'", shell_word(&port.name)),
         applicability: Applicability::NeedsCare,
         changes: small.map(change).collect(),
         ..Problem::default()

@@ -85,9 +85,9 @@ fn evaluate(view: &View<'_>) -> Outcome {
         } else {
             Effect::measured("Up to 2x slower for a flow on the wrong CPU socket", &[&source::SOCKET_CHOICE_EFFECT])
         },
-        by_hand: ports
-            .iter()
-            .fold(format!("cat /proc/net/bonding/{}", bond.name), |line, port| line + "; ethtool " + &port.name),
+        by_hand: ports.iter().fold(format!("cat /proc/net/bonding/{}", shell_word(&bond.name)), |line, port| {
+            line + "; ethtool " + &shell_word(&port.name)
+        }),
         ..Problem::default()
     })
 }

@@ -30,7 +30,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "Collisions and late collisions under load, which count as loss in both directions",
             "IEEE 802.3",
         ),
-        by_hand: format!("ethtool {}", port.name),
+        by_hand: format!("ethtool {}", shell_word(&port.name)),
         ..Problem::default()
     })
 }

@@ -40,7 +40,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: "off".into(),
         recommended: "a trial with it on, and the better of the two".into(),
         why: "The receiver's CPU is usually the limit of one flow, and this takes work from it.".into(),
-        by_hand: format!("ethtool -k {} | grep rx-gro-hw", port.name),
+        by_hand: format!("ethtool -k {} | grep rx-gro-hw", shell_word(&port.name)),
         applicability: Applicability::NeedsCare,
         changes: vec![feature(port, "rx-gro-hw", true)],
         ..Problem::default()

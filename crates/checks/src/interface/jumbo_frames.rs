@@ -48,7 +48,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             recommended: "1500 bytes, or what the path carries, but not less than 1280".into(),
             why: "IPv6 does not work below 1280 bytes: the kernel takes its addresses off the interface.".into(),
             effect: Effect::stated("IPv6 does not work", "RFC 8200"),
-            by_hand: format!("ip link show {}", top.name),
+            by_hand: format!("ip link show {}", shell_word(&top.name)),
             ..Problem::default()
         });
     }

@@ -49,7 +49,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "Forwarded packets are malformed or too large for the next link: LRO must be off on routers and bridges",
             "Linux kernel, Documentation/networking/segmentation-offloads.rst",
         ),
-        by_hand: format!("ethtool -k {} | grep large-receive", port.name),
+        by_hand: format!("ethtool -k {} | grep large-receive", shell_word(&port.name)),
         applicability: if lro.changeable { Applicability::NeedsCare } else { Applicability::DisplayOnly },
         changes: if lro.changeable { vec![feature(port, "rx-lro", false)] } else { Vec::new() },
     })

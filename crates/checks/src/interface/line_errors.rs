@@ -75,7 +75,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "The deck calls the effect of 0.0046 % packet loss huge; its graph has no figures",
             &[&source::LOSS_2014],
         ),
-        by_hand: format!("ethtool -S {0} | grep -iE 'crc|symbol|fec'; ethtool -m {0}", port.name),
+        by_hand: format!("ethtool -S {0} | grep -iE 'crc|symbol|fec'; ethtool -m {0}", shell_word(&port.name)),
         ..Problem::default()
     })
 }

@@ -40,7 +40,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         ),
         why: "The link bounds every transfer, less what headers take.".into(),
         effect: Effect::arithmetic(format!("{} of the goal are out of reach.", rate_text(goal - speed))),
-        by_hand: format!("ethtool {} | grep -E 'Speed|Supported|Advertised'", top.name),
+        by_hand: format!("ethtool {} | grep -E 'Speed|Supported|Advertised'", shell_word(&top.name)),
         ..Problem::default()
     })
 }

@@ -25,10 +25,13 @@ fn evaluate(view: &View<'_>) -> Outcome {
         state => Outcome::found(Problem {
             severity: (view.ports > 1).then_some(Severity::Major),
             observed: if view.ports > 1 { format!("{state}, one of {} ports", view.ports) } else { state.to_owned() },
-            recommended: format!("up: `ip link set {} up`; then look at cable, optics and the far port", port.name),
+            recommended: format!(
+                "up: `ip link set {} up`; then look at cable, optics and the far port",
+                shell_word(&port.name)
+            ),
             why: "Without a link nothing is carried.".into(),
             effect: Effect::arithmetic("The port carries nothing."),
-            by_hand: format!("ip link show {0}; ethtool {0}", port.name),
+            by_hand: format!("ip link show {0}; ethtool {0}", shell_word(&port.name)),
             ..Problem::default()
         }),
     }

@@ -35,7 +35,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: "on".into(),
         recommended: "off, the default".into(),
         why: "Data that was just written is in the cache; copied past it, it has to come from memory again.".into(),
-        by_hand: format!("ethtool -k {} | grep nocache", port.name),
+        by_hand: format!("ethtool -k {} | grep nocache", shell_word(&port.name)),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe },
         changes,
         ..Problem::default()

@@ -55,7 +55,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         why: "A burst at line rate fills the NIC before the host empties it; a pause comes at once, a loss costs one RTT."
             .into(),
         effect: Effect::stated("ESnet lists it among the most important settings at 100 Gb/s", "ESnet fasterdata, 100G Network Tuning"),
-        by_hand: format!("ethtool -a {}", port.name),
+        by_hand: format!("ethtool -a {}", shell_word(&port.name)),
         applicability: Applicability::NeedsCare,
         changes: [(Side::Rx, pause.rx), (Side::Tx, pause.tx)].into_iter().filter_map(change).collect(),
     })

@@ -89,7 +89,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         effect: Effect::arithmetic(
             "Each pause frame stops the link for up to 65535 × 512 bit times: 335 µs at 100 Gb/s (IEEE 802.3, Annex 31B).",
         ),
-        by_hand: format!("ethtool -S {} | grep -iE 'pause|xoff'", port.name),
+        by_hand: format!("ethtool -S {} | grep -iE 'pause|xoff'", shell_word(&port.name)),
         ..Problem::default()
     })
 }

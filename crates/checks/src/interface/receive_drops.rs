@@ -61,7 +61,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "The deck calls the effect of 0.0046 % packet loss huge; its graph has no figures",
             &[&source::LOSS_2014],
         ),
-        by_hand: format!("ip -s -s link show {0}; ethtool -S {0} | grep -iE 'drop|miss|buffer|discard'", port.name),
+        by_hand: format!(
+            "ip -s -s link show {0}; ethtool -S {0} | grep -iE 'drop|miss|buffer|discard'",
+            shell_word(&port.name)
+        ),
         ..Problem::default()
     })
 }

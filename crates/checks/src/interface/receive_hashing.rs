@@ -33,7 +33,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: "off".into(),
         recommended: "on".into(),
         why: "The kernel computes a hash for each packet that the NIC has computed already.".into(),
-        by_hand: format!("ethtool -k {} | grep receive-hashing", port.name),
+        by_hand: format!("ethtool -k {} | grep receive-hashing", shell_word(&port.name)),
         applicability: Applicability::Safe,
         changes: vec![feature(port, "rx-hashing", true)],
         ..Problem::default()

@@ -47,7 +47,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "Without checksum offload the summing functions took 36.5 % of an IPv6 receiver's profile (23.7 and 12.9 %)",
             &[&source::CHECKSUM_PROFILE],
         ),
-        by_hand: format!("ethtool -k {} | grep -E 'rx-checksumming|generic-receive'", port.name),
+        by_hand: format!("ethtool -k {} | grep -E 'rx-checksumming|generic-receive'", shell_word(&port.name)),
         applicability: Applicability::Safe,
         changes,
     })

@@ -79,7 +79,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "ESnet lists it among the most important settings at 100 Gb/s, before Linux 6.11",
             "ESnet fasterdata, 100G Network Tuning",
         ),
-        by_hand: format!("ethtool -g {0}; ethtool -S {0} | grep -iE 'miss|buffer|discard|fifo'", port.name),
+        by_hand: format!(
+            "ethtool -g {0}; ethtool -S {0} | grep -iE 'miss|buffer|discard|fifo'",
+            shell_word(&port.name)
+        ),
         applicability: Applicability::NeedsCare,
         changes,
     })

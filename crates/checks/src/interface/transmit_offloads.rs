@@ -67,7 +67,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "One TCP flow: 5.8 Gb/s with TSO, 5.6 Gb/s without; through a congested switch with small buffers at 10 Gb/s TSO off gained 100 to 200 Mb/s, which the deck calls negligible",
             &[&source::TSO_ON_2006, &source::TSO_OFF_2006, &source::TSO_OFF],
         ),
-        by_hand: format!("ethtool -k {}", port.name),
+        by_hand: format!("ethtool -k {}", shell_word(&port.name)),
         applicability: Applicability::Safe,
         changes,
     })

@@ -28,7 +28,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         recommended: "find its owner before changing MTU, channels or offloads".into(),
         why: "It may drop or redirect packets before anything that counts them, and bounds what the driver accepts."
             .into(),
-        by_hand: format!("ip -d link show {}; bpftool net", port.name),
+        by_hand: format!("ip -d link show {}; bpftool net", shell_word(&port.name)),
         ..Problem::default()
     })
 }

@@ -49,7 +49,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             observed: format!("RFS with {entries} entries, flow rules of the NIC off"),
             recommended: "on, where driver and kernel support it (CONFIG_RFS_ACCEL)".into(),
             why: "Software hands each packet to the application's CPU though the NIC could choose its queue.".into(),
-            by_hand: format!("ethtool -k {} | grep ntuple", port.name),
+            by_hand: format!("ethtool -k {} | grep ntuple", shell_word(&port.name)),
             applicability: Applicability::NeedsCare,
             changes: vec![feature(port, "rx-ntuple-filter", true)],
             ..Problem::default()

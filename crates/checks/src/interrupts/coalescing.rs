@@ -103,7 +103,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         recommended,
         why: why.into(),
         effect,
-        by_hand: format!("ethtool -c {}", port.name),
+        by_hand: format!("ethtool -c {}", shell_word(&port.name)),
         applicability: Applicability::NeedsCare,
         changes,
     })

@@ -78,7 +78,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
         recommended,
         why,
         effect,
-        by_hand: format!("grep . /sys/class/net/{}/{{gro_flush_timeout,napi_defer_hard_irqs}}", port.name),
+        by_hand: format!(
+            "grep . /sys/class/net/{}/{{gro_flush_timeout,napi_defer_hard_irqs}}",
+            shell_word(&port.name)
+        ),
         applicability: Applicability::NeedsCare,
         changes,
     })

@@ -63,7 +63,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "About 30 Gb/s for each flow, and so for each core that works",
             &[&source::EIGHT_STREAMS],
         ),
-        by_hand: format!("ethtool -l {}", port.name),
+        by_hand: format!("ethtool -l {}", shell_word(&port.name)),
         applicability: Applicability::NeedsCare,
         changes: change(desired),
     })

@@ -57,7 +57,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "RPS is probably redundant and unnecessary with a hardware queue for each CPU",
             "Linux kernel, Documentation/networking/scaling.rst",
         ),
-        by_hand: format!("grep . /sys/class/net/{}/queues/rx-*/rps_cpus", port.name),
+        by_hand: format!("grep . /sys/class/net/{}/queues/rx-*/rps_cpus", shell_word(&port.name)),
         applicability: Applicability::Safe,
         changes: with.iter().map(off).collect(),
     })

@@ -38,10 +38,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
     Outcome::found(Problem {
         severity: (used <= queues / 4).then_some(Severity::Major),
         observed: format!("{used} of {queues} queues in the table ({})", list_text(&rss.queues)),
-        recommended: format!("all {queues}: `ethtool -X {} default`", port.name),
+        recommended: format!("all {queues}: `ethtool -X {} default`", shell_word(&port.name)),
         why: "A queue that the table does not name receives nothing, and its CPU has nothing to do.".into(),
         effect: Effect::arithmetic(format!("{used} of {queues} receive queues get packets.")),
-        by_hand: format!("ethtool -x {}", port.name),
+        by_hand: format!("ethtool -x {}", shell_word(&port.name)),
         ..Problem::default()
     })
 }

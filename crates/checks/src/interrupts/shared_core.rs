@@ -84,7 +84,10 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "{most} queues share the time of one CPU; {} CPUs could share the work.",
             allowed.len()
         )),
-        by_hand: format!("ls /sys/class/net/{name}/device/msi_irqs; grep . /proc/irq/*/effective_affinity_list"),
+        by_hand: format!(
+            "ls /sys/class/net/{}/device/msi_irqs; grep . /proc/irq/*/effective_affinity_list",
+            shell_word(name)
+        ),
         applicability: Applicability::Safe,
         changes,
     })

@@ -73,7 +73,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "The deck's graph shows more transactions per second for 100 concurrent flows on a single-queue NIC, without figures; a single flow gains nothing",
             red_hat_2012!("Receive Steering – improved message rates"),
         ),
-        by_hand: format!("cat /sys/class/net/{}/queues/{}/rps_cpus", port.name, queue.name),
+        by_hand: format!("cat /sys/class/net/{}/queues/{}/rps_cpus", shell_word(&port.name), shell_word(&queue.name)),
         applicability: Applicability::NeedsCare,
         changes: vec![Change::new(target, mask_text(&spread))],
     })

@@ -28,7 +28,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed: "on".into(),
         recommended: "off, or the threads pinned to CPUs near the NIC".into(),
         why: "The scheduler chooses where packets are processed: placing interrupts no longer decides it.".into(),
-        by_hand: format!("cat /sys/class/net/{0}/threaded; ps -eLo psr,comm | grep napi/{0}", port.name),
+        by_hand: format!("cat /sys/class/net/{0}/threaded; ps -eLo psr,comm | grep napi/{0}", shell_word(&port.name)),
         applicability: Applicability::NeedsCare,
         changes: vec![Change::new(target, "0")],
         ..Problem::default()

@@ -54,7 +54,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         recommended: format!("every queue mapped: {} CPUs dealt out over {} queues", online.len(), transmit.len()),
         why: "CPUs that send through the same queue wait for its lock; a queue without CPUs is not chosen.".into(),
         effect: Effect::NotMeasured,
-        by_hand: format!("grep . /sys/class/net/{}/queues/tx-*/xps_cpus", port.name),
+        by_hand: format!("grep . /sys/class/net/{}/queues/tx-*/xps_cpus", shell_word(&port.name)),
         applicability: Applicability::Safe,
         changes: transmit.iter().enumerate().map(change).collect(),
     })

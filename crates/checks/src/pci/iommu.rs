@@ -52,7 +52,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "Pass-through removes the DMA mapping cost for the host's own traffic",
             "Intel Ethernet 700 Series Linux Performance Tuning Guide",
         ),
-        by_hand: format!("cat /sys/bus/pci/devices/{}/iommu_group/type; cat /proc/cmdline", pci.address),
+        by_hand: format!("cat /sys/bus/pci/devices/{}/iommu_group/type; cat /proc/cmdline", shell_word(&pci.address)),
         ..Problem::default()
     })
 }

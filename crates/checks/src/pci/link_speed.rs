@@ -47,7 +47,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         recommended: format!("{most} GT/s: a slot of that generation, or the firmware's setting for this one"),
         why: "The speed of the lanes bounds what the device can move, in each direction.".into(),
         effect: Effect::arithmetic(format!("Each PCIe generation doubles the bandwidth: {now} of {most} GT/s.")),
-        by_hand: format!("cat /sys/bus/pci/devices/{0}/*_link_speed; lspci -s {0} -vv", pci.address),
+        by_hand: format!("cat /sys/bus/pci/devices/{0}/*_link_speed; lspci -s {0} -vv", shell_word(&pci.address)),
         ..Problem::default()
     })
 }

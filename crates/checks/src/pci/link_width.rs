@@ -52,7 +52,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "The bandwidth of the link grows with its lanes: x{now} has {:.0} % of x{most}.",
             100.0 * f64::from(now) / f64::from(most.max(1))
         )),
-        by_hand: format!("cat /sys/bus/pci/devices/{0}/*_link_width; lspci -s {0} -vv", pci.address),
+        by_hand: format!("cat /sys/bus/pci/devices/{0}/*_link_width; lspci -s {0} -vv", shell_word(&pci.address)),
         ..Problem::default()
     })
 }

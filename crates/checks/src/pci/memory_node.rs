@@ -36,7 +36,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             recommended: "the slot's socket from the board's manual; a newer firmware may state it".into(),
             why: "Interrupts, buffers and programs cannot be placed near a NIC whose place is unknown.".into(),
             effect: Effect::measured("Up to 2x slower on the wrong CPU socket", &[&source::SOCKET_CHOICE_EFFECT]),
-            by_hand: format!("cat /sys/bus/pci/devices/{}/numa_node", pci.address),
+            by_hand: format!("cat /sys/bus/pci/devices/{}/numa_node", shell_word(&pci.address)),
             ..Problem::default()
         }),
     }

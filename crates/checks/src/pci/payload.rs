@@ -39,7 +39,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         recommended: format!("{TYPICAL_PAYLOAD_BYTES} bytes, with which it carries {}", rate_text(then)),
         why: "Each packet on the bus costs 24 bytes beside its data.".into(),
         effect: Effect::arithmetic(format!("{} more.", rate_text(then.saturating_sub(now)))),
-        by_hand: format!("sudo lspci -s {} -vvv | grep MaxPayload", pci.address),
+        by_hand: format!("sudo lspci -s {} -vvv | grep MaxPayload", shell_word(&pci.address)),
         ..Problem::default()
     })
 }

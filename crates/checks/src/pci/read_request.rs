@@ -46,7 +46,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "4096 bytes neither helped nor hurt; smaller sizes were not measured",
             &[&source::READ_REQUEST],
         ),
-        by_hand: format!("sudo lspci -s {} -vvv | grep MaxReadReq", pci.address),
+        by_hand: format!("sudo lspci -s {} -vvv | grep MaxReadReq", shell_word(&pci.address)),
         ..Problem::default()
     })
 }

@@ -35,7 +35,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         recommended: "on, in the firmware's setup or with the NIC's own tool, if the bus turns out to be the limit"
             .into(),
         why: "Writes that keep their order wait for each other on the way to memory.".into(),
-        by_hand: format!("sudo lspci -s {} -vvv | grep RlxdOrd", pci.address),
+        by_hand: format!("sudo lspci -s {} -vvv | grep RlxdOrd", shell_word(&pci.address)),
         ..Problem::default()
     })
 }

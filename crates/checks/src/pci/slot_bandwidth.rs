@@ -70,7 +70,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             "All transfers together get at most {}, by the model.",
             rate_text(usable)
         )),
-        by_hand: format!("lspci -s {} -vv | grep -E 'LnkCap|LnkSta|MaxPayload'", pci.address),
+        by_hand: format!("lspci -s {} -vv | grep -E 'LnkCap|LnkSta|MaxPayload'", shell_word(&pci.address)),
         ..Problem::default()
     })
 }

@@ -38,7 +38,11 @@ fn evaluate(view: &View<'_>) -> Outcome {
         observed,
         recommended: recommended.into(),
         why: "Virtual functions share the port's bandwidth, link and bus with their parent.".into(),
-        by_hand: format!("cat /sys/bus/pci/devices/{}/sriov_numvfs; ip link show {}", pci.address, port.name),
+        by_hand: format!(
+            "cat /sys/bus/pci/devices/{}/sriov_numvfs; ip link show {}",
+            shell_word(&pci.address),
+            shell_word(&port.name)
+        ),
         ..Problem::default()
     })
 }

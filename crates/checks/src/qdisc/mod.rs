@@ -1,6 +1,7 @@
 //! Checks of qdiscs and pacing, one per file.
 
 use landspeed_model::{Applicability, InterfaceFacts, KernelOption, QdiscFacts, Role, Severity};
+use landspeed_quote::shell_word;
 
 use crate::advice::tc_rate;
 use crate::check::{Check, Group, Problem};
@@ -151,7 +152,7 @@ fn if_fq_exists(view: &View<'_>, problem: Problem) -> Problem {
 
 /// Returns `tc -s qdisc show dev eth0` for this port.
 fn by_hand(port: &InterfaceFacts) -> String {
-    format!("tc -s qdisc show dev {}", port.name)
+    format!("tc -s qdisc show dev {}", shell_word(&port.name))
 }
 
 /// Expands to the qdiscs of the port; returns from the check if they are absent or unknown.

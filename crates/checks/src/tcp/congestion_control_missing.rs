@@ -34,7 +34,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     Outcome::found(advice::manual_problem(
         format!("{path} line {line} asks for {value}; {running} runs, available: {available}"),
-        format!("`modprobe tcp_{value}` at boot (modules-load.d), or another value in the file"),
+        format!("`modprobe tcp_{}` at boot (modules-load.d), or another value in the file", shell_word(value)),
         "The module is not loaded or this kernel does not have it, so the setting was refused at boot.",
         "sysctl net.ipv4.tcp_available_congestion_control",
     ))

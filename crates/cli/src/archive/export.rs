@@ -59,9 +59,9 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         Format::Openmetrics => landspeed_archive::openmetrics(&rows).into_bytes(),
         Format::Parquet => parquet(&rows)?,
     };
-    args.output.write(&content)?;
+    args.output.write_bytes(&content)?;
     if args.output != Sink::Stdout {
-        eprintln!("{} in {}", text::plural(rows.len() as u64, "record"), args.output);
+        errln!("{} in {}", text::plural(rows.len() as u64, "record"), args.output);
     }
     Ok(CommandOutcome::Clean)
 }
@@ -91,6 +91,6 @@ fn series(archive: &Archive, query: &Query, directory: &std::path::Path) -> anyh
         }
     }
     ensure!(copied > 0, "no document that matches has series\nRuns and lab runs have them: --kind run.");
-    eprintln!("series of {} in {}", text::plural(copied, "document"), directory.display());
+    errln!("series of {} in {}", text::plural(copied, "document"), directory.display());
     Ok(())
 }

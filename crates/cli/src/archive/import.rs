@@ -1,10 +1,12 @@
 //! `landspeed archive import`.
 
 use std::borrow::Cow;
+use std::io::{self, BufRead, Read as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use landspeed_archive::{Archive, ArchiveError, Id, TagChange, inflate};
+use landspeed_sys::file::{self, MAX_DOCUMENT_BYTES, too_large};
 
 use super::{advised, directory};
 use crate::{CommandOutcome, keep, text};
@@ -52,7 +54,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         Import { args, archive: &mut archive, batch: Vec::new(), bytes: 0, new: 0, known: 0, left_out: 0, failed: 0 };
     for path in &args.files {
         if path.as_os_str() == "-" {
-            import.lines(std::io::stdin().lock(), "standard input")?;
+            import.lines(io::stdin().lock(), "standard input")?;
         } else if path.is_dir() {
             let mut files = Vec::new();
             walk(path, &mut files).with_context(|| format!("cannot read {}", path.display()))?;
@@ -72,13 +74,13 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
                 line += &format!(", {count} {what}");
             }
         }
-        println!("{line}");
+        outln!("{line}");
     }
     Ok(if failed > 0 { CommandOutcome::Findings } else { CommandOutcome::Clean })
 }
 
 /// Appends the files below a directory, sorted by name.
-fn walk(directory: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+fn walk(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     let mut entries = std::fs::read_dir(directory)?.collect::<Result<Vec<_>, _>>()?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
@@ -114,7 +116,7 @@ struct Import<'a> {
 impl Import<'_> {
     fn file(&mut self, path: &Path, named: bool) -> anyhow::Result<()> {
         let source = path.display().to_string();
-        match std::fs::read(path) {
+        match file::read(path, MAX_DOCUMENT_BYTES) {
             Ok(bytes) => self.content(bytes, source, named),
             Err(why) => {
                 self.fail(&source, &why);
@@ -140,12 +142,13 @@ impl Import<'_> {
     }
 
     /// Imports one document per line, or the whole input as one document.
-    fn lines(&mut self, mut input: impl std::io::BufRead, source: &str) -> anyhow::Result<()> {
+    fn lines(&mut self, mut input: impl BufRead, source: &str) -> anyhow::Result<()> {
         let read = |why| anyhow!("cannot read {source}: {why}");
         let mut first = Vec::new();
-        input.read_until(b'\n', &mut first).map_err(read)?;
+        read_line(&mut input, &mut first).map_err(read)?;
         if !is_lines(&first) {
-            input.read_to_end(&mut first).map_err(read)?;
+            input.take(MAX_DOCUMENT_BYTES + 1 - first.len() as u64).read_to_end(&mut first).map_err(read)?;
+            check_size(&first).map_err(read)?;
             let plain = match inflate(&first) {
                 Ok(plain) => plain.into_owned(),
                 Err(why) => {
@@ -163,7 +166,7 @@ impl Import<'_> {
                 self.document(content, format!("{source}:{number}"), true)?;
             }
             line.clear();
-            input.read_until(b'\n', &mut line).map_err(read)?;
+            read_line(&mut input, &mut line).map_err(read)?;
             number += 1;
         }
         Ok(())
@@ -193,7 +196,7 @@ impl Import<'_> {
                     }
                     self.tag(&stored.id)?;
                     if self.args.ids {
-                        println!("{}", stored.id);
+                        outln!("{}", stored.id);
                     }
                 }
                 Err(ArchiveError::NoResult(_)) if !document.named => self.left_out += 1,
@@ -215,11 +218,21 @@ impl Import<'_> {
     fn fail(&mut self, source: &str, why: &dyn std::fmt::Display) {
         self.failed += 1;
         if self.failed <= MAX_PRINTED_ERRORS {
-            eprintln!("landspeed: cannot import {source}: {why}");
+            errln!("landspeed: cannot import {source}: {why}");
         } else if self.failed == MAX_PRINTED_ERRORS + 1 {
-            eprintln!("landspeed: more files cannot be imported; the last line counts them");
+            errln!("landspeed: more files cannot be imported; the last line counts them");
         }
     }
+}
+
+/// Reads a line of at most [`MAX_DOCUMENT_BYTES`].
+fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<()> {
+    input.take(MAX_DOCUMENT_BYTES + 1).read_until(b'\n', line)?;
+    check_size(line)
+}
+
+fn check_size(bytes: &[u8]) -> io::Result<()> {
+    if bytes.len() as u64 > MAX_DOCUMENT_BYTES { Err(too_large(MAX_DOCUMENT_BYTES)) } else { Ok(()) }
 }
 
 /// Whether the first line is a complete JSON object and not an event: the file then has one document per line.

@@ -55,7 +55,7 @@ pub fn list(args: &ListArgs) -> anyhow::Result<CommandOutcome> {
     } else {
         documents.len() as u64
     };
-    print!("{}", text::documents(&documents, total, archive.directory()));
+    out!("{}", text::documents(&documents, total, archive.directory()));
     Ok(CommandOutcome::Clean)
 }
 
@@ -86,11 +86,11 @@ pub fn find(args: &FindArgs) -> anyhow::Result<CommandOutcome> {
         let mut last = None;
         for row in &rows {
             if last.replace(&row.id) != Some(&row.id) {
-                println!("{}", row.id);
+                outln!("{}", row.id);
             }
         }
     } else if prints {
-        print!("{}", text::records(&rows, total, &query));
+        out!("{}", text::records(&rows, total, &query));
     }
     Ok(CommandOutcome::Clean)
 }

@@ -57,6 +57,6 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         let ids: Vec<_> = pruned.iter().map(|pruned| pruned.document.id.clone()).collect();
         archive.remove(&ids).map_err(advised)?;
     }
-    print!("{}", text::pruned(&pruned, args.yes));
+    out!("{}", text::pruned(&pruned, args.yes));
     Ok(CommandOutcome::Clean)
 }

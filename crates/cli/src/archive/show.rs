@@ -29,11 +29,11 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let listed = archive.resolve(&args.id).map_err(advised)?;
     let bytes = archive.document(&listed.id).map_err(advised)?;
     if let Some(sink) = &args.json {
-        sink.write(&bytes)?;
+        sink.write_bytes(&bytes)?;
     }
     if args.json != Some(Sink::Stdout) {
-        print!("{}", text::heading(&listed));
-        print!("{}", content(&archive, &listed, &bytes, args.verbose)?);
+        out!("{}", text::heading(&listed));
+        out!("{}", content(&archive, &listed, &bytes, args.verbose)?);
     }
     Ok(CommandOutcome::Clean)
 }

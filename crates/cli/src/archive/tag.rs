@@ -65,11 +65,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         }
         let tags = archive.tag(&document.id, &change).map_err(advised)?;
         let tags: Vec<String> = tags.into_iter().collect();
-        println!(
-            "  {}  {}",
-            document.id.short(),
-            if tags.is_empty() { "no tags".to_owned() } else { tags.join(" ") }
-        );
+        outln!("  {}  {}", document.id.short(), if tags.is_empty() { "no tags".to_owned() } else { tags.join(" ") });
     }
     Ok(CommandOutcome::Clean)
 }

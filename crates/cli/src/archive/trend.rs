@@ -76,7 +76,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         sink.write(&json)?;
     }
     if args.json != Some(Sink::Stdout) {
-        print!("{}", text::trend(&document, args.shown, mixed(&rows).as_deref()));
+        out!("{}", text::trend(&document, args.shown, mixed(&rows).as_deref()));
     }
     Ok(CommandOutcome::Clean)
 }

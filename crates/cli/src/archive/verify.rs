@@ -42,7 +42,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         sink.write(&json)?;
     }
     if args.json != Some(Sink::Stdout) {
-        print!("{}", text::verification(&document, &directory, args.rebuild));
+        out!("{}", text::verification(&document, &directory, args.rebuild));
     }
     Ok(if whole { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }

@@ -127,11 +127,11 @@ impl From<RoleName> for Role {
 /// Audits the host and prints the result.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if args.list {
-        print!("{}", text::list(landspeed_checks::all()));
+        out!("{}", text::list(landspeed_checks::all()));
         return Ok(CommandOutcome::Clean);
     }
     if let Some(code) = &args.explain {
-        print!("{}", landspeed_checks::page(find(code)?));
+        out!("{}", landspeed_checks::page(find(code)?));
         return Ok(CommandOutcome::Clean);
     }
     for name in args.only.iter().chain(&args.except) {
@@ -157,12 +157,12 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     }
     written?;
     if !args.quiet && args.json != Some(Sink::Stdout) {
-        print!("{}", text::audit(&document, args.verbose));
+        out!("{}", text::audit(&document, args.verbose));
         if let Some(path) = &args.report {
-            println!("  report   {}", path.display());
+            outln!("  report   {}", path.display());
         }
         if let Some(path) = &args.record {
-            println!("  record   {}", path.display());
+            outln!("  record   {}", path.display());
         }
     }
     let notable = |audit: &AuditDocument| audit.findings.iter().any(|finding| finding.severity > Severity::Note);
@@ -217,7 +217,7 @@ pub fn audit(facts: Facts, goal: &Goal, chosen: &dyn Fn(&Check) -> bool) -> anyh
     Ok(AuditDocument {
         schema: AUDIT_SCHEMA.to_owned(),
         landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None },
-        command: std::env::args().collect(),
+        command: landspeed_sys::process::command_line(),
         started: humantime::format_rfc3339_seconds(started).to_string(),
         hostname: facts.hostname.known().cloned().unwrap_or_default(),
         warnings: warnings(&facts, goal),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use landspeed_checks::Check;
 use landspeed_model::{Answer, Applicability, AuditDocument, Finding, Goal, Role, Severity};
+use landspeed_quote::shell_word;
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::text::Page;
@@ -63,7 +64,7 @@ fn plan_of(goal: &Goal) -> String {
     };
     line += role;
     if let Some(interface) = &goal.interface {
-        let _ = write!(line, " --iface {interface}");
+        let _ = write!(line, " --iface {}", shell_word(interface));
     }
     line
 }
@@ -173,7 +174,7 @@ fn show(page: &mut Page, finding: &Finding) {
         Applicability::Safe | Applicability::DisplayOnly => String::new(),
     };
     for change in finding.changes.iter().take(MAX_PRINTED_CHANGES) {
-        page.raw("  fix", &format!("landspeed tune plan --set '{}'{care}", landspeed_tune::setting(change)));
+        page.raw("  fix", &(crate::tune::text::plan_command(std::slice::from_ref(change)) + &care));
     }
     if let Some(more) = finding.changes.len().checked_sub(MAX_PRINTED_CHANGES).filter(|&more| more > 0) {
         page.line("", &format!("and {more} more like these"));

@@ -30,7 +30,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let mut document = landspeed_compare::document(loaded.groups, &options, &args.conditions, build);
     document.created =
         humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(clock::realtime_ns())).to_string();
-    document.command = std::env::args().collect();
+    document.command = landspeed_sys::process::command_line();
     if !loaded.unreadable.is_empty() {
         let message = loaded.unreadable.join("; ");
         document.warnings.insert(0, Warning { code: "unreadable".to_owned(), message });
@@ -40,7 +40,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         "cannot compare: the groups have no figure in common\nCompare results of the same kind, such as two directories of runs."
     );
     if args.output.prints() {
-        print!("{}", text::report(&document));
+        out!("{}", text::report(&document));
     }
     keep::keep(&document);
     args.output.write(&document, || {

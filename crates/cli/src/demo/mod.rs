@@ -76,16 +76,16 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
             landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None },
             started: humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(clock::realtime_ns()))
                 .to_string(),
-            command: std::env::args().collect(),
+            command: process::command_line(),
             host: String::new(),
             wall_s: 0.0,
             scenes: Vec::new(),
         },
     };
-    print!("{}", text::opening());
+    out!("{}", text::opening());
     demo.loopback()?;
     demo.lab(args)?;
-    print!("{}", text::closing(&demo.document, &args.out));
+    out!("{}", text::closing(&demo.document, &args.out));
     let holds = |scene: &DemoScene| scene.result != DemoResult::Fails;
     let whole = !demo.interrupted.load(Ordering::Relaxed);
     Ok(if whole && demo.document.scenes.iter().all(holds) { CommandOutcome::Clean } else { CommandOutcome::Findings })
@@ -190,7 +190,7 @@ impl Demo<'_> {
         };
         self.announced = !self.interrupted.load(Ordering::Relaxed);
         if self.announced {
-            print!("{}", text::before(self.document.scenes.len() + 1, &shown));
+            out!("{}", text::before(self.document.scenes.len() + 1, &shown));
         }
         shown
     }
@@ -210,7 +210,7 @@ impl Demo<'_> {
             scene.reason = Some("interrupted".to_owned());
         }
         if self.announced {
-            print!("{}", text::after(&scene));
+            out!("{}", text::after(&scene));
         }
         self.document.scenes.push(scene);
         self.document.wall_s = (clock::monotonic_ns() - self.started_ns) as f64 / 1e9;

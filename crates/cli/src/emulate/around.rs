@@ -52,10 +52,10 @@ fn run_programs(
     };
     wait_for_listener(namespaces.remote()?, ports, &server, LISTEN_TIMEOUT, stop);
     if let Some(end) = server.wait(Duration::ZERO) {
-        eprintln!("landspeed: the remote command ended with status {}: {name}", end.status);
+        errln!("landspeed: the remote command ended with status {}: {name}", end.status);
     }
     if !args.quiet {
-        eprint!("{}", text::opening(path, &format!("local {}, remote {} ({name})", LOCAL[0], REMOTE[0])));
+        err!("{}", text::opening(path, &format!("local {}, remote {} ({name})", LOCAL[0], REMOTE[0])));
     }
     let (program, words) = args.command.split_first().context("name a command after --")?;
     let mut command = Command::new(program);

@@ -33,7 +33,7 @@ pub(super) fn run(args: &Args, path: &LoadedPath, stop: &AtomicBool) -> anyhow::
         |live, is_over| {
             let _taken = by_kernel.as_ref().map(BetweenByKernel::divert).transpose()?;
             if !args.quiet {
-                eprint!("{}", text::opening(path, &format!("{placement}; Ctrl-C ends it")));
+                err!("{}", text::opening(path, &format!("{placement}; Ctrl-C ends it")));
             }
             let is_up = || by_kernel.as_ref().is_none_or(BetweenByKernel::is_up);
             Ok(wait_while_up(args, stop, live, is_up, is_over))

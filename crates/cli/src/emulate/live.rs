@@ -1,10 +1,10 @@
 //! One line per second of a running emulation, if standard error is a terminal.
 
-use std::io::IsTerminal as _;
-
 use landspeed_emulate::Live;
 use landspeed_model::EmulateSecond;
 use landspeed_units::{BitRate, Bytes, Nanos};
+
+use crate::terminal::Stream;
 
 const HEADER: &str = "  second      forward      reverse       queues  dropped         late\n";
 
@@ -19,7 +19,7 @@ pub(super) struct View {
 impl View {
     /// Creates the view; it prints nothing if `quiet`.
     pub(super) fn new(quiet: bool) -> Self {
-        Self { shows: !quiet && std::io::stderr().is_terminal(), heading_printed: false, next: 0 }
+        Self { shows: !quiet && Stream::Err.is_terminal(), heading_printed: false, next: 0 }
     }
 
     /// Prints the seconds completed since the last call.
@@ -29,10 +29,10 @@ impl View {
         }
         for second in live.seconds_from(self.next) {
             if !std::mem::replace(&mut self.heading_printed, true) {
-                eprint!("{HEADER}");
+                err!("{HEADER}");
             }
             self.next = second.second + 1;
-            eprint!("{}", line(&second));
+            err!("{}", line(&second));
         }
     }
 }

@@ -21,6 +21,7 @@ use landspeed_emulation::{LoadedPath, MAX_TEXT, TEMPLATE, load};
 use landspeed_model::{EmulateDocument, EmulateEnd, EmulatePlacement};
 use landspeed_report::Source;
 use landspeed_sys::clock::monotonic_ns;
+use landspeed_sys::file;
 use landspeed_units::Nanos;
 
 use crate::output::Sink;
@@ -109,7 +110,7 @@ enum Datapath {
 /// Runs the subcommand.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if args.example {
-        print!("{TEMPLATE}");
+        out!("{TEMPLATE}");
         return Ok(CommandOutcome::Clean);
     }
     let file = args.path.as_deref().context("name a path file")?;
@@ -144,10 +145,10 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if !args.quiet {
         let summary = text::summary(&document);
         if args.command.is_empty() && args.json != Some(Sink::Stdout) {
-            print!("{summary}");
+            out!("{summary}");
         } else {
             // Standard output is used by the command or the document.
-            eprint!("{summary}");
+            err!("{summary}");
         }
     }
     keep::keep(&document);
@@ -184,28 +185,20 @@ fn outcome(document: &EmulateDocument) -> anyhow::Result<CommandOutcome> {
     if let Some(status) = document.exit_status
         && status != 0
     {
-        eprintln!("landspeed: the command ended with status {status}");
+        errln!("landspeed: the command ended with status {status}");
         return Ok(CommandOutcome::Failure);
     }
     Ok(if document.invalid.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 
-fn read(file: &Path) -> anyhow::Result<LoadedPath> {
-    let text = read_limited(file, MAX_TEXT as u64).map_err(|why| anyhow!("cannot read {}: {why}", file.display()))?;
-    let directory = file.parent().unwrap_or(Path::new("."));
+fn read(path: &Path) -> anyhow::Result<LoadedPath> {
+    let text =
+        file::read_text(path, MAX_TEXT as u64).map_err(|why| anyhow!("cannot read {}: {why}", path.display()))?;
+    let directory = path.parent().unwrap_or(Path::new("."));
     let mut traces = |name: &str| {
-        read_limited(&directory.join(name), MAX_TRACE).map_err(|why| format!("cannot read {name}: {why}"))
+        file::read_text(&directory.join(name), MAX_TRACE).map_err(|why| format!("cannot read {name}: {why}"))
     };
-    load(&text, &mut traces).map_err(|problems| anyhow!("{}", problems.named(file.display().to_string())))
-}
-
-/// Reads a file of at most `most` bytes as text.
-fn read_limited(file: &Path, most: u64) -> Result<String, String> {
-    use std::io::Read as _;
-    let mut text = String::new();
-    let open = std::fs::File::open(file).map_err(|error| error.to_string())?;
-    open.take(most + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
-    if text.len() as u64 > most { Err(format!("it is longer than {most} bytes")) } else { Ok(text) }
+    load(&text, &mut traces).map_err(|problems| anyhow!("{}", problems.named(path.display().to_string())))
 }
 
 /// Prints which other users claim to emulate on the locked interfaces.
@@ -283,7 +276,7 @@ fn wait_while_up(
 /// Returns the certificate's information about this program and run.
 fn about(placement: EmulatePlacement, ended: EmulateEnd, exit_status: Option<i32>) -> CertificateInfo {
     CertificateInfo {
-        command: std::env::args().collect(),
+        command: landspeed_sys::process::command_line(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         placement,
         ended,

@@ -28,7 +28,7 @@ pub(super) fn run(
         |live, is_over| {
             let _diversion = on.divert()?;
             if !args.quiet {
-                eprint!("{}", text::opening(path, &format!("{placement}; Ctrl-C ends it")));
+                err!("{}", text::opening(path, &format!("{placement}; Ctrl-C ends it")));
             }
             Ok(wait_while_up(args, stop, live, || on.is_up(), is_over))
         },

@@ -7,6 +7,7 @@ use std::time::Duration;
 use landspeed_flow::control::changes::{AppliedChange, PlannedChange};
 use landspeed_flow::server::HeldChanges;
 use landspeed_model::{Change, ErrorEntry};
+use landspeed_quote::shell_path;
 use landspeed_sys::process::{Capability, has_capability};
 use landspeed_sys::{clock, process};
 use landspeed_tune::{
@@ -90,7 +91,7 @@ impl Holder {
     }
 
     fn not_restored(&self, message: String) -> ErrorEntry {
-        let advice = format!("look at that host: `landspeed tune status --state {}`", self.state.state.display());
+        let advice = format!("look at that host: `landspeed tune status --state {}`", shell_path(&self.state.state));
         ErrorEntry { advice: Some(advice), ..entry(NOT_RESTORED, message) }
     }
 }

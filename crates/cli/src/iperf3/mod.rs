@@ -19,12 +19,13 @@ pub use args::Args;
 pub use command_line::{NAME, command_line};
 
 use crate::run::{self, RemoteEnd, live};
+use crate::terminal;
 use crate::{CommandOutcome, keep};
 
 /// Runs a client or a server.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if args.version {
-        println!("iperf {} (landspeed {})", convert::RELEASE, env!("CARGO_PKG_VERSION"));
+        outln!("iperf {} (landspeed {})", convert::RELEASE, env!("CARGO_PKG_VERSION"));
         return Ok(CommandOutcome::Clean);
     }
     if args.daemon && !server::is_detached() {
@@ -55,9 +56,10 @@ pub fn json(run: &RunDocument, interval_ns: u64, server: (String, u16)) -> anyho
 
 /// Opens the output: `--logfile`, or standard output.
 fn output(args: &Args) -> anyhow::Result<Box<dyn Write + Send>> {
-    let Some(path) = &args.logfile else { return Ok(Box::new(std::io::stdout())) };
+    let Some(path) = &args.logfile else { return Ok(Box::new(terminal::stdout())) };
     // iperf3 appends to an existing file.
-    Ok(Box::new(file::append(path).with_context(|| format!("cannot write {}", path.display()))?))
+    let file = file::append(path).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(Box::new(terminal::Printable(file)))
 }
 
 fn client(args: &Args) -> anyhow::Result<CommandOutcome> {
@@ -66,14 +68,14 @@ fn client(args: &Args) -> anyhow::Result<CommandOutcome> {
     for setting in landspeed_settings::reset_inapplicable(&mut parameters) {
         if let Some(iperf3) = setting.iperf3 {
             let protocol = landspeed_settings::protocol_name(parameters.protocol);
-            eprintln!("warning: {} does not apply to {protocol}: ignored", iperf3.option);
+            errln!("warning: {} does not apply to {protocol}: ignored", iperf3.option);
         }
     }
     let request = Request {
         target: args.target(),
         parameters,
         key: None,
-        command: std::env::args().collect(),
+        command: landspeed_sys::process::command_line(),
         data: None,
         start_ns: None,
     };
@@ -105,7 +107,9 @@ fn client(args: &Args) -> anyhow::Result<CommandOutcome> {
     if run.status != Status::Failed {
         keep::keep(&run);
     }
-    written?;
+    if let Some(error) = written? {
+        errln!("iperf3: error - {error}");
+    }
     Ok(if run.status == Status::Complete { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 

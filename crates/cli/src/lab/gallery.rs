@@ -90,7 +90,7 @@ fn run_all(options: &run::Options) -> anyhow::Result<CommandOutcome> {
             break;
         }
         if !options.output.quiet {
-            eprintln!("{}: {}", exhibit.name, exhibit.title);
+            errln!("{}: {}", exhibit.name, exhibit.title);
         }
         match run_one(exhibit, options) {
             Ok(outcome) => worst = if outcome as u8 > worst as u8 { outcome } else { worst },

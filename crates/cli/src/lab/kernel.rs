@@ -1,7 +1,6 @@
 //! `landspeed lab kernel`: the kernels that scenarios run on.
 
 use std::fmt::Write as _;
-use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -13,6 +12,7 @@ use landspeed_units::Bytes;
 use crate::CommandOutcome;
 use crate::board::duration;
 use crate::output::Sink;
+use crate::terminal::Stream;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -121,13 +121,13 @@ fn build(cache: &Cache, args: &BuildArgs) -> anyhow::Result<CommandOutcome> {
     let outcome = result?;
     let kernel = &outcome.kernel;
     if outcome.fresh {
-        eprintln!("built Linux {} ({}) in {}", kernel.release, kernel.id, duration(kernel.build_seconds));
+        errln!("built Linux {} ({}) in {}", kernel.release, kernel.id, duration(kernel.build_seconds));
     } else {
-        eprintln!("Linux {} ({}) from {} exists; nothing to do", kernel.release, kernel.id, kernel.source);
+        errln!("Linux {} ({}) from {} exists; nothing to do", kernel.release, kernel.id, kernel.source);
     }
     match &args.json {
         Some(sink) => sink.write(format!("{}\n", serde_json::to_string_pretty(kernel)?).as_bytes())?,
-        None => println!("{}", kernel.executable.display()),
+        None => outln!("{}", kernel.executable.display()),
     }
     Ok(CommandOutcome::Clean)
 }
@@ -144,15 +144,15 @@ fn list(cache: &Cache, args: &ListArgs) -> anyhow::Result<CommandOutcome> {
         return Ok(CommandOutcome::Clean);
     }
     if kernels.is_empty() {
-        eprintln!("no kernel in {}", cache.root().display());
-        eprintln!("Build one: landspeed lab kernel build");
+        errln!("no kernel in {}", cache.root().display());
+        errln!("Build one: landspeed lab kernel build");
     } else {
-        print!("{}", table(&kernels));
+        out!("{}", table(&kernels));
     }
     let unfinished = cache.unfinished()?.len();
     if unfinished > 0 {
         let builds = if unfinished == 1 { "build" } else { "builds" };
-        eprintln!(
+        errln!(
             "{unfinished} interrupted {builds}: the same `build` command continues, `remove --all` deletes everything"
         );
     }
@@ -170,7 +170,7 @@ fn remove(cache: &Cache, args: &RemoveArgs) -> anyhow::Result<CommandOutcome> {
     for kernel in &kernels {
         if !done.contains(&kernel.id.as_str()) {
             cache.remove(kernel)?;
-            eprintln!("removed {} ({})", kernel.release, kernel.id);
+            errln!("removed {} ({})", kernel.release, kernel.id);
             done.push(&kernel.id);
         }
     }
@@ -180,7 +180,7 @@ fn remove(cache: &Cache, args: &RemoveArgs) -> anyhow::Result<CommandOutcome> {
             bail!("cannot remove {}: a build is running there\nInterrupt it, and try again.", busy.display());
         }
         if kernels.is_empty() {
-            eprintln!("no kernel in {}", cache.root().display());
+            errln!("no kernel in {}", cache.root().display());
         }
     }
     Ok(CommandOutcome::Clean)
@@ -235,7 +235,7 @@ pub(super) struct View {
 
 impl View {
     pub(super) fn new() -> Self {
-        let terminal = io::stderr().is_terminal();
+        let terminal = Stream::Err.is_terminal();
         Self { terminal, step: None, began_ns: 0, began_at: None, next_ns: 0, drawn: false }
     }
 
@@ -250,7 +250,7 @@ impl View {
                     self.next_ns = now;
                     self.draw(&line);
                 } else {
-                    eprintln!("{line}");
+                    errln!("{line}");
                 }
             }
             Event::Progress { done, total, .. } => {
@@ -266,27 +266,26 @@ impl View {
                     self.draw(&line);
                 } else {
                     self.next_ns = now + LINE_INTERVAL_NS;
-                    eprintln!("{line}");
+                    errln!("{line}");
                 }
             }
             Event::Note(text) => {
                 self.clear();
-                eprintln!("note: {text}");
+                errln!("note: {text}");
             }
         }
     }
 
     fn draw(&mut self, line: &str) {
-        // Return to the start of the line and clear the rest. A wrapped line cannot be redrawn, so it is cut.
+        // A wrapped line cannot be redrawn, so it is cut.
         let shown: String = line.chars().take(78).collect();
-        let _ = write!(io::stderr(), "\r{shown}\x1b[K");
-        let _ = io::stderr().flush();
+        Stream::Err.redraw_line(&shown);
         self.drawn = true;
     }
 
     pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.drawn) {
-            let _ = write!(io::stderr(), "\r\x1b[K");
+            Stream::Err.clear_line();
         }
     }
 }

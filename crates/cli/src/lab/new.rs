@@ -32,7 +32,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
                 path.display()
             );
             Sink::File(path.clone()).write(scenario::TEMPLATE.as_bytes())?;
-            eprintln!("wrote {}; run it: landspeed lab run {0}", path.display());
+            errln!("wrote {}; run it: landspeed lab run {}", path.display(), landspeed_quote::shell_path(path));
         }
     }
     Ok(CommandOutcome::Clean)

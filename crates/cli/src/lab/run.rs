@@ -12,6 +12,8 @@ use landspeed_experiment::origin::now;
 use landspeed_lab::cell::{self, SharedSettings};
 use landspeed_lab::scenario::{self, Cell, Loaded, estimate};
 use landspeed_model::{ComparedFigure, LabDocument, LabStatus};
+use landspeed_quote::shell_path;
+use landspeed_sys::file;
 use landspeed_sys::process::available_memory;
 use landspeed_units::Bytes;
 
@@ -84,12 +86,13 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let (name, text) = if args.scenario.as_os_str() == "-" {
         (
             "standard input".to_owned(),
-            std::io::read_to_string(std::io::stdin()).context("cannot read standard input")?,
+            file::read_text_from(std::io::stdin(), file::MAX_TEXT_BYTES).context("cannot read standard input")?,
         )
     } else {
         let name = args.scenario.display().to_string();
-        let text = std::fs::read_to_string(&args.scenario).map_err(|why| {
-            anyhow!("cannot read the scenario {name}: {why}\nWrite one with `landspeed lab new {name}`.")
+        let text = file::read_text(&args.scenario, file::MAX_TEXT_BYTES).map_err(|why| {
+            let command = format!("landspeed lab new {}", shell_path(&args.scenario));
+            anyhow!("cannot read the scenario {name}: {why}\nWrite one with `{command}`.")
         })?;
         (name, text)
     };
@@ -113,12 +116,12 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<CommandO
     let quiet = !options.output.prints();
     if !quiet {
         for warning in &loaded.warnings {
-            eprintln!("note: {}", warning.message);
+            errln!("note: {}", warning.message);
         }
     }
     let need = CostEstimate::of(&loaded.cells, options)?;
     if !quiet || options.dry_run {
-        eprintln!("{}", need.describe(&loaded));
+        errln!("{}", need.describe(&loaded));
     }
     if options.dry_run {
         return Ok(CommandOutcome::Clean);
@@ -167,9 +170,9 @@ fn vary(name: &str, text: &str, loaded: &Loaded, options: &Options) -> anyhow::R
 
 /// Runs a scenario with one cell. Returns its document, with verdicts.
 fn measure(loaded: &Loaded, text: &str, options: &Options, quiet: bool) -> anyhow::Result<LabDocument> {
-    let program = std::fs::read("/proc/self/exe")
+    let program = file::read("/proc/self/exe".as_ref(), file::MAX_DOCUMENT_BYTES)
         .context("cannot read landspeed's own executable for the guest: /proc/self/exe")?;
-    let command: Vec<String> = std::env::args().collect();
+    let command = landspeed_sys::process::command_line();
     let started = now();
     let setting = SharedSettings {
         program: &program,
@@ -248,14 +251,14 @@ impl CostEstimate {
 /// Prints the summary, and writes the document and the report.
 fn write_result(mut document: LabDocument, options: &Options, quiet: bool) -> anyhow::Result<CommandOutcome> {
     for error in &document.errors {
-        eprintln!("landspeed: {}", crate::text::error(error));
+        errln!("landspeed: {}", crate::text::error(error));
     }
     if document.status != LabStatus::Failed {
         keep::keep(&document);
     }
     document.reference_figures = figures_of(&document);
     if !quiet && document.status != LabStatus::Failed {
-        print!("{}", text::run(&document));
+        out!("{}", text::run(&document));
     }
     options.output.write(&document, || Ok(landspeed_report::render_lab(&document)?))?;
     Ok(outcome(&document))

@@ -23,7 +23,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let mut left_out = Vec::new();
     let sources = read(&args.operands, &mut left_out)?;
     for why in &left_out {
-        eprintln!("landspeed: not drawn: {why}");
+        errln!("landspeed: not drawn: {why}");
     }
     anyhow::ensure!(!sources.is_empty(), "cannot draw a report: none of the documents can be read");
     let mut page = figures(&sources, &args.limits);
@@ -35,7 +35,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
             let names: Vec<String> =
                 unsuitable.map(|source| format!("{} ({})", source.name, source.document.kind())).collect();
             for name in &names {
-                eprintln!("landspeed: not drawn together with others: {name}");
+                errln!("landspeed: not drawn together with others: {name}");
             }
             left_out.extend(names);
             anyhow::ensure!(
@@ -57,7 +57,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     }
     write_figures(args, &page)?;
     if args.prints() {
-        print!("{}", summary(args, &page, sources.len()));
+        out!("{}", summary(args, &page, sources.len()));
     }
     Ok(if left_out.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }

@@ -1,6 +1,6 @@
 //! Options of `run --iperf3`.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use landspeed_iperf3::auth::{KeyError, PublicKey};
@@ -80,7 +80,6 @@ pub fn password(user: &str) -> Result<String, String> {
     if !std::io::stdin().is_terminal() {
         return Err("no password: set IPERF3_PASSWORD".to_owned());
     }
-    eprint!("Password of {user}: ");
-    let _ = std::io::stderr().flush();
+    err!("Password of {user}: ");
     rpassword::read_password().map_err(|error| format!("cannot read the password: {error}"))
 }

@@ -89,12 +89,12 @@ impl View {
 
     /// Processes an event and prints the completed interval's line.
     pub fn show(&mut self, event: &RunEvent<'_>) {
-        print!("{}", self.lines(event));
+        out!("{}", self.lines(event));
     }
 
     /// Prints the last interval, which ends with the steady phase.
     pub fn finish(self, document: &RunDocument) {
-        print!("{}", self.last_lines(document));
+        out!("{}", self.last_lines(document));
     }
 
     /// Returns the text that [`View::show`] prints.

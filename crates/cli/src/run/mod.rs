@@ -19,6 +19,7 @@ use landspeed_sys::trust::TrustError;
 pub use args::{Args, ReceiveArg, SendArg};
 
 use crate::output::Sink;
+use crate::terminal;
 use crate::{CommandOutcome, keep, options, text};
 
 /// Minimum document size for a note about its size, bytes.
@@ -37,7 +38,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         target: args.server(),
         parameters,
         key: None,
-        command: std::env::args().collect(),
+        command: landspeed_sys::process::command_line(),
         data: None,
         start_ns: None,
     };
@@ -76,15 +77,15 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     };
     if document.status == Status::Failed || prints {
         for error in &document.errors {
-            eprintln!("landspeed: {}", text::error(error));
+            errln!("landspeed: {}", text::error(error));
         }
     } else if !quiet {
-        print!("{}", text::summary(&document));
+        out!("{}", text::summary(&document));
         if args.verbose {
-            print!("\n{}", text::details(&document));
+            out!("\n{}", text::details(&document));
         }
         if let Some(taps) = &taps {
-            print!("\n{}", taps.summary(&document)?);
+            out!("\n{}", taps.summary(&document)?);
         }
     }
     // All outputs are tried: a full disk for one must not lose the others.
@@ -95,7 +96,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if let Some(id) = kept.filter(|_| args.verbose && !quiet) {
         let mut page = text::Page::default();
         page.line("archive", id.short());
-        print!("{}", page.text);
+        out!("{}", page.text);
     }
     match failures.into_iter().reduce(|a, b| anyhow!("{a:#}; {b:#}")) {
         Some(error) => Err(error),
@@ -191,7 +192,7 @@ fn deliver(args: &Args, document: &RunDocument, quiet: bool) -> anyhow::Result<(
             Ok(()) if !quiet => {
                 let mut page = text::Page::default();
                 page.line("report", &path.display().to_string());
-                print!("{}", page.text);
+                out!("{}", page.text);
             }
             Ok(()) => {}
             Err(error) => failures.push(error),
@@ -207,7 +208,7 @@ fn deliver(args: &Args, document: &RunDocument, quiet: bool) -> anyhow::Result<(
 fn warn_of_size(bytes: usize, quiet: bool) {
     if bytes >= LARGE_BYTES && !quiet {
         let size = landspeed_units::Bytes::new(bytes as u64);
-        eprintln!(
+        errln!(
             "landspeed: the document takes {size}: each stream has a sample every --interval\nUse a longer --interval for a smaller one."
         );
     }
@@ -233,7 +234,7 @@ impl Lines {
     fn open(sink: Option<&Sink>) -> anyhow::Result<Self> {
         let out: Option<Box<dyn std::io::Write>> = match sink {
             None => None,
-            Some(Sink::Stdout) => Some(Box::new(std::io::stdout())),
+            Some(Sink::Stdout) => Some(Box::new(terminal::stdout())),
             Some(Sink::File(path)) => {
                 let file =
                     landspeed_sys::file::create(path).with_context(|| format!("cannot write {}", path.display()))?;

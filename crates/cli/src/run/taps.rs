@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use landspeed_flow::client::{self, Request, RunEvent, ServerTap};
 use landspeed_model::{Direction, ErrorEntry, PathInfo, Protocol, RunDocument, TapDocument};
+use landspeed_quote::shell_path;
 use landspeed_sys::file;
 use landspeed_sys::ring::{Ring, RingOptions};
 
@@ -26,12 +27,11 @@ pub fn check_permission() -> Result<(), ErrorEntry> {
     if error.cause.kind() != io::ErrorKind::PermissionDenied {
         return Ok(());
     }
-    let program = std::env::current_exe().map_or("landspeed".to_owned(), |path| path.display().to_string());
-    let quoted = program.replace('\'', "'\\''");
+    let program = std::env::current_exe().unwrap_or_else(|_| "landspeed".into());
     Err(ErrorEntry {
         code: "no-capability".to_owned(),
         message: "cannot capture with --tap: the kernel refuses packet sockets (needs CAP_NET_RAW)".to_owned(),
-        advice: Some(format!("run it with sudo, or once: `sudo setcap cap_net_raw+ep \'{quoted}\'`")),
+        advice: Some(format!("run it with sudo, or once: `sudo setcap cap_net_raw+ep {}`", shell_path(program))),
     })
 }
 

@@ -41,7 +41,7 @@ pub fn targets(given: &[Allowed], keyed: bool) -> anyhow::Result<Option<ThirdPar
              against any server\nName the targets' networks, as in --allow-third-party 192.0.2.0/24, or pass --key-file."
         ),
         (false, true) => {}
-        (false, false) => eprintln!(
+        (false, false) => errln!(
             "landspeed: warning: every client that this server admits may make it test against these targets; --key-file \
              limits that to holders of a key"
         ),

@@ -1,11 +1,10 @@
 //! Progress line of a sweep on a cluster.
 
-use std::io::{self, IsTerminal as _, Write as _};
-
 use landspeed_experiment::slurm::ClusterProgress;
 use landspeed_sys::clock;
 
 use super::text;
+use crate::terminal::Stream;
 
 /// Interval between lines if standard error is not a terminal, nanoseconds.
 const PRINT_INTERVAL_NS: u64 = 15_000_000_000;
@@ -19,7 +18,7 @@ pub struct ClusterLine {
 
 impl ClusterLine {
     pub fn new(quiet: bool) -> Self {
-        Self { quiet, terminal: io::stderr().is_terminal(), printed_ns: clock::monotonic_ns() }
+        Self { quiet, terminal: Stream::Err.is_terminal(), printed_ns: clock::monotonic_ns() }
     }
 
     /// Prints the line if an update is due.
@@ -30,19 +29,17 @@ impl ClusterLine {
         }
         self.printed_ns = now_ns;
         let line = text::cluster(progress);
-        let mut out = io::stderr().lock();
-        // Carriage return, then erase to the end of the line (ECMA-48 EL).
-        let _ = if self.terminal {
-            write!(out, "\r{line}\x1b[K").and_then(|()| out.flush())
+        if self.terminal {
+            Stream::Err.redraw_line(&line);
         } else {
-            writeln!(out, "{line}")
-        };
+            errln!("{line}");
+        }
     }
 
     /// Removes the line from the terminal.
     pub fn clear(&self) {
         if !self.quiet && self.terminal {
-            eprint!("\r\x1b[K");
+            Stream::Err.clear_line();
         }
     }
 }

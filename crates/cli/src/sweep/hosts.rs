@@ -52,7 +52,7 @@ impl RunTest for run::Args {
             target: self.server(),
             parameters,
             key: None,
-            command: std::env::args().collect(),
+            command: landspeed_sys::process::command_line(),
             data: None,
             start_ns: None,
         };

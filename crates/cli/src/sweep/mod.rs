@@ -18,10 +18,12 @@ use landspeed_experiment::setup::{CostEstimate, Request, Setup};
 use landspeed_experiment::worker::{Assignment, Runs};
 use landspeed_experiment::{cells, kubernetes, local, slurm, worker};
 use landspeed_model::{SweepDocument, SweepStatus};
+use landspeed_quote::shell_path;
 use landspeed_report::Source;
 use landspeed_results::Document;
 use landspeed_sweep::plan::{HostsSubject, LabSubject};
 use landspeed_sweep::{Plan, Rules, Subject, plan};
+use landspeed_sys::file;
 
 pub use args::Args;
 
@@ -54,7 +56,7 @@ fn new(path: &Path) -> anyhow::Result<CommandOutcome> {
     let sink = if path.as_os_str() == "-" { Sink::Stdout } else { Sink::File(path.to_owned()) };
     sink.write(plan::TEMPLATE.as_bytes())?;
     if sink != Sink::Stdout {
-        println!("Wrote {shown}. Run it: landspeed sweep {shown}");
+        outln!("Wrote {shown}. Run it: landspeed sweep {}", shell_path(path));
     }
     Ok(CommandOutcome::Clean)
 }
@@ -73,7 +75,7 @@ fn sweep(path: &Path, args: &Args) -> anyhow::Result<CommandOutcome> {
     };
     if args.output.prints() {
         for name in plan.overridden() {
-            eprintln!("note: `{name}` is varied: the value that it has beside the factors is not used");
+            errln!("note: `{name}` is varied: the value that it has beside the factors is not used");
         }
     }
     match plan.subject.clone() {
@@ -95,7 +97,7 @@ fn sweep_lab(
     let checked = lab.check(&plan)?;
     if !quiet {
         for warning in &checked.1 {
-            eprintln!("note: {}", warning.message);
+            errln!("note: {}", warning.message);
         }
     }
     let mut setup = lab.setup(plan, checked, request)?;
@@ -111,7 +113,7 @@ fn sweep_lab(
     let need = CostEstimate::of(&setup);
     if !may_start(&need, &setup, args, quiet)? {
         if let Some(options) = &on_slurm {
-            print!("{}", slurm::dry_run(&setup, &lab, options)?);
+            out!("{}", slurm::dry_run(&setup, &lab, options)?);
         }
         return Ok(CommandOutcome::Clean);
     }
@@ -158,7 +160,7 @@ fn sweep_hosts(
     let setup = hosts.setup(plan, request, interrupted)?;
     let need = CostEstimate::of(&setup);
     if args.dry_run {
-        print!("{}", text::changes(&Hosts::changes(&setup.plan)));
+        out!("{}", text::changes(&Hosts::changes(&setup.plan)));
     }
     if !may_start(&need, &setup, args, quiet)? {
         return Ok(CommandOutcome::Clean);
@@ -187,7 +189,7 @@ fn worker(args: &WorkerArgs) -> anyhow::Result<CommandOutcome> {
         cache: args.cache.clone(),
         name: args.name.clone(),
     };
-    let usable = worker::run(&assignment, &mut |id, problems| eprintln!("landspeed: run {id} failed: {problems}"))?;
+    let usable = worker::run(&assignment, &mut |id, problems| errln!("landspeed: run {id} failed: {problems}"))?;
     Ok(if usable { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 
@@ -203,10 +205,12 @@ fn export(session: &Session, lab: &Lab, args: &Args) -> anyhow::Result<CommandOu
     Sink::Stdout.write(exported.manifest.as_bytes())?;
     if !args.output.quiet {
         let shown = session.setup.directory.root().display();
-        eprintln!(
+        errln!(
             "{} runs in {} pods. Copy {shown} to the volume of the claim {}, apply the manifest, and copy {shown}/runs back when the job is \
              complete; then run the same command without --export: it makes only what is missing.",
-            exported.runs, exported.pods, options.claim
+            exported.runs,
+            exported.pods,
+            options.claim
         );
     }
     Ok(CommandOutcome::Clean)
@@ -214,8 +218,8 @@ fn export(session: &Session, lab: &Lab, args: &Args) -> anyhow::Result<CommandOu
 
 fn read(path: &Path) -> anyhow::Result<Plan> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|why| {
-        anyhow!("cannot read the plan {name}: {why}\nWrite one with `landspeed sweep --new {name}`.")
+    let text = file::read_text(path, file::MAX_TEXT_BYTES).map_err(|why| {
+        anyhow!("cannot read the plan {name}: {why}\nWrite one with `landspeed sweep --new {}`.", shell_path(path))
     })?;
     plan::read(&text, &name).map_err(|problems| anyhow!("{problems}"))
 }
@@ -246,10 +250,10 @@ fn repeats(rules: &Rules) -> u32 {
 /// Prints the estimate. Returns whether to start.
 fn may_start(need: &CostEstimate, setup: &Setup, args: &Args, quiet: bool) -> anyhow::Result<bool> {
     if !quiet || args.dry_run {
-        eprint!("{}", text::need(need, setup));
+        err!("{}", text::need(need, setup));
     }
     if args.dry_run {
-        print!("{}", text::cells(setup));
+        out!("{}", text::cells(setup));
         return Ok(false);
     }
     let wall_s = setup.rules.budget_ns.map_or(need.wall_s, |budget_ns| need.wall_s.min(budget_ns as f64 / 1e9));
@@ -270,13 +274,13 @@ pub fn finish(session: &Session, resume: Option<&str>, output: &OutputArgs) -> a
     archive(session, document.as_ref().ok());
     let document = document?;
     if !quiet {
-        print!("{}", text::summary(&document, resume.map(|_| session.setup.directory.root())));
+        out!("{}", text::summary(&document, resume.map(|_| session.setup.directory.root())));
     }
     for error in &document.errors {
-        eprintln!("landspeed: {}", crate::text::error(error));
+        errln!("landspeed: {}", crate::text::error(error));
     }
     if let Some(resume) = resume.filter(|_| document.status == SweepStatus::Partial && !quiet) {
-        eprintln!("Run the same command to make the runs that are missing: {resume}");
+        errln!("Run the same command to make the runs that are missing: {resume}");
     }
     output.write(&document, || {
         let name = session.setup.directory.file("sweep.json").display().to_string();

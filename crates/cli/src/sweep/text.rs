@@ -331,7 +331,9 @@ fn rows(document: &SweepDocument, metric: Metric, flow: Option<&str>, others: &[
     let varied: Vec<&SweepFactor> = document.factors.iter().filter(|factor| factor.levels.len() > 1).collect();
     let mut rows = vec![head(varied.iter().map(|factor| factor.name.clone()), &columns)];
     for (number, cell) in document.cells.iter().enumerate().take(MAX_ROWS) {
-        let mut row: Vec<String> = varied.iter().map(|factor| plain(&cell.levels[&factor.name])).collect();
+        // The document may come from elsewhere, and a cell lack a level.
+        let level = |name: &String| cell.levels.get(name).map_or_else(|| "-".to_owned(), plain);
+        let mut row: Vec<String> = varied.iter().map(|factor| level(&factor.name)).collect();
         if row.is_empty() {
             row.push((number + 1).to_string());
         }

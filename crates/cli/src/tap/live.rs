@@ -1,10 +1,10 @@
 //! Live display of a capture: one updated line on standard error.
 
-use std::io::{IsTerminal as _, Write as _};
-
 use landspeed_model::Warning;
 use landspeed_tap::{Options, Output, Progress};
 use landspeed_units::{BitRate, Bytes, Nanos};
+
+use crate::terminal::Stream;
 
 /// The status line.
 pub struct Line {
@@ -18,7 +18,7 @@ pub struct Line {
 impl Line {
     /// Creates the line; it prints nothing if `quiet`.
     pub fn new(quiet: bool) -> Self {
-        let terminal = std::io::stderr().is_terminal();
+        let terminal = Stream::Err.is_terminal();
         Self { quiet, terminal, begun: false, what: String::new(), last: Progress::default() }
     }
 
@@ -35,16 +35,13 @@ impl Line {
             return;
         }
         for warning in warnings {
-            eprintln!("landspeed: {}", warning.message);
+            errln!("landspeed: {}", warning.message);
         }
         if options.baseline_ns > 0 {
-            eprintln!("landspeed: looking at the host for {} first", Nanos::new(options.baseline_ns));
+            errln!("landspeed: looking at the host for {} first", Nanos::new(options.baseline_ns));
         }
         if options.slices_ns > 0 {
-            eprintln!(
-                "landspeed: hooking and unhooking the tap in turns for {} first",
-                Nanos::new(options.slices_ns)
-            );
+            errln!("landspeed: hooking and unhooking the tap in turns for {} first", Nanos::new(options.slices_ns));
         }
     }
 
@@ -55,7 +52,7 @@ impl Line {
         }
         if !self.begun {
             self.begun = true;
-            eprintln!("landspeed: capturing on {}", self.what);
+            errln!("landspeed: capturing on {}", self.what);
         }
         if !self.terminal {
             return;
@@ -69,23 +66,20 @@ impl Line {
         let bytes = Bytes::new(now.wire_bytes.saturating_sub(self.last.wire_bytes));
         let rate = BitRate::mean(bytes, Nanos::new(span_ns)).unwrap_or(BitRate::ZERO);
         let core = now.reader_cpu_ns.saturating_sub(self.last.reader_cpu_ns) as f64 * 100.0 / span_ns as f64;
-        let mut error = std::io::stderr().lock();
-        let _ = write!(
-            error,
-            "\r{}  {} packets  {pps:.0}/s  {rate}  dropped {}  ring {:.0} %  reader {core:.1} % of a core\x1b[K",
+        Stream::Err.redraw_line(&format!(
+            "{}  {} packets  {pps:.0}/s  {rate}  dropped {}  ring {:.0} %  reader {core:.1} % of a core",
             Nanos::new(now.elapsed_ns / 100_000_000 * 100_000_000),
             now.packets,
             now.dropped,
             now.fill * 100.0,
-        );
-        let _ = error.flush();
+        ));
         self.last = *now;
     }
 
     /// Ends the line with a newline.
     pub fn done(&self) {
         if !self.quiet && self.terminal && self.begun {
-            eprintln!();
+            errln!("");
         }
     }
 }

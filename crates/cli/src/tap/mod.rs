@@ -12,6 +12,7 @@ use landspeed_tap::{Clock, Limits, Options, Output, Pipe, Rotation, Tap, TapDire
 use landspeed_units::{Bytes, Nanos};
 
 use crate::output::Sink;
+use crate::terminal::Stream;
 use crate::trace::{Written, check_columns, header_trace};
 use crate::{CommandOutcome, options};
 
@@ -146,14 +147,14 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
             file.bytes = written.size.get();
         }
     }
-    document.command = std::env::args().collect();
+    document.command = landspeed_sys::process::command_line();
     if !args.quiet {
         let summary = text::summary(&document);
         // Standard output may be used by the capture or the document.
         if is_stdout || args.json == Some(Sink::Stdout) {
-            eprint!("{summary}");
+            err!("{summary}");
         } else {
-            print!("{summary}");
+            out!("{summary}");
         }
     }
     if let Some(sink) = &args.json {
@@ -209,7 +210,7 @@ fn tap_options(args: &Args) -> anyhow::Result<Options> {
     if output == Output::Stdout && args.json == Some(Sink::Stdout) {
         anyhow::bail!("standard output cannot be both the capture and the document");
     }
-    if output == Output::Stdout && std::io::IsTerminal::is_terminal(&std::io::stdout()) {
+    if output == Output::Stdout && Stream::Out.is_terminal() {
         anyhow::bail!(
             "cannot write a capture to a terminal: write it to a file, or pipe it into `landspeed trace -`"
         );

@@ -1,8 +1,9 @@
 //! Two-column text, wrapped at the terminal's width.
 
 use std::fmt::Write as _;
-use std::io::IsTerminal as _;
 use std::sync::OnceLock;
+
+use crate::terminal;
 
 /// Width if standard output is not a terminal and `COLUMNS` is not set.
 const UNKNOWN_WIDTH: usize = 80;
@@ -15,12 +16,8 @@ const MARGIN: usize = 11;
 fn width() -> usize {
     static WIDTH: OnceLock<usize> = OnceLock::new();
     *WIDTH.get_or_init(|| {
-        let terminal = || {
-            let size = terminal_size::terminal_size_of(std::io::stdout());
-            size.filter(|_| std::io::stdout().is_terminal()).map(|(width, _)| usize::from(width.0))
-        };
         let environment = || std::env::var("COLUMNS").ok()?.parse().ok();
-        terminal().or_else(environment).unwrap_or(UNKNOWN_WIDTH).max(MIN_WIDTH)
+        terminal::columns().or_else(environment).unwrap_or(UNKNOWN_WIDTH).max(MIN_WIDTH)
     })
 }
 
@@ -77,7 +74,6 @@ impl Page {
 
     /// Adds an unwrapped line, such as a command to paste.
     pub fn raw(&mut self, label: &str, content: &str) {
-        let content: String = content.chars().filter(|c| !c.is_control()).collect();
         let _ = writeln!(self.text, "  {label:<width$}{content}", width = MARGIN - 2);
     }
 }

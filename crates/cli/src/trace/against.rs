@@ -36,10 +36,10 @@ pub fn main(args: &Args, other: &Path) -> anyhow::Result<CommandOutcome> {
         let sides = [(&a, cells(args, &a, one)?), (&b, cells(args, &b, other)?)];
         compare::add_intervals(sides, &mut figures)
     };
-    let (schema, command) = (TRACE_COMPARISON_SCHEMA.to_owned(), std::env::args().collect());
+    let (schema, command) = (TRACE_COMPARISON_SCHEMA.to_owned(), landspeed_sys::process::command_line());
     let comparison = TraceComparison { schema, landspeed, command, a, b, figures };
     if args.json != Some(Sink::Stdout) {
-        print!("{}", summary(&comparison, &noise));
+        out!("{}", summary(&comparison, &noise));
     }
     if let Some(sink) = &args.json {
         sink.write(&serde_json::to_vec_pretty(&comparison)?)?;

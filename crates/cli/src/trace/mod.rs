@@ -100,7 +100,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         several => analyse_chain(args, several)?,
     };
     if args.json != Some(Sink::Stdout) {
-        print!("{}", text::summary(&document));
+        out!("{}", text::summary(&document));
     }
     if let Some(sink) = &args.json {
         sink.write(&serde_json::to_vec_pretty(&document)?)?;
@@ -198,14 +198,14 @@ impl CaptureAnalysis {
         let landspeed = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
         let name = |interface| reader.interface_name(interface).map(ToOwned::to_owned);
         let (format, early_end) = (reader.format().unwrap_or_default(), self.capture.early_end());
-        let (command, file) = (std::env::args().collect(), self.file.display().to_string());
+        let (command, file) = (landspeed_sys::process::command_line(), self.file.display().to_string());
         let mut document = self.analysis.finish(landspeed, command, file, format, early_end, name);
         document.capture.sorted = self.capture.sorted();
         if let Some(graphs) = self.graphs {
             graphs.finish(&mut document);
         }
         if let Some(columns) = self.columns {
-            eprintln!("{}", columns.finish()?);
+            errln!("{}", columns.finish()?);
         }
         Ok(document)
     }

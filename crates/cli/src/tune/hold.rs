@@ -50,19 +50,19 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         }
     }
     for applied in changes.apply(&args.set)? {
-        println!("{}: {} -> {}", applied.change.target, applied.before, applied.after);
+        outln!("{}: {} -> {}", applied.change.target, applied.before, applied.after);
     }
-    println!("held: {} at {}", changes.held().len(), changes.place());
+    outln!("held: {} at {}", changes.held().len(), changes.place());
     while !interrupted.load(Ordering::Relaxed) {
         clock::sleep_until(clock::monotonic_ns() + POLL_NS);
     }
     match changes.roll_back() {
         Ok(()) => {
-            println!("rolled back");
+            outln!("rolled back");
             Ok(CommandOutcome::Clean)
         }
         Err(error) if error.kind == ChangeErrorKind::NotRestored => {
-            eprintln!("landspeed: {error}");
+            errln!("landspeed: {error}");
             Ok(CommandOutcome::Findings)
         }
         Err(error) => Err(error.into()),

@@ -10,8 +10,9 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use landspeed_model::{AuditDocument, Change};
-use landspeed_sys::process;
+use landspeed_quote::shell_path;
 use landspeed_sys::trust::{self as files, Content, Policy};
+use landspeed_sys::{file, process};
 use landspeed_tune::{
     Allow, CONFIRM_RANGE_S, Engine, Journal, LiveKnobs, Plan, State, TuneError, changes_from_audit, parse_setting,
 };
@@ -182,12 +183,13 @@ fn changes(wanted: &ChangeArgs, policy: Option<Policy>) -> anyhow::Result<Vec<Ch
             let text = match policy {
                 Some(policy) => {
                     let file = files::open(path, "audit", Content::Public, &auditors(), policy)?;
-                    std::io::read_to_string(file).with_context(cannot)?
+                    file::read_text_from(file, file::MAX_DOCUMENT_BYTES).with_context(cannot)?
                 }
-                None => std::fs::read_to_string(path).with_context(cannot)?,
+                None => file::read_text(path, file::MAX_DOCUMENT_BYTES).with_context(cannot)?,
             };
             let audit: AuditDocument = serde_json::from_slice(text.as_bytes()).with_context(|| {
-                format!("{} is not an audit; write one with `landspeed check --json {0}`", path.display())
+                let name = path.display();
+                format!("{name} is not an audit; write one with `landspeed check --json {}`", shell_path(path))
             })?;
             if audit.schema != landspeed_model::AUDIT_SCHEMA {
                 bail!("{} is `{}` and not `{}`", path.display(), audit.schema, landspeed_model::AUDIT_SCHEMA);
@@ -214,7 +216,7 @@ fn make_plan(wanted: &ChangeArgs, policy: Option<Policy>) -> anyhow::Result<Plan
 fn plan(args: &PlanArgs) -> anyhow::Result<CommandOutcome> {
     let plan = make_plan(&args.wanted, None)?;
     if write_json(args.json.as_ref(), &json!({"schema": "landspeed.tune-plan/1", "steps": plan.steps}))? {
-        print!("{}", text::plan(&plan));
+        out!("{}", text::plan(&plan));
     }
     Ok(if plan.refused().next().is_some() { CommandOutcome::Findings } else { CommandOutcome::Clean })
 }
@@ -231,7 +233,7 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<CommandOutcome> {
     let plan = make_plan(&args.wanted, Some(args.state.trust.policy()))?;
     let quiet = args.json == Some(Sink::Stdout);
     if !quiet {
-        print!("{}", text::plan(&plan));
+        out!("{}", text::plan(&plan));
     }
     // Requested settings are applied all or none.
     let asked = |step: &&landspeed_tune::Step| args.wanted.set.iter().any(|change| change.target == step.target);
@@ -246,7 +248,7 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<CommandOutcome> {
             return Err(TuneError::Open { id }.into());
         }
         if !quiet {
-            println!("Nothing to write.");
+            outln!("Nothing to write.");
         }
         write_json(args.json.as_ref(), &json!({"schema": "landspeed.tune/1", "written": []}))?;
         return Ok(if some_refused { CommandOutcome::Findings } else { CommandOutcome::Clean });
@@ -263,7 +265,7 @@ fn apply(args: &ApplyArgs) -> anyhow::Result<CommandOutcome> {
         "refused": plan.refused().collect::<Vec<_>>(),
     });
     if write_json(args.json.as_ref(), &document)? {
-        print!("{}", text::applied(&applied));
+        out!("{}", text::applied(&applied));
     }
     Ok(if some_refused { CommandOutcome::Findings } else { CommandOutcome::Clean })
 }
@@ -277,9 +279,9 @@ fn confirm(args: &PlainArgs) -> anyhow::Result<CommandOutcome> {
     let same = session.is_some() && journal.baseline().is_some_and(|baseline| baseline.session == session);
     let document = json!({"schema": "landspeed.tune/1", "id": id, "state": State::Committed, "same_session": same});
     if write_json(args.json.as_ref(), &document)? {
-        println!("Transaction {id} stays, until the next reboot. `landspeed tune persist` keeps it longer.");
+        outln!("Transaction {id} stays, until the next reboot. `landspeed tune persist` keeps it longer.");
         if same {
-            println!(
+            outln!(
                 "It was confirmed from the session it was applied in: whether a new login works is not shown by that."
             );
         }
@@ -294,9 +296,9 @@ fn revert(args: &RevertArgs) -> anyhow::Result<CommandOutcome> {
         let (id, left) = engine.unpersist(args.id)?;
         let document = json!({"schema": "landspeed.tune/1", "id": id, "state": "unpersisted", "left": left});
         if write_json(args.json.as_ref(), &document)? {
-            println!("The files of transaction {id} are as they were before it.");
+            outln!("The files of transaction {id} are as they were before it.");
             for path in &left {
-                println!("  ! {} was changed since and is not restored", path.display());
+                outln!("  ! {} was changed since and is not restored", path.display());
             }
         }
         return Ok(if left.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings });
@@ -305,7 +307,7 @@ fn revert(args: &RevertArgs) -> anyhow::Result<CommandOutcome> {
     let journal = Journal::load(engine.context(), id)?;
     let document = text::transaction_json(&engine, &journal);
     if write_json(args.json.as_ref(), &document)? {
-        print!("{}", text::reverted(&engine, &journal, &state));
+        out!("{}", text::reverted(&engine, &journal, &state));
     }
     Ok(if state == State::Reverted { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
@@ -322,7 +324,7 @@ fn status(args: &PlainArgs) -> anyhow::Result<CommandOutcome> {
     let found: Vec<u32> = recovered.iter().map(|found| found.id).collect();
     let document = json!({"schema": "landspeed.tune-status/1", "recovered": found, "transactions": transactions});
     if write_json(args.json.as_ref(), &document)? {
-        print!("{}", text::status(&engine, &journals, &recovered));
+        out!("{}", text::status(&engine, &journals, &recovered));
     }
     let open = |journal: &Journal| !matches!(journal.state(), State::Committed | State::Reverted);
     Ok(if journals.iter().any(open) { CommandOutcome::Findings } else { CommandOutcome::Clean })

@@ -52,21 +52,21 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
 fn print_plan(id: u32, plan: &PersistPlan, dry_run: bool) {
     let verb = if dry_run { "would write" } else { "wrote" };
     if plan.files.is_empty() {
-        println!("Transaction {id}: no file had to be written.");
+        outln!("Transaction {id}: no file had to be written.");
     }
     for file in &plan.files {
-        println!("Transaction {id}: {verb} {}", file.path.display());
+        outln!("Transaction {id}: {verb} {}", file.path.display());
         for line in file.after.lines() {
-            println!("    {line}");
+            outln!("    {line}");
         }
     }
     for note in &plan.notes {
-        println!("  note: {note}");
+        outln!("  note: {note}");
     }
     for item in &plan.by_hand {
-        println!("  by hand: {}: {}", item.name, item.instruction);
+        outln!("  by hand: {}: {}", item.name, item.instruction);
     }
     if !dry_run && !plan.files.is_empty() {
-        println!("`landspeed tune revert --persisted` undoes it.");
+        outln!("`landspeed tune revert --persisted` undoes it.");
     }
 }

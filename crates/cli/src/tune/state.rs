@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
+use landspeed_sys::file;
 use landspeed_sys::process;
 use landspeed_tune::{Context, Fault};
 
@@ -33,7 +34,9 @@ pub struct StateArgs {
 pub fn context(args: &StateArgs) -> anyhow::Result<Context> {
     let boot = match std::env::var(BOOT_ID) {
         Ok(boot) => boot,
-        Err(_) => std::fs::read_to_string("/proc/sys/kernel/random/boot_id").context("cannot read the boot id")?,
+        Err(_) => {
+            file::read_text("/proc/sys/kernel/random/boot_id".as_ref(), 4096).context("cannot read the boot id")?
+        }
     };
     let namespace = std::fs::read_link("/proc/self/ns/net").context("cannot read the network namespace")?;
     let fault = match std::env::var(FAULT) {

@@ -3,6 +3,8 @@
 use std::fmt::{self, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 
+use landspeed_model::Change;
+use landspeed_quote::shell_command;
 use landspeed_sys::clock;
 use landspeed_sys::process::Identity;
 use landspeed_tune::{
@@ -12,6 +14,12 @@ use serde_json::json;
 
 /// Maximum width of the name column.
 const NAME_COLUMNS: usize = 40;
+
+/// Returns the command that plans these changes.
+pub fn plan_command(changes: &[Change]) -> String {
+    let settings = changes.iter().flat_map(|change| ["--set".to_owned(), landspeed_tune::setting(change)]);
+    shell_command(["landspeed", "tune", "plan"].map(str::to_owned).into_iter().chain(settings))
+}
 
 /// Formats the plan like a diff: `+` will be written, `=` is already set, `!` is refused.
 pub fn plan(plan: &Plan) -> String {

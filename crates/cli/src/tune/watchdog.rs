@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use anyhow::Context as _;
+use landspeed_sys::file;
 use landspeed_sys::{clock, process};
 use landspeed_tune::{BoundedKnobs, Engine, LiveKnobs, Watchdog};
 
@@ -95,7 +96,7 @@ fn warning(why: &str) -> String {
 
 /// Whether a process is in a different control group than this one.
 fn moved(process: u32) -> bool {
-    let groups = |process: &str| std::fs::read_to_string(format!("/proc/{process}/cgroup")).ok();
+    let groups = |process: &str| file::read_text(format!("/proc/{process}/cgroup").as_ref(), 1 << 20).ok();
     groups(&process.to_string()).is_some_and(|theirs| Some(theirs) != groups("self"))
 }
 

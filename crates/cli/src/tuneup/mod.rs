@@ -130,7 +130,7 @@ fn document(args: &Args, ladder: &Ladder, runner: &Runner, mut errors: Vec<Error
         schema: TUNEUP_SCHEMA.to_owned(),
         landspeed: runner.build.clone(),
         started: runner.started.clone().unwrap_or_default(),
-        command: std::env::args().collect(),
+        command: process::command_line(),
         status,
         errors,
         target: args.server().to_string(),
@@ -202,26 +202,16 @@ fn command(args: &Args, settings: &Settings) -> String {
     if let Some(path) = &args.key_file {
         words.extend(["--key-file".to_owned(), path.display().to_string()]);
     }
-    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-/// Quotes an argument for the shell if necessary.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:,%+@=".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    landspeed_quote::shell_command(words)
 }
 
 fn deliver(args: &Args, document: &TuneupDocument) -> anyhow::Result<CommandOutcome> {
     if args.output.prints() {
-        print!("{}", text::summary(document));
+        out!("{}", text::summary(document));
     }
     if document.status != Status::Complete {
         for error in &document.errors {
-            eprintln!("landspeed: {}", crate::text::error(error));
+            errln!("landspeed: {}", crate::text::error(error));
         }
     }
     if document.status != Status::Failed {

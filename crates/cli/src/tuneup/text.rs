@@ -1,12 +1,12 @@
 //! Terminal output of a search: progress lines, and the waterfall at the end.
 
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, Write as _};
 
 use landspeed_model::{Status, TuneupDocument, TuneupEnd, TuneupResult, TuneupRung, TuneupSanity};
 use landspeed_tuneup::Ladder;
 use landspeed_units::{BitRate, Nanos};
 
+use crate::terminal::Stream;
 use crate::text::{Page, confidence, percent};
 
 /// Width of the waterfall's bars, columns.
@@ -25,7 +25,7 @@ pub struct Progress {
 impl Progress {
     /// Creates the output; it prints nothing unless `prints`.
     pub fn new(prints: bool) -> Self {
-        let terminal = prints && std::io::stdout().is_terminal();
+        let terminal = prints && Stream::Out.is_terminal();
         Self { prints, terminal, baseline: false, diagnosed: false, rungs: 0 }
     }
 
@@ -34,14 +34,13 @@ impl Progress {
             self.clear();
             let mut page = Page::default();
             page.line(label, content);
-            print!("{}", page.text);
-            let _ = std::io::stdout().flush();
+            out!("{}", page.text);
         }
     }
 
     fn clear(&self) {
         if self.terminal {
-            print!("\r\x1b[K");
+            Stream::Out.clear_line();
         }
     }
 
@@ -53,10 +52,8 @@ impl Progress {
     /// Shows the test that starts now.
     pub fn show_running(&self, what: &str, number: u32) {
         if self.terminal {
-            self.clear();
             let text: String = format!("  test {number}: {what}").chars().take(78).collect();
-            print!("{text}");
-            let _ = std::io::stdout().flush();
+            Stream::Out.redraw_line(&text);
         }
     }
 
@@ -161,8 +158,7 @@ pub fn summary(document: &TuneupDocument) -> String {
         page.raw("command", &result.command);
         for (end, changes) in [("client", &result.plan.client), ("server", &result.plan.server)] {
             if !changes.is_empty() {
-                let sets = changes.iter().map(|change| format!(" --set '{}'", landspeed_tune::setting(change)));
-                page.raw(end, &format!("landspeed tune plan{}", sets.collect::<String>()));
+                page.raw(end, &crate::tune::text::plan_command(changes));
             }
         }
     }

@@ -18,6 +18,7 @@ use landspeed_units::Nanos;
 use landspeed_watch::{Limits, Options, Scope, Watch, WatchError};
 
 use crate::output::Sink;
+use crate::terminal::{self, Stream};
 use crate::{CommandOutcome, keep, options};
 
 const EXAMPLES: &str = "\
@@ -133,7 +134,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
             }
             if live.is_none() && prints {
                 document.flows.truncate(MAX_PRINTED_FLOWS);
-                print!("{}", table.interval(&document, watch.busy()));
+                out!("{}", table.interval(&document, watch.busy()));
             }
             Ok(goes_on)
         };
@@ -152,10 +153,10 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     // The results so far are written even if the kernel stopped answering.
     let document = watch.document(&diagnose_watched, Scope::All);
     if prints {
-        print!("{}", text::summary(&document));
+        out!("{}", text::summary(&document));
     }
     if args.advise {
-        print!("{}", advise::advice(&document)?);
+        out!("{}", advise::advice(&document)?);
     }
     let written = deliver(args, &document, report.as_ref(), prints);
     keep::keep(&document);
@@ -174,7 +175,7 @@ fn deliver(args: &Args, document: &WatchDocument, report: Option<&Sink>, prints:
     if let Some(sink) = report {
         sink.write(landspeed_report::render_watch(document)?.as_bytes())?;
         if prints {
-            println!("  report   {sink}");
+            outln!("  report   {sink}");
         }
     }
     Ok(())
@@ -186,7 +187,7 @@ const NO_SCREEN: &str = "cannot use the terminal (`--plain` prints lines)";
 /// Whether standard input and output are a terminal that supports cursor positioning.
 fn has_screen() -> bool {
     let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-    !dumb && std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+    !dumb && std::io::stdin().is_terminal() && Stream::Out.is_terminal()
 }
 
 /// Writes documents as JSON lines.
@@ -198,7 +199,7 @@ struct Lines {
 impl Lines {
     fn open(sink: &Sink) -> anyhow::Result<Self> {
         let out: Box<dyn std::io::Write> = match sink {
-            Sink::Stdout => Box::new(std::io::stdout()),
+            Sink::Stdout => Box::new(terminal::stdout()),
             Sink::File(path) => Box::new(
                 landspeed_sys::file::create(path).with_context(|| format!("cannot write {}", path.display()))?,
             ),

@@ -11,6 +11,7 @@ use landspeed_problems::{Problem, suggest_or_list};
 use landspeed_sweep::order::Order;
 use landspeed_sweep::plan::{HostsSubject, Setting, Written};
 use landspeed_sweep::{Design, Factor, Level, Plan, id};
+use landspeed_sys::file;
 use landspeed_tune::{objection, parse_setting};
 use serde_json::json;
 
@@ -59,7 +60,7 @@ impl Hosts {
             }
         }
         let path = Path::new("/proc/self/exe");
-        let program = std::fs::read(path).map_err(Error::file("read", path))?;
+        let program = file::read(path, file::MAX_DOCUMENT_BYTES).map_err(Error::file("read", path))?;
         Ok(Self { command, subject, build: id::sha256(&program) })
     }
 

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use landspeed_model::ErrorEntry;
-use landspeed_sys::clock;
+use landspeed_quote::{shell_path, shell_word};
+use landspeed_sys::{clock, file};
 
 use self::array::{Array, Attempts, MAX_ATTEMPTS};
 use self::script::Script;
@@ -89,14 +90,13 @@ pub fn dry_run(setup: &Setup, lab: &Lab, options: &Options) -> Result<String, Er
     let batches = batches(&runs, setup.jobs);
     let script = Script { directory, bundle, number: 1, name: setup.plan.name.clone() };
     let options = options.of_sbatch(&script, batches.len(), setup.memory_bytes());
-    let words: Vec<String> =
-        std::iter::once("sbatch".to_owned()).chain(options).map(|word| script::quoted(&word)).collect();
+    let words: Vec<String> = std::iter::once("sbatch".to_owned()).chain(options).map(shell_word).collect();
     Ok(format!(
         "# {} runs in {} tasks\n{} {}\n\n# {}\n{}",
         runs.len(),
         batches.len(),
         words.join(" \\\n    "),
-        script::quoted(&script.path().display().to_string()),
+        shell_path(script.path()),
         script.path().display(),
         script.text()
     ))
@@ -129,7 +129,7 @@ pub fn run(
     let directory = session.setup.directory.absolute()?;
     let bundle = Bundle::in_directory(&directory, &lab.program);
     bundle.stage(&lab.program, &kernels(&session.setup, options.cache.as_deref())?)?;
-    landspeed_sys::file::create_directory(&directory.join("slurm")).map_err(Error::SlurmOutput)?;
+    file::create_directory(&directory.join("slurm")).map_err(Error::SlurmOutput)?;
     let now_ns = clock::monotonic_ns();
     let mut engine = Engine {
         session,
@@ -334,7 +334,7 @@ impl Engine<'_> {
     fn reason(&self, job: &str, task: usize) -> String {
         let final_state = tools::final_state(job, task).unwrap_or_else(|| "gone from the queue".to_owned());
         let log = self.directory.join("slurm").join(format!("{job}_{task}.log"));
-        let said = fs::read_to_string(&log).unwrap_or_default();
+        let said = file::read_text(&log, file::MAX_TEXT_BYTES).unwrap_or_default();
         let said = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
         let said = landspeed_flow::control::printable(said.trim(), MAX_QUOTED_CHARS);
         let said = if said.is_empty() { String::new() } else { format!(": {said}") };

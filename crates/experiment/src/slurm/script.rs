@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use landspeed_quote::shell_path;
 use landspeed_sys::file::write_atomically;
 
 use crate::bundle::Bundle;
@@ -38,16 +39,15 @@ impl Script {
 
     /// Returns the batch script.
     pub fn text(&self) -> String {
-        let path = |path: PathBuf| quoted(&path.display().to_string());
         format!(
             "#!/bin/sh\n\
              # landspeed sweep: each task makes the runs in its line of the file of tasks.\n\
              export LANDSPEED_ARCHIVE=off\n\
              exec {program} sweep worker {directory} --tasks {tasks} --cache {kernels}\n",
-            tasks = path(self.tasks()),
-            program = path(self.bundle.program.clone()),
-            directory = path(self.directory.clone()),
-            kernels = path(self.bundle.kernels.clone()),
+            tasks = shell_path(self.tasks()),
+            program = shell_path(&self.bundle.program),
+            directory = shell_path(&self.directory),
+            kernels = shell_path(&self.bundle.kernels),
         )
     }
 
@@ -60,27 +60,9 @@ impl Script {
     }
 }
 
-/// Quotes an argument for the shell if necessary.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=%+,:@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shell_arguments_are_quoted_if_needed() {
-        assert_eq!(quoted("/a/b-1.sh"), "/a/b-1.sh");
-        assert_eq!(quoted("/a b/it's"), "'/a b/it'\\''s'");
-        assert_eq!(quoted("$(x)"), "'$(x)'");
-        assert_eq!(quoted(""), "''");
-    }
 
     #[test]
     fn batch_script_runs_the_bundled_worker() {

@@ -2,11 +2,11 @@
 //! `kernel.json` with all other queries and answers.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use landspeed_model::Fact;
+use landspeed_sys::file;
 use serde::{Deserialize, Serialize};
 
 use super::answers::{InterfaceAnswers, KernelAnswers};
@@ -115,16 +115,10 @@ impl RecordedHost {
     pub fn open(directory: &Path) -> Result<Self, OpenError> {
         let unreadable = |cause| OpenError::Unreadable { directory: directory.into(), cause };
         let path = directory.join(KERNEL_FILE);
-        let kind = std::fs::metadata(&path).map_err(unreadable)?;
-        if !kind.is_file() {
-            return Err(unreadable(io::Error::new(io::ErrorKind::InvalidInput, "not a file")));
-        }
-        let mut text = Vec::new();
-        let file = File::open(&path).map_err(unreadable)?;
-        file.take(LIMIT_BYTES + 1).read_to_end(&mut text).map_err(unreadable)?;
-        if text.len() as u64 > LIMIT_BYTES {
-            return Err(OpenError::TooLong { directory: directory.into() });
-        }
+        let text = file::read(&path, LIMIT_BYTES).map_err(|cause| match cause.kind() {
+            io::ErrorKind::FileTooLarge => OpenError::TooLong { directory: directory.into() },
+            _ => unreadable(cause),
+        })?;
         Self::with_answers(directory, &text)
     }
 

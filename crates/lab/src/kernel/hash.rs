@@ -1,6 +1,5 @@
 //! Content hashes.
 
-use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +25,7 @@ impl Hasher {
 
 /// Returns the SHA-256 of a file, as `sha256sum` prints it. `Ok(None)` when interrupted.
 pub(super) fn file(path: &Path, interrupted: &AtomicBool) -> io::Result<Option<String>> {
-    let mut input = File::open(path)?;
+    let mut input = landspeed_sys::file::open(path)?;
     let mut digest = Sha256::new();
     let mut buffer = vec![0; 1 << 20];
     loop {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use landspeed_quote::is_unprintable;
+
 use super::scene::{Anchor, Ink, Scene, Shape};
 use crate::escape;
 
@@ -106,9 +108,6 @@ fn short(value: f64) -> String {
 
 /// Removes control characters, which XML forbids, and direction overrides, which reorder text.
 fn printable(text: &str) -> String {
-    let forbidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{fffe}' | '\u{ffff}')
-    };
+    let forbidden = |c: char| c.is_control() || is_unprintable(c) || matches!(c, '\u{fffe}' | '\u{ffff}');
     text.chars().map(|c| if forbidden(c) { '\u{fffd}' } else { c }).collect()
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use landspeed_model::Target;
+use landspeed_sys::file;
 use serde::Serialize;
 
 use crate::error::TuneError;
@@ -67,7 +68,7 @@ pub(super) fn not_possible(why: impl Into<String>) -> TuneError {
 
 /// Returns a file's text; `None` if it does not exist.
 pub(super) fn read(path: &Path) -> Result<Option<String>, TuneError> {
-    match std::fs::read_to_string(path) {
+    match file::read_text(path, file::MAX_TEXT_BYTES) {
         Ok(text) => Ok(Some(text)),
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(why) => Err(not_possible(format!("cannot read {}: {why}", path.display()))),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use landspeed_model::Target;
+use landspeed_quote::shell_word;
 
 use super::plan::{PersistPlan, PersistedSetting, banner, read};
 use super::tuned::Tuned;
@@ -95,7 +96,8 @@ fn qdisc(interface: &str, requested: &str, wanted: &mut BTreeMap<String, String>
             &format!("{interface} qdisc"),
             format!(
                 "no boot program sets the options of a queueing discipline on every queue. Write a service that runs, once \
-                 {interface} is up, for each queue N: tc qdisc replace dev {interface} parent HANDLE:N {requested}"
+                 {interface} is up, for each queue N: tc qdisc replace dev {} parent HANDLE:N {requested}",
+                shell_word(interface)
             ),
         ),
         None => {}

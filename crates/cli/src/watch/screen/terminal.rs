@@ -4,11 +4,12 @@ use std::io::{self, BufWriter, Stdout, Write as _};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use landspeed_quote::printable;
 use landspeed_sys::job;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
 use ratatui_core::terminal::Terminal;
-use ratatui_core::text::Line;
+use ratatui_core::text::{Line, Span};
 use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::cursor::{Hide, Show};
 use ratatui_crossterm::crossterm::execute;
@@ -85,10 +86,11 @@ impl Drop for Screen {
     }
 }
 
-/// Writes lines into a buffer, from the top.
+/// Writes lines into a buffer, from the top, with control characters escaped.
 pub fn place(lines: &[Line<'_>], area: Rect, buffer: &mut Buffer) {
     for (y, line) in (area.top()..area.bottom()).zip(lines) {
-        buffer.set_line(area.left(), y, line, area.width);
+        let spans = line.spans.iter().map(|span| Span::styled(printable(&span.content), span.style)).collect();
+        buffer.set_line(area.left(), y, &Line { spans, ..line.clone() }, area.width);
     }
 }
 
