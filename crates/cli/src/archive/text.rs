@@ -263,7 +263,7 @@ pub fn verification(document: &ArchiveCheckDocument, directory: &Path, rebuilt: 
         page.line("damaged", &format!("{id}: {}{moved}", damage.why));
     }
     for unreadable in &document.unreadable {
-        page.line("unreadable", &format!("{}: {}", unreadable.path, unreadable.why));
+        page.line("skipped", &format!("{}: {}", unreadable.path, unreadable.why));
     }
     if !document.unreadable.is_empty() {
         page.raw("", &format!("Run `sudo chown -R \"$USER\" {}`, then verify again.", directory.display()));
