@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use landspeed_sys::file::create_new_private;
+use landspeed_sys::file::{self, create_new_private};
 
 use crate::files::{Files, is_abandoned};
 
@@ -63,7 +63,7 @@ pub fn take_abandoned(files: &Files) -> io::Result<Vec<Mark>> {
             }
             continue;
         }
-        let Ok(lock) = File::open(&path) else { continue };
+        let Ok(lock) = file::open(&path) else { continue };
         let path = match name.strip_prefix(WRITING) {
             None => {
                 lock.lock()?;

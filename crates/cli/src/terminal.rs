@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io::{self, IsTerminal as _, Write};
+use std::os::fd::{AsFd as _, OwnedFd};
 
 use landspeed_quote::{printable, printable_bytes};
 
@@ -73,6 +74,11 @@ impl Stream {
         };
         let _ = stream.write_all(text.as_bytes()).and_then(|()| stream.flush());
     }
+}
+
+/// Returns another descriptor of standard error, for a command that this program starts.
+pub fn stderr_descriptor() -> io::Result<OwnedFd> {
+    io::stderr().as_fd().try_clone_to_owned()
 }
 
 /// Returns the width of the terminal on standard output, columns.

@@ -81,7 +81,7 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
         if entry.file_type()?.is_dir() {
             copy_files(&entry.path(), &place)?;
         } else {
-            fs::copy(entry.path(), &place)?;
+            file::copy(&entry.path(), &place)?;
             file::open(&place)?.sync_all()?;
         }
     }

@@ -22,7 +22,7 @@ const FILES_IN_CIRCLES: &[(&str, usize)] = &[
     ("lab", 21),
     ("model", 8),
     ("netlink", 6),
-    ("report", 11),
+    ("report", 10),
     ("results", 5),
     ("stats", 2),
     ("sweep", 3),

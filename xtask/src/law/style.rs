@@ -52,7 +52,9 @@ pub fn outputs_are_checked(tree: &Tree) -> Vec<Violation> {
             continue;
         }
         for usage in code.usage.iter().filter(|usage| !usage.in_test) {
-            if UNCHECKED_WRITES.iter().any(|name| usage.path().ends_with(name)) {
+            let path = usage.path();
+            let calls = |name: &&str| path == **name || path.ends_with(&format!("::{name}"));
+            if UNCHECKED_WRITES.iter().any(|name| calls(&name)) {
                 violations.push(Violation::at(
                     &file.path,
                     usage.line,

@@ -105,7 +105,7 @@ pub fn open() -> anyhow::Result<Archive> {
 /// Prints a warning if documents that a killed process stored may be missing in the index.
 pub fn warn_unadopted(archive: &Archive) {
     if let Some(why) = archive.unadopted() {
-        eprintln!("landspeed: warning: documents of a process that was killed may be missing: {why}");
+        errln!("landspeed: warning: documents of a process that was killed may be missing: {why}");
     }
 }
 

@@ -1,6 +1,5 @@
 //! `emulate -- COMMAND`: runs a command over an emulated path, with a server on the remote side.
 
-use std::os::fd::AsFd as _;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,6 +9,8 @@ use landspeed_emulate::{LOCAL, Live, Namespaces, Program, REMOTE, certificate, w
 use landspeed_emulation::LoadedPath;
 use landspeed_model::{EmulateDocument, EmulateEnd, EmulatePlacement};
 use landspeed_sys::clock::monotonic_ns;
+
+use crate::terminal;
 
 use super::{Args, POLL_INTERVAL, about, emulate_while, live, text};
 
@@ -93,7 +94,7 @@ fn remote_command(args: &Args) -> anyhow::Result<(Command, String)> {
         let mut command = Command::new("sh");
         command.args(["-c", words]);
         // Standard output is reserved for the command.
-        command.stdout(std::io::stderr().as_fd().try_clone_to_owned().context("cannot duplicate standard error")?);
+        command.stdout(terminal::stderr_descriptor().context("cannot duplicate standard error")?);
         (command, words.clone())
     } else {
         let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);

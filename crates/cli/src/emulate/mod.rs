@@ -204,7 +204,7 @@ fn read(path: &Path) -> anyhow::Result<LoadedPath> {
 /// Prints which other users claim to emulate on the locked interfaces.
 fn warn_of_claims(locks: &[InterfaceLock]) {
     for claim in locks.iter().flat_map(|lock| lock.ignored_claims().take(MAX_CLAIMS)) {
-        eprintln!("landspeed: {claim}");
+        errln!("landspeed: {claim}");
     }
 }
 

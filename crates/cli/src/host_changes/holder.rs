@@ -188,10 +188,9 @@ impl Drop for Holder {
 }
 
 /// Prints the watchdog's warning once: clients of a server apply changes any number of times.
-#[expect(clippy::print_stderr, reason = "one line for the process")]
 fn warn_once(warning: &str) {
     static WARNED: Once = Once::new();
-    WARNED.call_once(|| eprintln!("landspeed: warning: {warning}"));
+    WARNED.call_once(|| errln!("landspeed: warning: {warning}"));
 }
 
 fn written(applied: &Applied) -> Vec<AppliedChange> {

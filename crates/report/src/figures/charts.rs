@@ -5,7 +5,7 @@ use landspeed_model::{
     FlowSeries, LabChart, LabFigure, Metric, SweepDocument, SweepFactor, SweepFlow, figure_text,
 };
 
-use super::plain;
+use super::quantity::plain;
 
 /// Field of the number of retransmits in documents of earlier versions.
 const RETRANSMIT_COUNT: &str = "retransmits";

@@ -197,14 +197,5 @@ pub(crate) fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
-/// Formats a JSON value as text; strings without quotes.
-pub(crate) fn plain(value: &serde_json::Value) -> String {
-    match value {
-        serde_json::Value::String(text) => text.clone(),
-        serde_json::Value::Array(all) => all.iter().map(plain).collect::<Vec<_>>().join(" + "),
-        other => other.to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests;

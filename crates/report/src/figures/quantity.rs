@@ -10,6 +10,15 @@ const TIMES: &[Step] = &[(60e9, "min"), (1e9, "s"), (1e6, "ms"), (1e3, "µs"), (
 /// Unit of the published records: Tb·m/s.
 const RECORDS: &[Step] = &[(1e12, "Tb·m/s"), (1e9, "Gb·m/s"), (1e6, "Mb·m/s"), (1.0, "b·m/s")];
 
+/// Formats a JSON value as text; strings without quotes.
+pub(crate) fn plain(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Array(all) => all.iter().map(plain).collect::<Vec<_>>().join(" + "),
+        other => other.to_string(),
+    }
+}
+
 /// Returns the unit that fits a `value` in the base unit.
 pub(crate) fn fitting(value: f64, unit: &str) -> Step {
     let steps = match unit {

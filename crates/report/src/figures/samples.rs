@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use landspeed_model::{Better, FigureAxis, FigureScale, Metric, SweepDocument, SweepFactor, SweepMetric};
 
 use super::charts::{self, Lead, ReportedValue};
-use super::plain;
+use super::quantity::plain;
 
 /// Ratio of largest to smallest level from which an axis is logarithmic.
 const MIN_LOG_RATIO: f64 = 30.0;
