@@ -131,7 +131,7 @@ mod tests {
         let mut written = Vec::new();
         serde_json::to_writer_pretty(Printable(&mut written), &document).expect("written");
         let text = String::from_utf8(written).expect("text");
-        assert!(!text.contains(|c| landspeed_quote::is_unprintable(c)), "{text:?}");
+        assert!(!text.contains(landspeed_quote::is_unprintable), "{text:?}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("JSON"), document);
     }
 }

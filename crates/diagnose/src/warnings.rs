@@ -65,12 +65,9 @@ fn whole_run(document: &RunDocument, flows: &[Flow], found: &mut Vec<Warning>) {
     }
     found.extend(emulation::warning(document));
     if !document.conservation.holds && document.status == Status::Complete {
-        let message = match document.conservation.unaccounted_bytes {
-            Some(by) => format!("{by} bytes are unaccounted for."),
-            None => {
-                let why = document.why_unknown("conservation.unaccounted_bytes").unwrap_or("a term is unknown");
-                format!("The accounting is incomplete: {why}.")
-            }
+        let message = if let Some(by) = document.conservation.unaccounted_bytes { format!("{by} bytes are unaccounted for.") } else {
+            let why = document.why_unknown("conservation.unaccounted_bytes").unwrap_or("a term is unknown");
+            format!("The accounting is incomplete: {why}.")
         };
         push(found, "accounting", message);
     }

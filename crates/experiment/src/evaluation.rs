@@ -13,7 +13,7 @@ pub fn complete(document: &mut SweepDocument, setup: &Setup) {
         _ => None,
     };
     if setup.charts.iter().any(|chart| chart.over.is_some()) {
-        document.cells.iter_mut().for_each(|cell| add_series(cell, setup, &read));
+        document.cells.iter_mut().for_each(|cell| add_series(cell, setup, read));
     }
     if let Some(reference) = document.reference.as_ref().filter(|reference| !reference.figures.is_empty()) {
         let runs = document.cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.usable && !run.control);

@@ -20,9 +20,9 @@ pub fn shell_word(word: impl AsRef<OsStr>) -> String {
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             if is_unprintable(c) || c == '`' {
-                quoted.octal(c.encode_utf8(&mut [0; 4]).as_bytes())
+                quoted.octal(c.encode_utf8(&mut [0; 4]).as_bytes());
             } else {
-                quoted.literal(c)
+                quoted.literal(c);
             }
         }
         quoted.octal(chunk.invalid());

@@ -1,29 +1,136 @@
 //! Removes reports and samples from recorded runs, and compares what remains known with the complete run.
 //!
-//! A recording (`fixtures/ends/*.json`) is what a client collected: the reports of both ends, before they are combined
-//! into a document.
+//! A recording is what a client collected: the reports of both ends, before they are combined into a document. They are
+//! taken from recorded documents, which have every report in full.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
-/// Returns the recordings, by name.
+/// Returns recordings of TCP and UDP in each direction and in both, with several streams, of request/response, and of
+/// tests against an iperf3 server, by name.
 pub fn recordings() -> Vec<(String, Value)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/ends");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(directory)
-        .expect("recordings")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
-        .collect();
-    files.sort();
-    files
-        .into_iter()
-        .map(|path| {
-            let text = std::fs::read_to_string(&path).expect("a recording");
-            let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
-            (name, serde_json::from_str(&text).expect("JSON"))
+    let tcp = collected("crates/diagnose/fixtures/real/bulk-loopback-bbr.json");
+    let udp = collected("fixtures/documents/udp.json");
+    let refused = collected("crates/diagnose/fixtures/real/udp-refused-by-qdisc.json");
+    [
+        ("tcp-loss", collected("crates/diagnose/fixtures/real/loss-cubic.json")),
+        ("tcp-reverse", reversed(&tcp)),
+        ("tcp-bidir", collected("crates/diagnose/fixtures/real/bidir-loopback-bbr.json")),
+        ("udp-reverse", reversed(&udp)),
+        ("udp-bidir", both_ways(&udp)),
+        ("rr", collected("fixtures/documents/rr.json")),
+        ("iperf3-tcp", totals_only(tcp.clone())),
+        ("iperf3-udp", totals_only(udp.clone())),
+        ("iperf3-udp-reverse", totals_only(reversed(&refused))),
+        ("udp-refused", refused),
+        ("tcp", tcp),
+        ("udp", udp),
+    ]
+    .map(|(name, recording)| (name.to_owned(), recording))
+    .into()
+}
+
+/// Reads the reports of both ends from a recorded document. Sender and receiver divide the test at different times.
+fn collected(path: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let document: Value = serde_json::from_str(&text).expect("JSON");
+    let run = document.get("run").unwrap_or(&document);
+    let report = |side: &str| {
+        let received = if side == "server" { "upload" } else { "download" };
+        let has_own = run["phases"].as_array().expect("phases").iter().any(|phase| phase["direction"] == received);
+        let mut cuts = Map::new();
+        for phase in run["phases"].as_array().expect("phases") {
+            if !has_own || phase["direction"] == received {
+                let end = match phase["name"].as_str().expect("a name") {
+                    "startup" => "startup_end_ns",
+                    "omitted" => "omit_end_ns",
+                    "steady" => "steady_end_ns",
+                    _ => "end_ns",
+                };
+                let earlier_ns = if has_own { 0 } else { 10_000 };
+                let end_ns = phase["end_ns"].as_u64().expect("a time").saturating_sub(earlier_ns);
+                cuts.insert(end.to_owned(), end_ns.into());
+            }
+        }
+        let (mut streams, mut rr_streams) = (Vec::new(), Vec::new());
+        let is_rr = run["requested"]["rr"].is_object();
+        for stream in run["streams"].as_array().expect("streams") {
+            let sends = (stream["direction"] == "download") == (side == "server");
+            let end = &stream[if sends { "sender" } else { "receiver" }];
+            if is_rr {
+                rr_streams.push(json!({ "id": stream["id"], "thread_cpu_ns": end["thread_cpu_ns"] }));
+            } else {
+                let (id, direction) = (&stream["id"], &stream["direction"]);
+                streams.push(json!({
+                    "id": id, "direction": direction, "sends": sends, "local_addr": "", "peer_addr": "", "end": end,
+                }));
+            }
+        }
+        let own = |value: &Value, otherwise: Value| if side == "client" { value.clone() } else { otherwise };
+        json!({
+            "streams": streams, "rr_streams": rr_streams, "cuts": cuts, "host": run["host_series"][side],
+            "latency": own(&run["latency"], json!([])), "under_load": own(&run["latency_under_load"], Value::Null),
+            "notes": [],
         })
-        .collect()
+    };
+    json!({
+        "requested": run["requested"], "effective": run["effective"], "command": [], "id": "", "started_unix_ns": 0,
+        "path": run["path"], "client": report("client"), "server": report("server"), "notes": [], "errors": [],
+    })
+}
+
+fn set_direction(recording: &mut Value, direction: &str) {
+    for parameters in ["requested", "effective"] {
+        recording[parameters]["direction"] = direction.into();
+    }
+}
+
+/// Returns an upload as a download: the ends change places.
+fn reversed(upload: &Value) -> Value {
+    let mut recording = upload.clone();
+    set_direction(&mut recording, "download");
+    (recording["client"], recording["server"]) = (upload["server"].clone(), upload["client"].clone());
+    for side in ["client", "server"] {
+        for stream in recording[side]["streams"].as_array_mut().expect("streams") {
+            stream["direction"] = "download".into();
+        }
+    }
+    recording
+}
+
+/// Returns an upload of one stream and the same as a download, at once.
+fn both_ways(upload: &Value) -> Value {
+    let (mut recording, download) = (upload.clone(), reversed(upload));
+    set_direction(&mut recording, "both");
+    for side in ["client", "server"] {
+        let mut stream = download[side]["streams"][0].clone();
+        stream["id"] = 1.into();
+        recording[side]["streams"].as_array_mut().expect("streams").push(stream);
+    }
+    recording["client"]["cuts"] = upload["server"]["cuts"].clone();
+    recording
+}
+
+/// Returns a recording whose server reported only what an iperf3 server does.
+fn totals_only(mut recording: Value) -> Value {
+    let server = &mut recording["server"];
+    (server["cuts"], server["host"]["samples"]) = (json!({}), json!([]));
+    for stream in server["streams"].as_array_mut().expect("streams") {
+        let end = &stream["end"];
+        let udp = end["udp"].as_object().map(|udp| {
+            let known = |key: &str| udp[key].clone();
+            json!({
+                "sent_packets": known("sent_packets"), "delivered_packets": known("delivered_packets"),
+                "highest_seq": known("highest_seq"), "jitter_ns": known("jitter_ns"),
+                "gro_used": false, "gso_used": false,
+            })
+        });
+        stream["end"] =
+            json!({ "bytes": end["bytes"], "retransmits": end["retransmits"], "udp": udp, "samples": [] });
+    }
+    recording
 }
 
 /// Lists what can be missing: each end's report, its streams, the samples of each, and the samples of its host. JSON

@@ -54,7 +54,7 @@ pub fn outputs_are_checked(tree: &Tree) -> Vec<Violation> {
         for usage in code.usage.iter().filter(|usage| !usage.in_test) {
             let path = usage.path();
             let calls = |name: &&str| path == **name || path.ends_with(&format!("::{name}"));
-            if UNCHECKED_WRITES.iter().any(|name| calls(&name)) {
+            if UNCHECKED_WRITES.iter().any(calls) {
                 violations.push(Violation::at(
                     &file.path,
                     usage.line,

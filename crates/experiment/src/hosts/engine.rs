@@ -93,7 +93,7 @@ impl Engine<'_> {
             Err(Unmeasured::Interrupted) => self.session.reschedule(assigned),
             Err(Unmeasured::Refused(why)) => self.session.fail(assigned, &self.worker, why),
             Err(Unmeasured::Failed(entry)) => {
-                self.session.fail(assigned, &self.worker, self.hosts.command().describe(&entry))
+                self.session.fail(assigned, &self.worker, self.hosts.command().describe(&entry));
             }
         }
     }

@@ -51,7 +51,7 @@ fn inputs(directory: &Path) -> Vec<PathBuf> {
     assert!(Command::new("mkfifo").arg(host.join("kernel.json")).status().expect("mkfifo").success());
     let unreadable = directory.join("unreadable");
     std::fs::write(&unreadable, "x").expect("written");
-    std::fs::set_permissions(&unreadable, std::fs::Permissions::from_mode(0)).expect("set");
+    std::fs::set_permissions(&unreadable, std::fs::Permissions::from_mode(0o0)).expect("set");
     let mut all = vec!["/dev/zero".into(), "/dev/null".into(), fifo, sparse, empty, host, directory.join("missing")];
     if !is_root() {
         all.push(unreadable);
