@@ -141,10 +141,10 @@ impl Archive {
         self.index.execute_batch("BEGIN IMMEDIATE").map_err(&explain)?;
         let changed = (|| {
             for (count, id) in present.iter().filter(|id| !indexed.contains(id.as_str())).enumerate() {
-                match self.files.read_document(id).and_then(|bytes| self.add_to_index(id, &bytes)) {
-                    Err(why @ (ArchiveError::Index { .. } | ArchiveError::DamagedIndex { .. })) => return Err(why),
-                    // Damaged, removed meanwhile, or unreadable.
-                    Err(_) | Ok(_) => {}
+                let added = self.files.read_document(id).and_then(|bytes| self.add_to_index(id, &bytes));
+                // Other errors: it is damaged, unreadable, or was removed meanwhile.
+                if let Err(why @ (ArchiveError::Index { .. } | ArchiveError::DamagedIndex { .. })) = added {
+                    return Err(why);
                 }
                 // Let other processes write in between.
                 if count % 200 == 199 {
@@ -188,5 +188,5 @@ impl Archive {
 
 /// Writes a temporary file, which fails on a full or read-only file system.
 fn try_writing(path: &Path) -> io::Result<()> {
-    AtomicFile::create_private(path)?.write_all(&[0; 1 << 16])
+    AtomicFile::create_private(path)?.write_all(&vec![0; 1 << 16])
 }

@@ -56,7 +56,9 @@ pub(crate) fn epochs(flow: &Flow) -> Vec<Epoch> {
 /// Share of the samples in the steady phase in which BBR was in its startup phase; 0 if its state is not visible.
 pub(crate) fn startup_share(flow: &Flow) -> f64 {
     let gains: Vec<bool> = (flow.streams.iter().flat_map(|stream| &stream.sent))
-        .filter_map(|sample| sample.congestion.as_ref().map(|CongestionDetail::Bbr { pacing_gain, .. }| *pacing_gain > STARTUP_GAIN))
+        .filter_map(|sample| {
+            sample.congestion.as_ref().map(|CongestionDetail::Bbr { pacing_gain, .. }| *pacing_gain > STARTUP_GAIN)
+        })
         .collect();
     gains.iter().filter(|&&starts| starts).count() as f64 / gains.len().max(1) as f64
 }

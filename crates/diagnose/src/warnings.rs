@@ -65,7 +65,9 @@ fn whole_run(document: &RunDocument, flows: &[Flow], found: &mut Vec<Warning>) {
     }
     found.extend(emulation::warning(document));
     if !document.conservation.holds && document.status == Status::Complete {
-        let message = if let Some(by) = document.conservation.unaccounted_bytes { format!("{by} bytes are unaccounted for.") } else {
+        let message = if let Some(by) = document.conservation.unaccounted_bytes {
+            format!("{by} bytes are unaccounted for.")
+        } else {
             let why = document.why_unknown("conservation.unaccounted_bytes").unwrap_or("a term is unknown");
             format!("The accounting is incomplete: {why}.")
         };

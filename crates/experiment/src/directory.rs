@@ -23,12 +23,15 @@ use crate::origin::RunOrigin;
 /// Minimum size of documents that are compressed, bytes.
 const COMPRESS_MIN_BYTES: usize = 256 << 10;
 
+/// Documents by the id of their run.
+type Documents = BTreeMap<String, Vec<u8>>;
+
 /// A sweep's directory, or its twin in memory.
 #[derive(Debug, Clone)]
 pub struct Directory {
     root: PathBuf,
-    /// Documents of the usable runs by id, instead of files.
-    memory: Option<Arc<Mutex<BTreeMap<String, Vec<u8>>>>>,
+    /// Documents of the usable runs, instead of files.
+    memory: Option<Arc<Mutex<Documents>>>,
 }
 
 /// An entry of `runs.json`: a run that a worker can make.

@@ -161,9 +161,7 @@ mod tests {
     use super::*;
 
     fn seen(time_ns: i64) -> TapPacket {
-        let mut seen = TapPacket::default();
-        seen.time_ns = time_ns;
-        seen
+        TapPacket { time_ns, ..TapPacket::default() }
     }
 
     #[test]

@@ -142,8 +142,11 @@ const SETTINGS: &[(&str, Permitted)] = &[
     ("cpu:N/resume-latency", WordsOrRange(&["n/a"], 0, 100_000)),
 ];
 
+/// An option of a qdisc, with its smallest and largest value.
+type QdiscOption = (&'static str, u64, u64);
+
 /// Permitted qdiscs, with the ranges of their options.
-const QDISCS: &[(&str, &[(&str, u64, u64)])] = &[
+const QDISCS: &[(&str, &[QdiscOption])] = &[
     ("default", &[]),
     ("pfifo_fast", &[]),
     ("pfifo", &[("limit", 10, 100_000)]),
@@ -472,7 +475,9 @@ mod tests {
                 None => rows.push((format!("`{name}`"), permitted)),
             }
         }
-        let table: String = rows.iter().map(|(names, permitted)| format!("| {names} | {permitted} |\n")).collect();
+        let lines: Vec<String> =
+            rows.iter().map(|(names, permitted)| format!("| {names} | {permitted} |\n")).collect();
+        let table = lines.concat();
         let page = include_str!("../../../docs/serving.md");
         assert!(page.contains(&format!("|---|---|\n{table}\n")), "docs/serving.md needs this table:\n{table}");
     }

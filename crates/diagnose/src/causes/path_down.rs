@@ -16,7 +16,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         return Finding::not_applicable(Cause::PathDown);
     }
     let given_up = !flow.observed && flow.document.errors.iter().any(|error| error.code == "path-down");
-    let silent_from = |stream: &StreamView| if flow.sender_seen() { last_ack_ns(stream) } else { last_data_ns(stream).filter(|_| given_up) };
+    let silent_from = |stream: &StreamView| {
+        if flow.sender_seen() { last_ack_ns(stream) } else { last_data_ns(stream).filter(|_| given_up) }
+    };
     let Some(silent_from_ns) = flow.streams.iter().map(silent_from).try_fold(0, |last, from| Some(last.max(from?)))
     else {
         return Finding::not_applicable(Cause::PathDown);

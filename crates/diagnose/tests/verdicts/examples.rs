@@ -57,7 +57,7 @@ fn examples() -> Vec<Example> {
     let received = given_up.streams.iter_mut().filter_map(|stream| stream.receiver.as_mut());
     received.flat_map(|end| &mut end.samples).for_each(|sample| sample.bytes = sample.bytes.min(3_000_000));
     examples.extend(
-        [
+        vec![
             given_up,
             throttled(both_wait.document()),
             down,
@@ -85,11 +85,12 @@ fn examples() -> Vec<Example> {
             spurious,
             backlog,
         ]
+        .into_iter()
         .map(alone),
     );
     let filtered = WatchHost { nft_drops: Some(100_000), ..WatchHost::default() };
     let filters_few = WatchHost { nft_drops: Some(50), ..WatchHost::default() };
-    examples.extend([
+    examples.extend(vec![
         (both_wait.document(), quota(60)),
         (both_wait.document(), blocked(0.8, Some(1e9))),
         (both_wait.document(), busy(0.97, 0.0, 1)),

@@ -15,6 +15,9 @@ fn judge(document: &RunDocument) -> Verdict {
     diagnose(document, Direction::Upload)
 }
 
+/// Takes CPU time from one end of a run.
+type Change = fn(&mut RunDocument, At);
+
 /// A path that is full and holds a standing queue.
 fn full_path() -> RunDocument {
     Scenario { flight_cwnd: 1.0, notsent: 3_000_000, fill: 0.9, srtt_us: 48_000, ..Scenario::default() }.document()
@@ -54,7 +57,6 @@ fn quota(throttled_periods: u64) -> QuotaUse {
 fn a_host_without_cpu_time_makes_network_causes_hints() {
     let calm = judge(&full_path());
     assert_eq!((calm.cause, calm.confidence), (Cause::NetworkPath, Confidence::High), "{}", calm.summary);
-    type Change = fn(&mut RunDocument, At);
     let shortages: [(&str, Change); 4] = [
         ("a stream thread waited 20 % of the time", |document, at| {
             let end = end(document, at);

@@ -69,6 +69,7 @@ pub struct Unsupported {
 
 const YES: Option<Unsupported> = None;
 
+#[expect(clippy::unnecessary_wraps, reason = "the counterpart of YES in the table")]
 const fn no(why: &'static str, advice: &'static str) -> Option<Unsupported> {
     Some(Unsupported { why, advice })
 }
