@@ -165,6 +165,6 @@ mod tests {
     #[test]
     fn report_reads_documents_only() {
         // `results` and `stats` compute from documents; `units` formats values.
-        assert_eq!(allowed("report"), Some(&["model", "results", "stats", "units"][..]));
+        assert_eq!(allowed("report"), Some(&["model", "quote", "results", "stats", "units"][..]));
     }
 }

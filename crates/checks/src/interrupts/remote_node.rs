@@ -1,4 +1,5 @@
 use landspeed_model::Interrupt;
+use landspeed_quote::shell_word;
 
 use crate::hardware::{handled_by, list_text, severity_for_rate, spread};
 use crate::prelude::*;
@@ -62,7 +63,8 @@ fn evaluate(view: &View<'_>) -> Outcome {
             &[&source::CROSS_NODE, &source::CORE_SELECTION, &source::SOCKET_CHOICE_EFFECT],
         ),
         by_hand: format!(
-            "cat /sys/class/net/{name}/device/local_cpulist; grep . /proc/irq/*/effective_affinity_list"
+            "cat /sys/class/net/{}/device/local_cpulist; grep . /proc/irq/*/effective_affinity_list",
+            shell_word(name)
         ),
         applicability: if changes.is_empty() { Applicability::DisplayOnly } else { Applicability::Safe },
         changes,

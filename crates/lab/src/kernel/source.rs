@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use landspeed_sys::file;
+
 use super::child::Job;
 use super::edits::Edit;
 use super::error::Error;
@@ -66,7 +68,7 @@ pub(super) const APPROX_FILES: u64 = 41_000;
 /// Returns the version of the source in a directory; an error if there is none, or if it is too old.
 pub(super) fn version_of_directory(directory: &Path) -> Result<Version, Error> {
     let makefile = directory.join("Makefile");
-    let text = fs::read_to_string(&makefile).map_err(|error| Error::NotAKernel {
+    let text = file::read_text(&makefile, file::MAX_TEXT_BYTES).map_err(|error| Error::NotAKernel {
         path: directory.to_owned(),
         why: format!("cannot read its Makefile: {error}"),
     })?;
@@ -75,6 +77,9 @@ pub(super) fn version_of_directory(directory: &Path) -> Result<Version, Error> {
 
 /// Returns the version of the source in a tarball, which is read up to its top-level Makefile.
 pub(super) fn version_of_tarball(tarball: &Path, interrupted: &AtomicBool) -> Result<Version, Error> {
+    // A FIFO or a device has no end.
+    file::open(tarball)
+        .map_err(|error| Error::NotAKernel { path: tarball.to_owned(), why: format!("cannot read it: {error}") })?;
     let mut command = Command::new("tar");
     command.arg("-xOf").arg(tarball);
     command.args(["--wildcards", "--no-wildcards-match-slash", "--occurrence=1", "*/Makefile"]);

@@ -54,7 +54,8 @@ fn squatter(hosts: &Hosts, index: &str) -> Result<Process, String> {
 #[test]
 fn names_taken_by_another_user_have_no_effect() {
     let hosts = landspeed_testkit::or_skip!(Hosts::new());
-    let index = hosts.host.exec(["cat", "/sys/class/net/h0/ifindex"]).trim().to_owned();
+    let index = hosts.host.exec(["ip", "-o", "link", "show", "dev", "h0"]);
+    let index = index.split(':').next().expect("its number").to_owned();
     let mut squatter = landspeed_testkit::or_skip!(squatter(&hosts, &index));
     let (directory, file) = path_file(super::peers::LINK);
     let json = directory.path().join("run.json");

@@ -21,6 +21,12 @@ fn run(directory: &Path, text: &str, args: &[&str]) -> Process {
     Process::start(command)
 }
 
+/// Reads the progress that the only guest below `directory` reports; its own directory has a random name.
+fn guest_progress(directory: &Path) -> Option<Vec<u8>> {
+    let mut places = std::fs::read_dir(directory).ok()?.filter_map(Result::ok);
+    places.find_map(|place| std::fs::read(place.path().join("out/progress.json")).ok())
+}
+
 fn ended(text: &str, args: &[&str]) -> Ended {
     let directory = scratch();
     let ended = run(directory.path(), text, args).end(TIMEOUT_S);
@@ -122,8 +128,7 @@ fn ctrl_c_ends_the_guest_and_leaves_nothing() {
         let directory = scratch();
         let text = scenario(100_000, "");
         let process = run(directory.path(), &text, &["--yes", "--quiet"]);
-        let place = directory.path().join(format!("landspeed-lab.{}.0", process.id()));
-        until(TIMEOUT_S, "the guest's progress", || place.join("out/progress.json").exists());
+        until(TIMEOUT_S, "the guest's progress", || guest_progress(directory.path()).is_some());
         process.signal(signal);
         let ended = process.end(TIMEOUT_S);
         assert_eq!(ended.code, 2, "{}", ended.stderr);
@@ -137,10 +142,9 @@ fn a_killed_run_leaves_no_guest() {
     landspeed_testkit::needs_lab_kernel!();
     let directory = scratch();
     let mut process = run(directory.path(), &scenario(100_000, ""), &["--yes", "--quiet"]);
-    let place = directory.path().join(format!("landspeed-lab.{}.0", process.id()));
-    until(TIMEOUT_S, "the guest's progress", || place.join("out/progress.json").exists());
+    until(TIMEOUT_S, "the guest's progress", || guest_progress(directory.path()).is_some());
     process.kill();
-    let progress = || std::fs::read(place.join("out/progress.json")).unwrap_or_default();
+    let progress = || guest_progress(directory.path()).unwrap_or_default();
     let mut before = progress();
     until(TIMEOUT_S, "the guest to be gone", || {
         std::thread::yield_now();
