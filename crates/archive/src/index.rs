@@ -126,14 +126,21 @@ pub fn open_read_only(path: &Path) -> Result<Option<Connection>, ArchiveError> {
             && missing_metrics(&connection).map_err(|why| explain(path, why))?.is_empty();
         Ok(is_current.then_some(connection))
     };
-    match open("readonly_shm") {
-        Err(ArchiveError::Index { .. }) => {
+    let beside = |end: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        std::fs::metadata(name)
+    };
+    // SQLite would create the write-ahead log that belongs to the shared-memory file.
+    let shared =
+        if beside("-shm").is_ok() && beside("-wal").is_ok() { open("readonly_shm").map(Some) } else { Ok(None) };
+    match shared {
+        Ok(None) | Err(ArchiveError::Index { .. }) => {
             // Without a shared-memory file no process is writing; `immutable` ignores the write-ahead log.
-            let mut log = path.as_os_str().to_owned();
-            log.push("-wal");
-            if std::fs::metadata(log).is_ok_and(|log| log.len() > 0) { Ok(None) } else { open("immutable") }
+            if beside("-wal").is_ok_and(|log| log.len() > 0) { Ok(None) } else { open("immutable") }
         }
-        other => other,
+        Ok(Some(index)) => Ok(index),
+        Err(why) => Err(why),
     }
 }
 

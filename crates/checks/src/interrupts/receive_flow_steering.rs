@@ -70,7 +70,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         ),
         by_hand: format!(
             "sysctl net.core.rps_sock_flow_entries; grep . /sys/class/net/{}/queues/rx-*/rps_flow_cnt",
-            port.name
+            shell_word(&port.name)
         ),
         applicability: Applicability::NeedsCare,
         changes,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use landspeed_archive::{Id, ListedDocument, Pruned, Query, Reading, Row};
 use landspeed_model::{ArchiveCheckDocument, Better, Metric, TrendDocument};
+use landspeed_quote::shell_path;
 use landspeed_units::{BitRate, Bytes, Nanos};
 
 use crate::text::{Page, number, percent, plural};
@@ -266,7 +267,7 @@ pub fn verification(document: &ArchiveCheckDocument, directory: &Path, rebuilt: 
         page.line("skipped", &format!("{}: {}", unreadable.path, unreadable.why));
     }
     if !document.unreadable.is_empty() {
-        page.raw("", &format!("Run `sudo chown -R \"$USER\" {}`, then verify again.", directory.display()));
+        page.raw("", &format!("Run `sudo chown -R $(id -u) {}`, then verify again.", shell_path(directory)));
     }
     page.text
 }

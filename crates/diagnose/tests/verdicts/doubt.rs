@@ -238,6 +238,7 @@ fn unreliable_figures_are_warned_of() {
     document.streams[0].sender.as_mut().unwrap().zerocopy =
         Some(ZeroCopyUse { completions: 100, copied: 100, enobufs: 1 });
     document.cost.client.as_mut().unwrap().host_cpu_s = Some(20.0);
+    document.cost.client.as_mut().unwrap().softirq_cpu_s = Some(0.0);
     document.cost.server = document.cost.client.clone();
     document.path.as_mut().unwrap().clock.uncertainty_ns = 1_000_000_000;
     let series = document.host_series.client.as_mut().unwrap();

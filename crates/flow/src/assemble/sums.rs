@@ -168,7 +168,10 @@ pub fn summary(
     });
     let steady = reports.host(parts[0], false).and_then(|_| {
         let steady = phases.iter().find(|p| p.direction == parts[0] && p.name == PhaseName::Steady);
-        steady.map(|p| p.end_ns - p.start_ns).ok_or_else(|| "there is no steady phase".to_owned())
+        steady
+            .map(|p| p.end_ns - p.start_ns)
+            .filter(|&length_ns| length_ns > 0)
+            .ok_or_else(|| "there is no steady phase".to_owned())
     });
     let delivered = reports.sum(parts, false, |end| Some(end.bytes));
     Summary {

@@ -55,6 +55,7 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("ip link set {0} up", "ip link set ens1f0np0 up"),
     ("ip link set {} up", "ip link set ens1f0np0 up"),
     ("modprobe tcp_{}", "modprobe tcp_bbr"),
+    ("sudo chown -R $(id -u) {}", "sudo chown -R $(id -u) /home/user/archive"),
     ("sudo setcap cap_net_raw+ep {}", "sudo setcap cap_net_raw+ep /usr/bin/true"),
     ("sysctl -w net.core.rmem_max={need}", "sysctl -w net.core.rmem_max=301496"),
     ("sysctl -w {}", "sysctl -w net.ipv4.tcp_wmem='4096 16384 301496'"),
