@@ -69,7 +69,7 @@ pub fn watched(run: &RunDocument, direction: Direction) -> (RunDocument, WatchHo
         run.streams.iter().flat_map(|s| &s.intervals).filter(|i| i.phase == PhaseName::Steady).map(|i| i.bytes).sum();
     run.phases.retain(|phase| phase.direction == Direction::Upload && phase.name == PhaseName::Steady);
     for phase in &mut run.phases {
-        (phase.direction, phase.bytes) = (direction, bytes);
+        (phase.direction, phase.bytes) = (direction, Some(bytes));
     }
     (run, beside)
 }
@@ -109,11 +109,11 @@ fn remove_server_data(run: &mut RunDocument) {
             .sum::<u64>()
     };
     for phase in &mut run.phases {
-        phase.bytes = of_phase(&run.streams, phase);
+        phase.bytes = Some(of_phase(&run.streams, phase));
     }
     let steady = run.phases.iter().find(|phase| phase.name == PhaseName::Steady && phase.end_ns > phase.start_ns);
     if let Some(steady) = steady.filter(|phase| phase.direction == Direction::Upload) {
-        run.summary.goodput_bps = Some(steady.bytes as f64 * 8e9 / (steady.end_ns - steady.start_ns) as f64);
+        run.summary.goodput_bps = steady.bytes.map(|bytes| bytes as f64 * 8e9 / (steady.end_ns - steady.start_ns) as f64);
     }
     run.summary.bytes_delivered = run.phases.iter().map(|phase| phase.bytes).sum();
     run.conservation.delivered = run.summary.bytes_delivered;
@@ -160,7 +160,7 @@ mod tests {
             assert_eq!((stream.sender.is_some(), stream.receiver.is_some()), (sends, !sends));
             assert!(seen.hosts.server.is_none() && seen.requested.rate_bps.is_none());
             let end = stream.sender.as_ref().or(stream.receiver.as_ref()).unwrap();
-            assert!(end.samples.iter().all(|sample| sample.thread_cpu_ns.is_none()) && end.app_wait_ns == 0);
+            assert!(end.samples.iter().all(|sample| sample.thread_cpu_ns.is_none()) && end.app_wait_ns.is_none_or(|ns| ns == 0));
         }
     }
 
