@@ -41,7 +41,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         format!("{} under {hypervisor}", driver.name),
         "virtio_net (vmxnet3 under VMware) or a virtual function, in the hypervisor's settings",
         "The hypervisor emulates every access to the NIC.",
-        format!("ethtool -i {}", port.name),
+        format!("ethtool -i {}", shell_word(&port.name)),
     );
     Outcome::found(problem.with_effect(Effect::stated(
         "Paravirtualized drivers decrease I/O latency and increase throughput almost to bare-metal levels",
