@@ -82,6 +82,8 @@ fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
             copy_files(&entry.path(), &place)?;
         } else {
             file::copy(&entry.path(), &place)?;
+            // The kernel is an executable.
+            fs::set_permissions(&place, entry.metadata()?.permissions())?;
             file::open(&place)?.sync_all()?;
         }
     }

@@ -43,7 +43,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         flow.receiver.name()
     );
     let next = format!(
-        "Find what changed {at} after the start: link state (`ip -s link`), routes (`ip route get`), packet filters (`nft list \
+        "Find what changed {at} after the start: link state (`ip -s link`), routes (`ip route`), packet filters (`nft list \
          ruleset`) on both hosts and the path; then run again."
     );
     Finding { direct: true, ..builder.holds(strength, why, next) }
