@@ -24,7 +24,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Creates a mark. It has its lock when it gets its name, so that nobody takes it for abandoned.
+    /// Creates a mark. It is locked before it is renamed, so that no other process considers it abandoned.
     pub fn begin(files: &Files) -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

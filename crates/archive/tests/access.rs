@@ -86,11 +86,11 @@ fn root_does_not_follow_links_in_another_users_archive() {
     let why = Archive::open(home.path()).expect_err("it is another user's");
     assert!(why.to_string().contains("owned by another user (uid 4242)"), "{why}");
     // A link that was there before the directory became root's.
-    chown(home.path(), Some(0), None).expect("taken back");
+    chown(home.path(), Some(0), None).expect("chown works for root");
     assert!(matches!(Archive::open(home.path()), Err(ArchiveError::Untrusted(_))));
     assert!(below(victim.path()).is_empty());
     // A link of root: the documents are on another disk.
-    lchown(&link, Some(0), None).expect("taken back");
+    lchown(&link, Some(0), None).expect("chown works for root");
     Archive::open(home.path()).and_then(|mut archive| archive.insert(&document(1))).expect("stored");
     assert!(!below(victim.path()).is_empty());
 }

@@ -87,13 +87,13 @@ pub(crate) fn check(status: &EmulationStatus, now_unix_ns: u64) -> Result<(), St
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use landspeed_model::{EmulatePlacement, EmulatedPath, InvalidReason, InvalidSecond};
 
     use super::*;
 
     /// A status with these invalid seconds after `elapsed_s` seconds.
-    fn status(elapsed_s: u64, seconds: &[u64]) -> EmulationStatus {
+    pub fn status(elapsed_s: u64, seconds: &[u64]) -> EmulationStatus {
         let invalid = |&second| InvalidSecond {
             second,
             reasons: vec![InvalidReason::Late],

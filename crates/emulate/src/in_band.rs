@@ -303,23 +303,11 @@ fn is_unreachable(kind: ErrorKind) -> bool {
 mod tests {
     use std::sync::atomic::AtomicBool;
 
-    use landspeed_model::{EmulatePlacement, EmulatedPath, InvalidReason, InvalidSecond};
-
     use super::*;
 
     fn status(invalid: impl Iterator<Item = u64>) -> EmulationStatus {
-        let invalid = invalid.map(|second| InvalidSecond {
-            second,
-            reasons: vec![InvalidReason::Late],
-            message: "12 of 3456 frames left more than 200 µs late".to_owned(),
-        });
-        EmulationStatus {
-            path: EmulatedPath { name: "a path".to_owned(), seed: 1, mtu_bytes: 1500, links: 1 },
-            placement: EmulatePlacement::Between { first: "eth1".to_owned(), second: "eth2".to_owned() },
-            start_unix_ns: 5,
-            elapsed_ns: 100 * SECOND_NS,
-            invalid: invalid.collect(),
-        }
+        let seconds: Vec<u64> = invalid.collect();
+        EmulationStatus { start_unix_ns: 5, ..crate::exchange::tests::status(100, &seconds) }
     }
 
     #[test]

@@ -112,7 +112,7 @@ fn send_status(mut stream: &UnixStream, status: &EmulationStatus, stop: &AtomicB
 }
 
 /// Requests the status of the emulation at an interface of the calling thread's network namespace; `None` if there is none.
-/// Only a process of root or of the own user is believed.
+/// Only a process of root or of the own user is trusted.
 ///
 /// # Errors
 /// The status is unknown: `limit` ended the exchange, or the answer cannot be used.
@@ -266,7 +266,7 @@ mod tests {
         };
         let (near, _far) = UnixStream::pair().expect("a pair");
         // The end of the emulation ends the wait at once.
-        let error = send_status(&near, &status, &AtomicBool::new(true)).expect_err("nobody reads");
+        let error = send_status(&near, &status, &AtomicBool::new(true)).expect_err("the peer does not read");
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
     }
 }

@@ -1,7 +1,7 @@
 //! Processes of one network namespace find each other by abstract sockets (unix(7)).
 //!
-//! An abstract name has no owner: any local user can bind it first. So each listener adds random bits to its prefix, which
-//! nobody can take in advance, and others find it in /proc/net/unix. The kernel says which user listens.
+//! An abstract name has no owner: any local user can bind it first. So each listener adds random bits to its prefix, so
+//! that its name cannot be guessed; other processes find it in /proc/net/unix. The kernel reports which user listens.
 
 use std::collections::BTreeSet;
 use std::fs::File;

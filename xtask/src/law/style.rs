@@ -30,7 +30,7 @@ fn is_crate_root(file: &File) -> bool {
     file.path.ends_with("src/lib.rs") || file.path.ends_with("src/main.rs")
 }
 
-/// Functions that write to a path and follow the links of every user on the way.
+/// Functions that write to a path and follow links of every user in it.
 const UNCHECKED_WRITES: [&str; 4] = ["File::create", "fs::write", "fs::copy", "fs::create_dir_all"];
 
 /// Where they are called nevertheless, because no other user can write there: /proc, /sys, /etc, the cache of kernels, and a

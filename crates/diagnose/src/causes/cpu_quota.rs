@@ -44,7 +44,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         host.name(),
         text::percent(share)
     );
-    let file = if quota.directory.contains("/cpu") { "cpu.cfs_quota_us" } else { "cpu.max" };
+    // The CPU hierarchy of version 1 is mounted below a directory of that name.
+    let is_v1 = ["/cgroup/cpu/", "/cgroup/cpu,cpuacct/"].iter().any(|mount| quota.directory.contains(mount));
+    let file = if is_v1 { "cpu.cfs_quota_us" } else { "cpu.max" };
     let next = format!(
         "On the {} raise or remove the quota (`systemctl set-property UNIT CPUQuota=`, `{file}`; a container's CPU limit). `cat \
          {}/cpu.stat` shows nr_throttled rise.",

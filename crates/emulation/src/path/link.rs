@@ -66,7 +66,7 @@ macro_rules! declare_link {
         }
 
         impl $name {
-            /// Returns the settings in force for a direction: `own` (`forward` or `reverse`), otherwise the link's.
+            /// Returns the settings that apply to a direction: `own` (`forward` or `reverse`), otherwise the link's.
             pub fn effective(&self, own: &$crate::LinkDirection) -> $crate::LinkDirection {
                 $crate::LinkDirection {
                     rate: Some(own.rate.as_ref().unwrap_or(&self.rate).clone()),

@@ -69,7 +69,7 @@ fn names_taken_by_another_user_have_no_effect() {
         serde_json::from_str::<Value>(&text).expect("JSON")
     };
     let run = measure();
-    assert_eq!(run["emulation"], Value::Null, "nobody's status is not believed");
+    assert_eq!(run["emulation"], Value::Null, "the status of another user is ignored");
     assert!(!run["warnings"].to_string().contains("emulation"), "{}", run["warnings"]);
 
     let emulation = landspeed_testkit::or_skip!(hosts.emulate(&file, &[]));

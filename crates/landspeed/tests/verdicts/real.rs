@@ -3,13 +3,16 @@
 use landspeed_sys::thread;
 use landspeed_testkit::netns::{Namespace, veth};
 use landspeed_testkit::pair::{CpuLoad, Pair};
+use landspeed_testkit::process::{Process, until};
 use landspeed_testkit::skip;
 use serde_json::Value;
 
-use crate::common::PROGRAM;
+use crate::common::{PROGRAM, landspeed};
 
 /// Slightly more than a verdict needs: 20 samples over 2 s.
 const TIME_OPTION: &str = "-t 2.4";
+/// Time limit of a run, seconds.
+const TIMEOUT_S: u64 = 60;
 /// Possible limits of a bulk transfer on loopback.
 const CPU_CAUSES: &[&str] = &["sender-cpu", "receiver-cpu"];
 
@@ -102,6 +105,31 @@ fn shaper_at_the_udp_sender_is_named() {
     assert_not_misleading("tbf", &["local-qdisc"], &document);
     if document["verdict"]["cause"] == "local-qdisc" {
         assert_eq!(document["verdict"]["place"], "client, qdisc");
+    }
+}
+
+#[test]
+fn a_path_that_goes_down_is_shown_and_named() {
+    let (client, server) = match (Namespace::new("client"), Namespace::new("server")) {
+        (Ok(client), Ok(server)) => (client, server),
+        (Err(why), _) | (_, Err(why)) => skip!("{why}"),
+    };
+    let _link = veth(&client, &server, "10.3.0.1/24", "10.3.0.2/24");
+    let pair = Pair::across(PROGRAM, &client, &server, "10.3.0.2");
+    let mut command = landspeed();
+    command.args(["run", pair.target(), "-t", "4"]);
+    let run = client.run(|| Process::start(command));
+    until(TIMEOUT_S, "the first interval", || run.stdout().contains("0.0-1.0 s"));
+    server.nft(
+        "table ip down {
+            chain in { type filter hook input priority 0; drop; }
+            chain out { type filter hook output priority 0; drop; }
+        }",
+    );
+    let ended = run.end(TIMEOUT_S);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    for part in ["0 b/s  no ACK since", "the path is down: no packet from the peer", "limit    path down"] {
+        assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
     }
 }
 

@@ -59,7 +59,7 @@ fn links_of_other_users_are_not_followed() {
     assert!(create_new_directory(&folder.join("below")).is_err());
     assert!(create_directory(&folder.join("below")).is_err() && remove(&folder.join("target")).is_err());
     assert_eq!(text(&target), "old");
-    // The same links in a directory of root that nobody else can write to.
+    // The same links in a directory that only root can write to.
     std::fs::set_permissions(shared.path(), Permissions::from_mode(0o755)).expect("set");
     write_atomically(&folder.join("target"), b"new").expect("an administrator gave them away");
     assert_eq!(text(&target), "new");
