@@ -113,7 +113,8 @@ fn remove_server_data(run: &mut RunDocument) {
     }
     let steady = run.phases.iter().find(|phase| phase.name == PhaseName::Steady && phase.end_ns > phase.start_ns);
     if let Some(steady) = steady.filter(|phase| phase.direction == Direction::Upload) {
-        run.summary.goodput_bps = steady.bytes.map(|bytes| bytes as f64 * 8e9 / (steady.end_ns - steady.start_ns) as f64);
+        run.summary.goodput_bps =
+            steady.bytes.map(|bytes| bytes as f64 * 8e9 / (steady.end_ns - steady.start_ns) as f64);
     }
     run.summary.bytes_delivered = run.phases.iter().map(|phase| phase.bytes).sum();
     run.conservation.delivered = run.summary.bytes_delivered;
@@ -160,7 +161,10 @@ mod tests {
             assert_eq!((stream.sender.is_some(), stream.receiver.is_some()), (sends, !sends));
             assert!(seen.hosts.server.is_none() && seen.requested.rate_bps.is_none());
             let end = stream.sender.as_ref().or(stream.receiver.as_ref()).unwrap();
-            assert!(end.samples.iter().all(|sample| sample.thread_cpu_ns.is_none()) && end.app_wait_ns.is_none_or(|ns| ns == 0));
+            assert!(
+                end.samples.iter().all(|sample| sample.thread_cpu_ns.is_none())
+                    && end.app_wait_ns.is_none_or(|ns| ns == 0)
+            );
         }
     }
 
