@@ -31,30 +31,36 @@ pub struct Pair {
 impl Pair {
     /// Server and clients on this machine's loopback. `program` is the landspeed binary (`CARGO_BIN_EXE_landspeed`),
     /// unless the environment variable `LANDSPEED_BINARY` names another.
-    pub fn on_loopback(program: &str) -> Self {
+    pub fn on_loopback(program: impl AsRef<Path>) -> Self {
         let guard = ONE_PAIR_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         Self::start(program, None, &format!("127.0.0.1:{}", free_port()), &[], guard)
     }
 
     /// Server in `right`, which has `address`; clients in `left`.
-    pub fn across(program: &str, left: &Namespace, right: &Namespace, address: &str) -> Self {
+    pub fn across(program: impl AsRef<Path>, left: &Namespace, right: &Namespace, address: &str) -> Self {
         Self::across_with(program, left, right, address, &[])
     }
 
     /// Like [`Pair::across`], with additional server options.
-    pub fn across_with(program: &str, left: &Namespace, right: &Namespace, address: &str, options: &[&str]) -> Self {
+    pub fn across_with(
+        program: impl AsRef<Path>,
+        left: &Namespace,
+        right: &Namespace,
+        address: &str,
+        options: &[&str],
+    ) -> Self {
         let guard = ONE_PAIR_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
         Self::start(program, Some((left.name(), right.name())), &format!("{address}:5210"), options, guard)
     }
 
     fn start(
-        program: &str,
+        program: impl AsRef<Path>,
         names: Option<(&str, &str)>,
         target: &str,
         options: &[&str],
         guard: MutexGuard<'static, ()>,
     ) -> Self {
-        let program = std::env::var_os("LANDSPEED_BINARY").map_or_else(|| PathBuf::from(program), PathBuf::from);
+        let program = std::env::var_os("LANDSPEED_BINARY").map_or_else(|| program.as_ref().to_owned(), PathBuf::from);
         let mut server = command(&program, names.map(|(_, right)| right));
         let server = Process::start(server.args(["serve", "--listen", target]).args(options));
         server.address_in("listening");

@@ -44,9 +44,9 @@ pub struct Options {
     /// Judge the existing documents, run nothing
     #[arg(long, conflicts_with = "fresh")]
     offline: bool,
-    /// Scenarios per cause
-    #[arg(long, default_value_t = 16)]
-    count: usize,
+    /// Scenarios per cause, or cases per family with --host [default: 16, 4 with --host]
+    #[arg(long)]
+    count: Option<usize>,
     /// Seed of the scenarios; 303 is the test set, any other seed is for training
     #[arg(long, default_value_t = PUBLISHED_SEED)]
     seed: u64,
@@ -59,16 +59,21 @@ pub struct Options {
     /// Source of the verdicts
     #[arg(long, value_enum, default_value_t = Judge::Tree)]
     judge: Judge,
-    /// Measure on this machine instead of in the lab: busy cores, CPU quotas, slow readers (root for the quotas)
+    /// Measure between network namespaces of this machine instead of in the lab (needs root)
     #[arg(long)]
     host: bool,
+    /// With --host: numbers of busy loops beside the runs [default: 0,1,2,4]
+    #[arg(long, value_name = "LOOPS", value_delimiter = ',', requires = "host")]
+    load: Vec<usize>,
 }
 
 /// Seed of the published tables in docs/verdicts.md.
 const PUBLISHED_SEED: u64 = 303;
 
-/// Runs per case and congestion control on this machine.
-const HOST_ROUNDS: usize = 2;
+/// Scenarios per cause in the lab.
+const LAB_COUNT: usize = 16;
+/// Cases per family on this machine.
+const HOST_COUNT: usize = 4;
 
 /// A document with its true cause.
 struct Labelled {
@@ -94,14 +99,15 @@ struct Entry<'a> {
 
 /// Runs missing scenarios, judges, and prints the tables.
 pub fn run(options: &Options) -> Result<()> {
-    ensure!(options.count > 0, "--count starts at 1");
+    let count = options.count.unwrap_or(LAB_COUNT);
+    ensure!(count > 0, "--count starts at 1");
     if options.host {
         return run_host_cases(options);
     }
     let is_chosen = |case: &Case| {
         options.causes.is_empty() || options.causes.iter().any(|start| case.name.starts_with(start.as_str()))
     };
-    let all: Vec<Case> = cases(options.seed, options.count).into_iter().filter(is_chosen).collect();
+    let all: Vec<Case> = cases(options.seed, count).into_iter().filter(is_chosen).collect();
     ensure!(!all.is_empty(), "no scenario has this name; causes are those of docs/verdicts.md");
     let documents = Documents::open(&options.keep)?;
     if !options.offline {
@@ -133,13 +139,25 @@ fn binary(options: &Options) -> Result<PathBuf> {
     options.binary.clone().map_or_else(|| crate::validate::program(&crate::root()), Ok)
 }
 
-/// Runs the cases of [`host`]. They are not generated, so there is no separate test set.
+/// Runs the cases of [`host`].
 fn run_host_cases(options: &Options) -> Result<()> {
     let binary = if options.offline { None } else { Some(binary(options)?) };
-    let scores = host::run_rounds(&options.keep.join("host"), binary.as_deref(), HOST_ROUNDS, &options.causes)?;
-    println!("\n{}", tables(&scores));
-    for scores in &scores {
-        println!("\n{}\n\n{}\n{}", scores.view.name(), by_cause(scores), mistakes(scores));
+    let loads = if options.load.is_empty() { host::LOADS.to_vec() } else { options.load.clone() };
+    let selection = host::Selection {
+        seed: options.seed,
+        count: options.count.unwrap_or(HOST_COUNT),
+        loads: &loads,
+        families: &options.causes,
+    };
+    let by_load = host::run_cases(&options.keep.join("host"), binary.as_deref(), &selection)?;
+    for (load, scores) in ["A quiet machine", "Beside 1, 2 and 4 busy loops"].into_iter().zip(&by_load) {
+        if scores.iter().all(|scores| scores.rows.is_empty()) {
+            continue;
+        }
+        println!("\n{load}:\n\n{}", tables(scores));
+        for scores in scores.iter().filter(|_| options.seed != PUBLISHED_SEED) {
+            println!("\n{}\n\n{}\n{}", scores.view.name(), by_cause(scores), mistakes(scores));
+        }
     }
     Ok(())
 }
