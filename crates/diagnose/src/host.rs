@@ -149,6 +149,46 @@ impl<'a> HostView<'a> {
         Some(series.snmp.iter().find(|counter| counter.name == name).map_or(0, |counter| counter.delta))
     }
 
+    /// Packets that IPv4 received and neither delivered, forwarded nor counted as an error: a packet filter dropped
+    /// them. A packet is what GRO made of several segments. `None` if the counters were not read.
+    pub(crate) fn filtered_in(&self) -> Option<f64> {
+        let received = self.snmp("Ip.InReceives").filter(|&packets| packets > 0)?;
+        let accounted = [
+            "Ip.InDelivers",
+            "Ip.InDiscards",
+            "Ip.InHdrErrors",
+            "Ip.InAddrErrors",
+            "Ip.InUnknownProtos",
+            "Ip.ForwDatagrams",
+            "IpExt.InNoRoutes",
+            "IpExt.InTruncatedPkts",
+            "IpExt.InCsumErrors",
+            "TcpExt.IPReversePathFilter",
+        ];
+        let fragments = self.snmp("Ip.ReasmReqds")? - self.snmp("Ip.ReasmOKs")?;
+        let accounted: i64 = accounted.iter().filter_map(|name| self.snmp(name)).sum();
+        Some((received - accounted - fragments).max(0) as f64)
+    }
+
+    /// Packets that IPv4 was asked to send and did not hand to the interface, and the packets it was asked to send: a
+    /// packet filter dropped the difference. `None` if the counters were not read (`Ip.OutTransmits` is new in Linux 6.6).
+    pub(crate) fn filtered_out(&self) -> Option<(f64, f64)> {
+        let transmitted = self.snmp("Ip.OutTransmits").filter(|&packets| packets > 0)?;
+        let asked = self.snmp("Ip.OutRequests")?;
+        let forwarded = self.snmp("Ip.ForwDatagrams")?;
+        let fragments = self.snmp("Ip.FragCreates")? - self.snmp("Ip.FragOKs")?;
+        let accounted = self.snmp("Ip.OutDiscards")? + self.snmp("Ip.OutNoRoutes")? + self.snmp("Ip.FragFails")?
+            - fragments
+            - forwarded;
+        Some(((asked - transmitted - accounted).max(0) as f64, asked as f64))
+    }
+
+    /// Segments in a received packet, on average: GRO makes one packet of several segments.
+    pub(crate) fn segments_per_packet(&self, data_segments: Option<f64>) -> f64 {
+        let packets = self.snmp("Tcp.InSegs").unwrap_or(0) as f64;
+        data_segments.filter(|_| packets > 0.0).map_or(1.0, |segments| (segments / packets).max(1.0))
+    }
+
     /// Speed of the interface, bits/s, if it has a physical one.
     ///
     /// veth reports 10 Gb/s, and a virtio NIC often none or an arbitrary one; neither is a limit.

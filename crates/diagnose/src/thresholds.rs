@@ -197,6 +197,9 @@ pub(crate) const MODEL_LOSS: f64 = 0.02;
 /// Share of the retransmissions explained by another counter: that counter gives the place of the loss.
 pub(crate) const EXPLAINS: f64 = 0.5;
 
+/// Share of the packets to be sent that the sender's own packet filter drops: it limits the flow.
+pub(crate) const FILTERED_SHARE: f64 = 0.05;
+
 /// UDP loss ratio: loss, not the offered rate, limits the goodput.
 pub(crate) const UDP_LOSS: f64 = 0.01;
 

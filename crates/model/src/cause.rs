@@ -279,8 +279,8 @@ causes! {
     RequestGaps { name: "request-gaps", phrase: "request gaps", place: Receiver, visible: WATCH, }
     /// The CPU quota of the process's control group is used up.
     CpuQuota { name: "cpu-quota", phrase: "CPU quota", place: EitherHost, visible: HOST, }
-    /// This host's packet filter (nft, conntrack) drops packets.
-    Firewall { name: "firewall", phrase: "firewall", place: EitherHost, visible: WATCH, }
+    /// The packet filter of a host (nft, conntrack) drops packets.
+    Firewall { name: "firewall", phrase: "firewall", place: EitherHost, visible: HOST, }
     /// The evidence does not support a single cause.
     Undetermined { name: "undetermined", phrase: "undetermined", place: Unknown, visible: &Viewpoint::ALL, }
 }

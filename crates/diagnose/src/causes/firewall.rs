@@ -1,19 +1,95 @@
-//! Cause: this host's packet filter drops packets.
+//! Cause: the packet filter of a host drops packets.
 
 use landspeed_model::Cause;
 
 use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
+use crate::host::HostView;
 use crate::text;
-use crate::thresholds::{EXPLAINS, FEW_RETRANSMITS};
+use crate::thresholds::{EXPLAINS, FEW_RETRANSMITS, FILTERED_SHARE};
 
-/// The cause is named if the filter's drops account for the losses seen by the local side.
+/// The cause is named if the drops of a host's packet filter account for the losses. Both hosts' IP counters show them;
+/// a watched host also has the counters of its rules.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
-    let Some(host_readings) = flow.host_readings else { return Finding::not_applicable(Cause::Firewall) };
+    if flow.route.is_some() || flow.is_rr() {
+        return Finding::not_applicable(Cause::Firewall);
+    }
     let mut builder = FindingBuilder::new(flow, Cause::Firewall);
-    let end = Some(flow.local().end);
+    let dropped =
+        received(flow, &mut builder).or_else(|| sent(flow, &mut builder)).or_else(|| by_rules(flow, &mut builder));
+    let Some(Dropped { host, why }) = dropped else { return builder.refuted_or_not_applicable() };
+    let name = host.name();
+    let next = format!(
+        "On the {name} find the rule whose counter rises: `nft list ruleset`, `conntrack -S`; a rule without a counter shows \
+         with `perf trace -e skb:kfree_skb`."
+    );
+    let place = format!("{name}, packet filter");
+    // The counters cover all traffic of the host.
+    Finding { place: Some(place), ..builder.holds(Strength::Moderate, why, next) }
+}
+
+/// Drops of a packet filter that account for what the flow lost.
+struct Dropped<'f, 'a> {
+    host: &'f HostView<'a>,
+    why: String,
+}
+
+/// The receiver's IP dropped about as many packets on their way to TCP or UDP as the flow lost.
+fn received<'f, 'a>(flow: &'f Flow<'a>, builder: &mut FindingBuilder<'_, '_>) -> Option<Dropped<'f, 'a>> {
+    let host = &flow.receiver;
+    let filtered = host.filtered_in()?;
+    let (lost, what) = match &flow.udp {
+        Some(udp) => (Some(udp.lost).filter(|_| udp.loses())?, "datagrams were lost"),
+        None => (signs_of_loss(flow)?, signs_text(flow)),
+    };
+    let segments = filtered * host.segments_per_packet(flow.received(|tcp| tcp.data_segs_in.map(u64::from)));
+    // One missing packet makes many arrive out of order.
+    let least = if flow.udp.is_some() || flow.sender_seen() { lost * EXPLAINS } else { 0.0 };
+    let enough = Bound::AtLeast(least.max(FEW_RETRANSMITS));
+    let metric = "packets received by IP and dropped before TCP or UDP";
+    let source = format!("host_series.{}.snmp, Ip.InReceives − Ip.InDelivers", host.name());
+    let met = builder.value(metric, Some(segments), "packets", enough, Some(host.end), &source) == Some(true);
+    // A filter that drops far more than the flow lost drops other traffic.
+    let own = lost >= segments * EXPLAINS;
+    (met && own).then(|| Dropped {
+        host,
+        why: format!(
+            "the {}'s packet filter dropped {} packets that had arrived, and {} {what}",
+            host.name(),
+            text::number(segments),
+            text::number(lost)
+        ),
+    })
+}
+
+/// The sender's IP dropped a large part of what TCP or UDP gave it; TCP does not count that as loss.
+fn sent<'f, 'a>(flow: &'f Flow<'a>, builder: &mut FindingBuilder<'_, '_>) -> Option<Dropped<'f, 'a>> {
+    let host = &flow.sender;
+    let (filtered, asked) = host.filtered_out()?;
+    let share = filtered / asked;
+    if filtered < FEW_RETRANSMITS {
+        return None;
+    }
+    let metric = "packets dropped between TCP or UDP and the interface";
+    let source = format!("host_series.{}.snmp, Ip.OutRequests − Ip.OutTransmits", host.name());
+    let enough = Bound::AtLeast(FILTERED_SHARE);
+    let met = builder.value(metric, Some(share), "ratio", enough, Some(host.end), &source) == Some(true);
+    met.then(|| Dropped {
+        host,
+        why: format!(
+            "the {}'s packet filter dropped {} of the packets that it was to send",
+            host.name(),
+            text::percent(share)
+        ),
+    })
+}
+
+/// A watched host: its rules dropped about as many packets as the flow lost.
+fn by_rules<'f, 'a>(flow: &'f Flow<'a>, builder: &mut FindingBuilder<'_, '_>) -> Option<Dropped<'f, 'a>> {
+    let host_readings = flow.host_readings?;
+    let host = flow.local();
     let count = |packets: Option<u64>| packets.map(|packets| packets as f64);
-    let Some(lost) = signs_of_loss(flow) else { return builder.refuted() };
+    let lost = signs_of_loss(flow)?;
     // One missing packet makes many arrive out of order.
     let least = if flow.sends() { lost * EXPLAINS } else { 0.0 };
     let enough = Bound::AtLeast(least.max(FEW_RETRANSMITS));
@@ -27,7 +103,7 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
             "skb:kfree_skb NETFILTER_DROP",
         ),
     ] {
-        let met = builder.optional(metric, count(packets), "packets", enough, end, source) == Some(true);
+        let met = builder.optional(metric, count(packets), "packets", enough, Some(host.end), source) == Some(true);
         let others = |packets: f64| !flow.sends() && lost < packets * EXPLAINS;
         if let Some(packets) = count(packets).filter(|&packets| met && dropped.is_none() && !others(packets)) {
             dropped = Some((source, packets));
@@ -36,26 +112,25 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     if host_readings.nft_drops.is_none() && host_readings.filter_drops.is_none() {
         builder.record_missing("drops of the packet filter (nft counters need root)");
     }
-    let Some((source, packets)) = dropped else { return builder.refuted() };
+    let (source, packets) = dropped?;
     let why = format!(
-        "the {}'s packet filter dropped {} packets ({source}), and {} segments {}",
-        flow.local().name(),
+        "the {}'s packet filter dropped {} packets ({source}), and {} {}",
+        host.name(),
         text::number(packets),
         text::number(lost),
-        if flow.sends() { "were retransmitted" } else { "arrived out of order" }
+        signs_text(flow)
     );
-    let next = "Find the rule whose counter rises: `nft list ruleset`, `conntrack -S`; a rule without a counter shows with `perf \
-                trace -e skb:kfree_skb`."
-        .to_owned();
-    // The counters cover all traffic of this host.
-    let mut finding = builder.holds(Strength::Moderate, why, next);
-    finding.place = Some(format!("{}, packet filter", flow.local().name()));
-    finding
+    Some(Dropped { host, why })
 }
 
-/// Segments retransmitted by this host or received out of order; `None` without any.
+/// What [`signs_of_loss`] counts.
+fn signs_text(flow: &Flow) -> &'static str {
+    if flow.sender_seen() { "segments were retransmitted" } else { "segments arrived out of order" }
+}
+
+/// Segments retransmitted or, without the sender's counters, received out of order; `None` without any.
 pub(super) fn signs_of_loss(flow: &Flow) -> Option<f64> {
-    let lost = if flow.sends() {
+    let lost = if flow.sender_seen() {
         flow.increase(|tcp| Some(u64::from(tcp.total_retrans)))
     } else {
         flow.received(|tcp| tcp.rcv_ooopack.map(u64::from))

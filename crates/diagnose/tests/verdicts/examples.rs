@@ -2,8 +2,8 @@
 
 use landspeed_diagnose::{diagnose, diagnose_watched};
 use landspeed_model::{
-    Cause, CausePlace, Direction, ErrorEntry, Parameters, QdiscDelta, RrMode, RunDocument, Status, Verdict,
-    Viewpoint, WatchHost,
+    Cause, CausePlace, CounterDelta, Direction, ErrorEntry, HostSeries, Parameters, QdiscDelta, RrMode, RunDocument,
+    Status, Verdict, Viewpoint, WatchHost,
 };
 
 use crate::beside::{blocked, busy, each_reading, quota};
@@ -41,6 +41,14 @@ fn examples() -> Vec<Example> {
         |run: RunDocument, per_reading: u32| each_reading(run, move |k, tcp| tcp.rcv_ooopack = Some(k * per_reading));
     let mut backlog = disordered(Scenario { receiver_thread: 0.0, ..Scenario::default() }.document(), 50);
     backlog.host_series.server.as_mut().expect("a series").softnet.dropped = 60;
+    let counters = |series: &mut Option<HostSeries>, counters: &[(&str, i64)]| {
+        let counter = |&(name, delta): &(&str, i64)| CounterDelta { name: name.to_owned(), delta };
+        series.as_mut().expect("a series").snmp.extend(counters.iter().map(counter));
+    };
+    let mut filtered_in = disordered(Scenario { receiver_thread: 0.0, ..lossy() }.document(), 20);
+    counters(&mut filtered_in.host_series.server, &[("Ip.InReceives", 100_000), ("Ip.InDelivers", 99_000)]);
+    let mut filtered_out = Scenario { sender_thread: 0.0, ..Scenario::default() }.document();
+    counters(&mut filtered_out.host_series.client, &[("Ip.OutRequests", 100_000), ("Ip.OutTransmits", 80_000)]);
     let throttled = |mut run: RunDocument| {
         let series = [run.host_series.client.as_mut(), run.host_series.server.as_mut()];
         series.into_iter().flatten().for_each(|series| series.quota = quota(60).quota);
@@ -84,6 +92,8 @@ fn examples() -> Vec<Example> {
             qdisc_drops,
             spurious,
             backlog,
+            filtered_in,
+            filtered_out,
         ]
         .into_iter()
         .map(alone),

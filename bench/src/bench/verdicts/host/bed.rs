@@ -47,7 +47,8 @@ pub fn measure(path: &Path, setup: &Setup, congestion: &str, loops: usize, binar
     };
     let (run, _held) = contend(setup.contention, &cores, pair.server_id(), run)?;
     if setup.midway != Midway::Nothing {
-        std::thread::park_timeout(Duration::from_secs(u64::from(SECONDS)) / 2);
+        // Past the set-up, before the end.
+        std::thread::park_timeout(Duration::from_millis(u64::from(SECONDS) * 700));
         match setup.midway {
             Midway::ServerKilled => signal(pair.server_id(), "KILL"),
             _ => router.nft("table ip down { chain forward { type filter hook forward priority 0; drop; }; }"),

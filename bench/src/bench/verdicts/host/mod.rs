@@ -73,13 +73,19 @@ impl HostCase {
     }
 
     /// Causes other than the true one that are right: a run beside busy loops may lack CPU time instead.
-    fn accept(&self, run: &RunDocument, view: View) -> Vec<Accept> {
+    fn accept(&self, run: &RunDocument) -> Vec<Accept> {
         let always = |cause| Accept { cause, from: View::BothHosts };
         let mut accept: Vec<Accept> = self.setup.accept.iter().copied().map(always).collect();
-        // At the sender, a receiver without CPU time, a slow reader and a small buffer all appear as a closed window.
-        if matches!(self.setup.truth, "receiver-cpu" | "slow-reader") || view != View::BothHosts {
-            accept.extend(["receiver-window", "slow-reader"].map(|cause| Accept { cause, from: View::SenderOnly }));
-        }
+        let to_sender: &[&'static str] = match self.setup.truth {
+            // A receiver without CPU time, a slow reader and a small buffer all appear as a closed window.
+            "receiver-cpu" | "slow-reader" => &["receiver-window", "slow-reader"],
+            // Losses in the receiving host appear as losses of the network.
+            "firewall" => &["network-loss", "shallow-buffer"],
+            // Without the receiver's report the losses of UDP are unknown.
+            "network-congestion" | "network-loss" | "receive-buffer" if self.is_udp() => &["application"],
+            _ => &[],
+        };
+        accept.extend(to_sender.iter().map(|&cause| Accept { cause, from: View::SenderOnly }));
         let is_rate_reached = match (self.setup.rate_bps, run.summary.goodput_bps) {
             (Some(rate), Some(goodput)) => goodput >= rate as f64 * MIN_REACHED,
             // The cause sets no rate: nothing shows that the CPU did not limit the run.
@@ -92,9 +98,13 @@ impl HostCase {
         accept
     }
 
+    fn is_udp(&self) -> bool {
+        self.setup.arguments.starts_with("-u ")
+    }
+
     fn row(&self, run: &RunDocument, view: View) -> Row {
         let predicted = run_verdict(run, view);
-        let score = Score::new(self.setup.truth, &self.accept(run, view), view, &predicted);
+        let score = Score::new(self.setup.truth, &self.accept(run), view, &predicted);
         Row { name: self.name.clone(), truth: self.setup.truth, predicted, score }
     }
 
