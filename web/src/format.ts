@@ -98,6 +98,9 @@ export function bytes(n: Maybe): string {
 const isExact = (amount: number): boolean => Number.isInteger(amount) || Number(amount.toPrecision(3)) === amount;
 /** Nanoseconds. */
 export const nanos = (n: Maybe): string => scaled(n, "time");
+/** A time that was measured in whole microseconds, as TCP measures its RTT: no decimals below a millisecond. */
+export const micros = (us: Maybe): string =>
+  isNumber(us) && us < 1000 && Number.isInteger(us) ? `${us} µs` : nanos(isNumber(us) ? us * 1e3 : us);
 /** Hertz times 1000. */
 export const megahertz = (mhz: Maybe): string =>
   isNumber(mhz) ? (mhz >= 1000 ? `${significant(mhz / 1000)} GHz` : `${significant(mhz)} MHz`) : NONE;

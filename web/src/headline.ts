@@ -3,7 +3,7 @@
 import type { RunDocument, Verdict } from "./document";
 import { button, h, num, prose, section, table, type Child } from "./dom";
 import { causeName, causePage } from "./evidence";
-import { bytes, integer, isNumber, nanos, NONE, percent, perSecond, rate } from "./format";
+import { bytes, integer, isNumber, micros, nanos, NONE, percent, perSecond, rate } from "./format";
 import { isDark, setTheme } from "./theme";
 
 /** The two ends by name. */
@@ -159,7 +159,7 @@ function figures(run: RunDocument): HTMLElement {
   if (isNumber(s.goodput_cv)) facts.push(["varies by (CV)", `± ${percent(s.goodput_cv)}`, "coefficient of variation between intervals of the steady phase"]);
   if (isNumber(s.retransmits)) facts.push(["retransmitted", plural(s.retransmits, "segment")]);
   if (isNumber(s.loss_ratio)) facts.push(["packets lost", percent(s.loss_ratio)]);
-  if (isNumber(s.min_rtt_us)) facts.push(["min RTT", nanos(s.min_rtt_us * 1e3), "as TCP saw it"]);
+  if (isNumber(s.min_rtt_us)) facts.push(["min RTT", micros(s.min_rtt_us), "as TCP saw it"]);
   if (isNumber(s.transactions_per_s) && isNumber(s.goodput_bps)) facts.push(["transactions", perSecond(s.transactions_per_s)]);
   if (isNumber(s.latency_p50_ns)) facts.push(["latency, p50", nanos(s.latency_p50_ns)]);
   if (isNumber(s.latency_p99_ns)) facts.push(["latency, p99", nanos(s.latency_p99_ns)]);

@@ -10,8 +10,8 @@ use landspeed_model::{CongestionDetail, Epoch, EpochState, Sample, TcpInfo};
 use crate::flow::Flow;
 use crate::stream::flight_segments;
 use crate::thresholds::{
-    CWND_MOSTLY, MOSTLY_WAITS, NOTSENT_LITTLE, RATE_REACHED, SEND_EMPTY, SEND_FULL, STALL_RTTS, THREAD_BUSY,
-    WAITING_SHARE, WINDOW_FULL,
+    CWND_MOSTLY, KEPT_WAITING, MOSTLY_WAITS, NOTSENT_LITTLE, RATE_REACHED, SEND_EMPTY, SEND_FULL, STALL_RTTS,
+    THREAD_BUSY, WAITING_SHARE, WINDOW_FULL,
 };
 
 /// Maximum number of spans listed per state.
@@ -133,8 +133,8 @@ fn state(before: &Sample, next: &Sample, model_based: bool, observed: bool) -> E
     let worked = |of: &dyn Fn(&Sample) -> Option<u64>| {
         of(next).zip(of(before)).and_then(|(now, then)| now.checked_sub(then)).map_or(0.0, |ns| ns as f64 / 1e3)
     };
-    let busy =
-        worked(&|sample| sample.thread_cpu_ns) + worked(&|sample| sample.thread_wait_ns) >= elapsed_us * THREAD_BUSY;
+    let waited = worked(&|sample| sample.thread_wait_ns);
+    let busy = worked(&|sample| sample.thread_cpu_ns) + waited >= elapsed_us * THREAD_BUSY;
     let fill = next.wmem_queued_bytes.zip(next.sndbuf_bytes).filter(|&(_, limit)| limit > 0);
     let fill = fill.map_or(1.0, |(queued, limit)| f64::from(queued) / f64::from(limit));
     // The same condition names the cause from one host.
@@ -155,7 +155,9 @@ fn state(before: &Sample, next: &Sample, model_based: bool, observed: bool) -> E
     let waits = !empty && (unsent >= NOTSENT_LITTLE || unsent >= WAITING_SHARE * queued);
     let filled = if tcp.snd_cwnd > 0 { flight_segments(tcp) / f64::from(tcp.snd_cwnd) } else { 0.0 };
     if !waits && fill < SEND_EMPTY && filled < CWND_MOSTLY {
-        return EpochState::ApplicationLimited;
+        // A program that waits for a core is not slow.
+        let starved = waited >= elapsed_us * KEPT_WAITING;
+        return if starved { EpochState::CpuLimited } else { EpochState::ApplicationLimited };
     }
     let paced = tcp.max_pacing_rate_bytes_per_s.zip(tcp.delivery_rate_bytes_per_s);
     if paced.is_some_and(|(limit, rate)| rate as f64 >= limit as f64 * RATE_REACHED * 0.95) {

@@ -1,6 +1,6 @@
 //! Formatting of figures for people.
 
-use landspeed_units::{BitRate, Bytes, Nanos};
+use landspeed_units::{BitRate, Bytes, Micros, Nanos};
 
 /// Formats a rate, such as `9.41 Gb/s`; a non-finite value prints as zero.
 pub(crate) fn rate(bps: f64) -> String {
@@ -37,7 +37,8 @@ pub(crate) fn bytes(bytes: f64) -> String {
 
 /// Formats a time in microseconds, such as `50.0 ms`.
 pub(crate) fn micros(us: f64) -> String {
-    Nanos::new((us * 1e3) as u64).to_string()
+    let is_whole = us.fract() == 0.0 && us < 1e3;
+    if is_whole { Micros::new(us as u32).to_string() } else { Nanos::new((us * 1e3) as u64).to_string() }
 }
 
 /// Formats a time in nanoseconds, such as `50.0 ms`.

@@ -55,6 +55,11 @@ fn next_step(verdict: &Verdict, flow: &Flow) -> String {
         Cause::LinkRate => "This is the interface's rate: use a faster one.".to_owned(),
         Cause::LocalQdisc => format!("Look at the qdiscs here: `tc -s qdisc`. {BOTH_ENDS}"),
         Cause::NetworkPath => format!("The rate is the path's as congestion control finds it. {BOTH_ENDS}"),
+        Cause::WindowGrowth => {
+            "The rate was still growing: watch longer. A transfer that ends before its window has grown gains from more \
+             connections at once."
+                .to_owned()
+        }
         Cause::NetworkCongestion | Cause::ShallowBuffer | Cause::Policer => format!(
             "Find what shares the path; a sender paced below the rate reached (`tc qdisc`, fq maxrate) avoids the drops. {BOTH_ENDS}"
         ),

@@ -217,6 +217,11 @@ causes! {
         name: "network-path", phrase: "network path", place: Network, visible: SENDER_TCP,
         changes: [Congestion, Qdisc, Pace, Streams],
     }
+    /// The congestion window was still growing at the end of the test.
+    WindowGrowth {
+        name: "window-growth", phrase: "window growth", place: Network, visible: SENDER_TCP,
+        changes: [Congestion, Streams],
+    }
     /// Slow start overflowed a queue; the congestion window was still growing when the run ended.
     SlowStartOvershoot {
         name: "slow-start-overshoot", phrase: "slow-start overshoot", place: Network,

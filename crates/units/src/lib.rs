@@ -24,6 +24,6 @@ mod ratio;
 
 pub use bytes::Bytes;
 pub use error::{ParseError, Quantity};
-pub use nanos::Nanos;
+pub use nanos::{Micros, Nanos};
 pub use rate::BitRate;
 pub use ratio::Ratio;

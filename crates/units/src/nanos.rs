@@ -123,3 +123,24 @@ impl fmt::Display for Nanos {
         f.pad(&format_in_largest_unit(self.0, &UNITS).text)
     }
 }
+
+/// A duration that was measured in whole microseconds, as TCP measures its RTT. Below a millisecond it has no decimals:
+/// `3 µs`, `20.4 ms`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Micros(u32);
+
+impl Micros {
+    /// Creates a duration from microseconds.
+    pub const fn new(us: u32) -> Self {
+        Self(us)
+    }
+}
+
+impl fmt::Display for Micros {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 < 1000 {
+            return f.pad(&format!("{} µs", self.0));
+        }
+        Nanos::from_micros(u64::from(self.0)).fmt(f)
+    }
+}

@@ -5,7 +5,7 @@ import type { Epoch, Evidence, WatchDocument, WatchFlow } from "../document";
 import { h, num, path, prose, section, table, type Child } from "../dom";
 import { stateName } from "../epochs";
 import { causeName, causePage } from "../evidence";
-import { bytes, integer, isNumber, measured, nanos, NONE, percent, rate, seconds } from "../format";
+import { bytes, integer, isNumber, measured, micros, nanos, NONE, percent, rate, seconds } from "../format";
 import { commandLine, date, pageButtons, plural, sentence } from "../headline";
 import { Panel, type Line, type PanelOptions } from "../panel";
 import { attempt, footer } from "../run";
@@ -168,7 +168,6 @@ function flowTable(watch: WatchDocument): HTMLElement | null {
     ["Process", false], ["Unit, container", false], ["Addresses", false], ["Rate", true], ["Moved", true], ["Retransmits", true],
     ["RTT", true], ["Min RTT", true], ["Control", false], ["Cause", false],
   ];
-  const micros = (us: number | null | undefined) => (isNumber(us) ? nanos(us * 1e3) : NONE);
   return section(
     "flows",
     "Flows",

@@ -12,7 +12,7 @@ use landspeed_model::{
     CONTRADICTION, Confidence, Direction, EpochState, ErrorEntry, PhaseName, Protocol, RrMode, RunDocument, Sample,
     Status, StreamEnd, Verdict, Warning,
 };
-use landspeed_units::{BitRate, Bytes, Nanos};
+use landspeed_units::{BitRate, Bytes, Micros};
 
 pub use details::{details, number};
 pub use page::{Page, strip_backticks};
@@ -320,12 +320,9 @@ fn rtt(samples: &[&Sample]) -> Option<String> {
     let min = infos().filter_map(|tcp| tcp.min_rtt_us).filter(|us| *us < u32::MAX).min()?;
     let mut smoothed: Vec<u32> = infos().map(|tcp| tcp.rtt_us).filter(|us| *us > 0).collect();
     smoothed.sort_unstable();
-    let median = smoothed.get(smoothed.len() / 2).map(|us| format!(", median {}", micros(*us))).unwrap_or_default();
-    Some(format!("min RTT {}{median}", micros(min)))
-}
-
-fn micros(us: u32) -> String {
-    Nanos::from_micros(u64::from(us)).to_string()
+    let median =
+        smoothed.get(smoothed.len() / 2).map(|us| format!(", median {}", Micros::new(*us))).unwrap_or_default();
+    Some(format!("min RTT {}{median}", Micros::new(min)))
 }
 
 fn direction_name(direction: Direction) -> &'static str {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use landspeed_model::{Cause, Confidence, Epoch, WatchChange, WatchDocument, WatchFlow, WatchRole};
-use landspeed_units::{BitRate, Bytes, Nanos};
+use landspeed_units::{BitRate, Bytes, Micros, Nanos};
 
 use crate::text::{Page, confidence, number, percent, plural, state_name};
 
@@ -269,8 +269,8 @@ pub fn confidence_level(confidence: Confidence) -> &'static str {
     }
 }
 
-pub fn micros(us: u32) -> Nanos {
-    Nanos::from_micros(u64::from(us))
+pub fn micros(us: u32) -> Micros {
+    Micros::new(us)
 }
 
 /// Rounds a time down to 0.1 s.

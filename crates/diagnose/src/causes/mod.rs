@@ -88,6 +88,7 @@ pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
                 | Cause::ShallowBuffer
                 | Cause::Policer
                 | Cause::NetworkPath
+                | Cause::WindowGrowth
                 | Cause::ReceiverHostDrops
         )
         // A full interface makes the path full.
@@ -96,9 +97,9 @@ pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
             Cause::NetworkPath | Cause::NetworkCongestion | Cause::NetworkLoss | Cause::ShallowBuffer | Cause::LocalQdisc
         )
         // BBR takes the reader's rate for the bandwidth of the path.
-        | (Cause::SlowReader, Cause::NetworkPath)
+        | (Cause::SlowReader, Cause::NetworkPath | Cause::WindowGrowth)
         // A paced sender still lets its congestion window grow.
-        | (Cause::Pacing, Cause::NetworkPath | Cause::LinkRate)
+        | (Cause::Pacing, Cause::NetworkPath | Cause::WindowGrowth | Cause::LinkRate)
     )
 }
 

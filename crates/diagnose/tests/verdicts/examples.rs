@@ -94,6 +94,7 @@ fn examples() -> Vec<Example> {
             backlog,
             filtered_in,
             filtered_out,
+            Scenario { resent_ratio: 0.0, growth: 3.0, ..lossy() }.document(),
         ]
         .into_iter()
         .map(alone),

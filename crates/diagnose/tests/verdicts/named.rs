@@ -176,7 +176,7 @@ fn a_full_path_without_loss_is_named() {
 #[test]
 fn growing_window_is_named_with_a_warning() {
     let scenario = Scenario { resent_ratio: 0.0, growth: 3.0, ..lossy() };
-    let verdict = names(&scenario, Cause::NetworkPath, Confidence::High);
+    let verdict = names(&scenario, Cause::WindowGrowth, Confidence::High);
     assert!(verdict.summary.contains("growing"), "{}", verdict.summary);
     let warnings = landspeed_diagnose::warnings(&scenario.document());
     assert!(warnings.iter().any(|warning| warning.code == "still-ramping"), "{warnings:?}");

@@ -1,4 +1,4 @@
-//! Causes between the two TCPs: one of eleven, or none.
+//! Causes between the two TCPs: one of twelve, or none.
 //!
 //! They exclude each other, so they are evaluated together: [`name`] decides, and the readings of each
 //! cause are its evidence. In a lab run the links and queues decide; with two real hosts the counters of
@@ -34,7 +34,7 @@ use crate::thresholds::{
 const GSO_SEGMENTS: f64 = 45.0;
 
 /// The network causes, in the order they are listed.
-const CAUSES: [Cause; 11] = [
+const CAUSES: [Cause; 12] = [
     Cause::PathMtu,
     Cause::LocalQdisc,
     Cause::ReceiverHostDrops,
@@ -46,6 +46,7 @@ const CAUSES: [Cause; 11] = [
     Cause::NetworkCongestion,
     Cause::NetworkLoss,
     Cause::NetworkPath,
+    Cause::WindowGrowth,
 ];
 
 /// Returns a finding for each network cause; at most one is named.

@@ -3,14 +3,15 @@
 use landspeed_model::Cause;
 
 use crate::causes::receiver_drops;
+use crate::epochs::startup_share;
 use crate::finding::{Bound, FindingBuilder};
 use crate::flow::Flow;
 use crate::network::{Symptoms, record_loss, record_loss_pattern, record_readings, record_rtt, rtt_follows_flight};
 use crate::route::{DropPlace, Hop};
 use crate::thresholds::{
     ACKS_LOST, AT_CEILING, CEILING, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_VARIES, DELIVERY_VARIES_BBR, EARLY_LOSS,
-    EXPLAINS, FULL_LINK, LOSES_SELDOM, LOST_IN_BURSTS, MODEL_LOSS, MSS_FELL, PEAKS_ALIKE, POLICER_FRAMES, RAMP_RATIO,
-    REAL_LOSS, REQUEUED, REVERSE_QUEUE, SHALLOW_BDP, SINGLE_LOSSES, WAITING_SHARE,
+    EXPLAINS, FULL_LINK, LOSES_SELDOM, LOST_IN_BURSTS, MODEL_LOSS, MOSTLY_WAITS, MSS_FELL, PEAKS_ALIKE,
+    POLICER_FRAMES, RAMP_RATIO, REAL_LOSS, REQUEUED, REVERSE_QUEUE, SHALLOW_BDP, SINGLE_LOSSES, WAITING_SHARE,
 };
 
 pub(super) fn read(builder: &mut FindingBuilder, flow: &Flow, seen: &Symptoms, cause: Cause) {
@@ -61,13 +62,29 @@ pub(super) fn read(builder: &mut FindingBuilder, flow: &Flow, seen: &Symptoms, c
             record_readings(builder, flow);
             record_loss(builder, flow, seen, false);
             record_rtt(builder, flow, seen, true);
-            let source = "streams[].sender.samples[].tcp.snd_cwnd";
-            let metric = "congestion window, last quarter over first";
-            let bound = Bound::AtLeast(RAMP_RATIO);
-            builder.value(metric, flow.window_growth(), "ratio", bound, end, source);
             read_delivery(builder, flow, seen, Bound::Below(DELIVERY_EVEN));
             let full = Bound::AtLeast(FULL_LINK);
             read_hop(builder, flow, |hop| Some(hop.utilisation), "link utilisation", "ratio", full);
+        }
+        Cause::WindowGrowth => {
+            record_readings(builder, flow);
+            record_loss(builder, flow, seen, false);
+            if flow.is_model_based() {
+                let source = "streams[].sender.samples[].congestion.bbr.pacing_gain";
+                let bound = Bound::AtLeast(MOSTLY_WAITS);
+                builder.value(
+                    "share of time in BBR's startup phase",
+                    Some(startup_share(flow)),
+                    "ratio",
+                    bound,
+                    end,
+                    source,
+                );
+            } else {
+                let source = "streams[].sender.samples[].tcp.snd_cwnd";
+                let metric = "congestion window, last quarter over first";
+                builder.value(metric, flow.window_growth(), "ratio", Bound::AtLeast(RAMP_RATIO), end, source);
+            }
         }
         Cause::SlowStartOvershoot => {
             let share = (seen.retransmits_so_far > 0.0).then(|| seen.retransmits_early / seen.retransmits_so_far);

@@ -119,7 +119,7 @@ pub(super) fn growing(flow: &Flow, strength: Strength) -> NamedCause {
     let next = format!(
         "Run longer without the start: `--time 60 --omit 20`. For short transfers, use more streams (-P){bbr}."
     );
-    NamedCause::new(Cause::NetworkPath, strength, why, next)
+    NamedCause::new(Cause::WindowGrowth, strength, why, next)
 }
 
 pub(super) fn unexplained(flow: &Flow, seen: &Symptoms, strength: Strength) -> NamedCause {
