@@ -12,9 +12,9 @@ use crate::stream::{StreamView, flight_segments};
 use crate::text;
 use crate::thresholds::{
     ALWAYS_QUEUED, AT_CEILING, CEILING, CWND_FULL, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_VARIES, DELIVERY_VARIES_BBR,
-    DELIVERY_VARIES_MUCH, LOSES_RARELY, LOSES_SELDOM, LOST_IN_BURSTS, NOTSENT_LITTLE, OWN_BURSTS, OWN_BURSTS_US,
-    PEAKS_ALIKE, QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE, RTT_SHALLOW, SEND_EMPTY, SHAPED,
-    SHAPED_GSO, SINGLE_LOSSES, WAITING_SHARE,
+    DELIVERY_VARIES_MUCH, EXPLAINS, LOSES_RARELY, LOSES_SELDOM, LOST_IN_BURSTS, NOTSENT_LITTLE, OWN_BURSTS,
+    OWN_BURSTS_US, PEAKS_ALIKE, QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE, RTT_SHALLOW, SEND_EMPTY,
+    SHAPED, SHAPED_GSO, SHAPER_REACHED, SINGLE_LOSSES, WAITING_SHARE,
 };
 
 /// GSO packet size of the kernel by default, bytes.
@@ -226,13 +226,46 @@ pub(crate) struct Shaper {
     pub overlimits: f64,
     /// Ratio from which the shaper sets the rate.
     pub threshold: f64,
+    /// Lowest rate that all of the flow's packets pass, if the kernel tells it.
+    pub rate: Option<ShapedRate>,
+}
+
+/// A rate on the sender's interface that the flow's packets pass.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ShapedRate {
+    /// The rate, bits/s.
+    pub bps: f64,
+    /// Ratio of the flow's frames to it.
+    pub used: f64,
 }
 
 impl Shaper {
-    /// Whether the shaper sets the rate.
+    /// Whether the shaper sets the rate. Overlimit events do not tell a flow in bursts from a full shaper; a known rate
+    /// does.
     pub(crate) fn limits(&self) -> bool {
-        self.overlimits >= self.threshold
+        match self.rate {
+            Some(rate) => rate.is_reached(),
+            None => self.overlimits >= self.threshold,
+        }
     }
+}
+
+impl ShapedRate {
+    /// Whether the flow is as fast as the shaper allows.
+    pub(crate) fn is_reached(self) -> bool {
+        self.used >= SHAPER_REACHED
+    }
+}
+
+/// Returns the lowest rate of a discipline or class that most of the flow's bytes passed.
+fn shaped_rate(flow: &Flow) -> Option<ShapedRate> {
+    let series = flow.sender.series?;
+    let frames_bps = flow.frame_bps()?;
+    let flow_bytes = frames_bps * flow.seconds() / 8.0;
+    let passed =
+        series.qdiscs.iter().chain(&series.classes).filter(|shaper| shaper.bytes as f64 >= EXPLAINS * flow_bytes);
+    let lowest = passed.filter_map(|shaper| shaper.shaped_bps).filter(|&bps| bps > 0).min()?;
+    Some(ShapedRate { bps: lowest as f64, used: frames_bps / lowest as f64 })
 }
 
 /// Returns the sender's own shaper, if there is one. `tbf` cuts GSO packets into segments, so that each segment may
@@ -242,7 +275,8 @@ fn shaper(flow: &Flow) -> Option<Shaper> {
     let qdiscs = &flow.sender.series?.qdiscs;
     let shapers = qdiscs.iter().filter(|qdisc| SHAPERS.contains(&qdisc.kind.as_str()) && qdisc.packets > 0);
     let overlimits = shapers.map(|qdisc| qdisc.overlimits as f64 / qdisc.packets as f64).reduce(f64::max)?;
-    Some(Shaper { overlimits, threshold: SHAPED.min(SHAPED_GSO / gso_segments(flow)) })
+    let threshold = SHAPED.min(SHAPED_GSO / gso_segments(flow));
+    Some(Shaper { overlimits, threshold, rate: shaped_rate(flow) })
 }
 
 /// Segments in a full GSO packet of the sender; 1 if its interface gets single segments.

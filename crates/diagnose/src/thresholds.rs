@@ -248,6 +248,9 @@ pub(crate) const SHAPED: f64 = 0.1;
 /// As [`SHAPED`], if each overlimit event may be a GSO packet of many segments: half of them had to wait.
 pub(crate) const SHAPED_GSO: f64 = 0.5;
 
+/// Ratio of the flow's frames to the rate of the sender's own shaper: the shaper sets the rate.
+pub(crate) const SHAPER_REACHED: f64 = 0.9;
+
 /// Minimum streams per core for a shared receive queue.
 pub(crate) const SHARED_QUEUE: f64 = 2.0;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use landspeed_model::{CounterDelta, HostSeries, PressureDeltas, QdiscDelta};
 use landspeed_netlink::ethtool::Ethtool;
-use landspeed_netlink::{LINK_STATS_NAMES, LinkId, Netlink, Qdisc};
+use landspeed_netlink::{LINK_STATS_NAMES, LinkId, Netlink, NetlinkError, Qdisc};
 
 use crate::files::{Files, KeptFile};
 use crate::parse::{Counters, named_values, paired_lines, pressure_total_us, tcp_memory_pages};
@@ -33,7 +33,7 @@ struct Interface {
     /// Standard statistics before the test.
     standard: Vec<u64>,
     /// Qdiscs before the test; `None` if they could not be read.
-    qdiscs: Option<Vec<Qdisc>>,
+    qdiscs: Option<[Vec<Qdisc>; 2]>,
 }
 
 /// Readings before the test, to be repeated after it.
@@ -85,7 +85,7 @@ impl InitialReadings {
             }
         }
         if let Some(interface) = self.interface {
-            (series.nic, series.qdiscs) = interface.finish(missing);
+            (series.nic, [series.qdiscs, series.classes]) = interface.finish(missing);
         }
         if let Some(before) = self.pressure {
             series.pressure = ok_or_note(missing, "pressure", pressure(&self.files)).map(|now| PressureDeltas {
@@ -130,7 +130,7 @@ impl Interface {
     fn open(nic: &str, missing: &mut Unavailable) -> Option<Self> {
         let mut netlink = ok_or_note(missing, "nic", Netlink::open())?;
         let link = ok_or_note(missing, "nic", netlink.link(LinkId::Name(nic)))?;
-        let qdiscs = ok_or_note(missing, "qdiscs", netlink.qdiscs(link.index));
+        let qdiscs = ok_or_note(missing, "qdiscs", read_qdiscs(&mut netlink, link.index));
         let mut interface = Self {
             index: link.index,
             address: link.address,
@@ -148,7 +148,7 @@ impl Interface {
         Some(interface)
     }
 
-    fn finish(mut self, missing: &mut Unavailable) -> (Vec<CounterDelta>, Vec<QdiscDelta>) {
+    fn finish(mut self, missing: &mut Unavailable) -> (Vec<CounterDelta>, [Vec<QdiscDelta>; 2]) {
         let mut moved = Vec::new();
         if let Some(link) = ok_or_note(missing, "nic", self.netlink.link(LinkId::Index(self.index))) {
             let names = LINK_STATS_NAMES.iter().map(|name| format!("rtnl.{name}"));
@@ -159,14 +159,21 @@ impl Interface {
         {
             moved.extend(deltas(self.names.into_iter(), &self.statistics, &now));
         }
-        let mut qdiscs = Vec::new();
+        let mut qdiscs = [Vec::new(), Vec::new()];
         if let Some(before) = &self.qdiscs
-            && let Some(now) = ok_or_note(missing, "qdiscs", self.netlink.qdiscs(self.index))
+            && let Some(now) = ok_or_note(missing, "qdiscs", read_qdiscs(&mut self.netlink, self.index))
         {
-            qdiscs = qdisc_deltas(before, &now, missing);
+            qdiscs = [0, 1].map(|at| qdisc_deltas(&before[at], &now[at], missing));
         }
         (moved, qdiscs)
     }
+}
+
+/// Reads the queueing disciplines of an interface, and those of their classes that have a rate.
+pub(crate) fn read_qdiscs(netlink: &mut Netlink, index: u32) -> Result<[Vec<Qdisc>; 2], NetlinkError> {
+    let mut classes = netlink.classes(index)?;
+    classes.retain(|class| class.shaped_bytes_per_s.is_some());
+    Ok([netlink.qdiscs(index)?, classes])
 }
 
 /// Returns the counters that changed. A driver's gauge may fall; a counter of less than 64 bits that wrapped
@@ -202,6 +209,7 @@ pub(crate) fn qdisc_deltas(before: &[Qdisc], now: &[Qdisc], missing: &mut Unavai
             overlimits: qdisc.overlimits.wrapping_sub(then.overlimits).into(),
             requeues: qdisc.requeues.wrapping_sub(then.requeues).into(),
             backlog_bytes: qdisc.backlog_bytes.into(),
+            shaped_bps: qdisc.shaped_bytes_per_s.map(|rate| rate.saturating_mul(8)),
         }
     };
     let deltas = now.iter().map(&mut delta).collect();

@@ -3,7 +3,7 @@
 use landspeed_model::{CounterDelta, HostSeries, SoftnetDelta};
 use landspeed_netlink::{LINK_STATS_NAMES, LinkId, Netlink, NetlinkError, Qdisc};
 
-use crate::counters::{deltas, qdisc_deltas};
+use crate::counters::{deltas, qdisc_deltas, read_qdiscs};
 use crate::files::Files;
 use crate::parse::{Counters, SoftnetRow, paired_lines, softnet_rows};
 use crate::unavailable::Unavailable;
@@ -12,7 +12,7 @@ use crate::unavailable::Unavailable;
 #[derive(Debug, Clone)]
 pub struct InterfaceCounters {
     name: String,
-    qdiscs: Vec<Qdisc>,
+    qdiscs: [Vec<Qdisc>; 2],
     standard: Vec<u64>,
 }
 
@@ -20,7 +20,7 @@ impl InterfaceCounters {
     /// Reads the current values, in the network namespace of `netlink`.
     pub fn read(netlink: &mut Netlink, ifindex: u32) -> Result<Self, NetlinkError> {
         let link = netlink.link(LinkId::Index(ifindex))?;
-        Ok(Self { name: link.name, qdiscs: netlink.qdiscs(ifindex)?, standard: link.stats })
+        Ok(Self { name: link.name, qdiscs: read_qdiscs(netlink, ifindex)?, standard: link.stats })
     }
 
     /// Returns the name of the interface.
@@ -72,7 +72,8 @@ pub fn series_between(
         let names = LINK_STATS_NAMES.iter().map(|name| format!("rtnl.{name}"));
         let moved: Vec<CounterDelta> = deltas(names, &before.standard, &now.standard);
         series.nic = moved;
-        series.qdiscs = qdisc_deltas(&before.qdiscs, &now.qdiscs, &mut Unavailable::new());
+        let changes = [0, 1].map(|at| qdisc_deltas(&before.qdiscs[at], &now.qdiscs[at], &mut Unavailable::new()));
+        [series.qdiscs, series.classes] = changes;
     }
     series
 }

@@ -130,6 +130,9 @@ pub struct HostSeries {
     pub nic: Vec<CounterDelta>,
     /// Queueing disciplines of the interface, counters of the whole test.
     pub qdiscs: Vec<QdiscDelta>,
+    /// Classes with a rate (`htb`) of these disciplines, counters of the whole test, children included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<QdiscDelta>,
     /// Softnet counters of all cores, whole test.
     pub softnet: SoftnetDelta,
     /// Softnet, interrupts and idle states of each core, whole test; only cores with a counter that changed.
@@ -311,7 +314,7 @@ pub struct CounterDelta {
     pub delta: i64,
 }
 
-/// Counters of one queueing discipline over a test.
+/// Counters of one queueing discipline, or of a class of one, over a test.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct QdiscDelta {
     /// Kind (`fq`, `htb`, `mq` …).
@@ -332,6 +335,9 @@ pub struct QdiscDelta {
     pub requeues: u64,
     /// Backlog at the end, bytes.
     pub backlog_bytes: u64,
+    /// Rate of `tbf`, or `ceil` of an `htb` class: all packets together pass no faster, bits/s. Null for other kinds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shaped_bps: Option<u64>,
 }
 
 /// Pressure stall time over a test, microseconds (PSI, `/proc/pressure`).

@@ -124,14 +124,31 @@ impl Netlink {
     /// Returns every queueing discipline of an interface with its counters, including those hidden from `tc qdisc
     /// show`. A parent's counters include its children's, so do not sum them.
     pub fn qdiscs(&mut self, ifindex: u32) -> Result<Vec<Qdisc>, NetlinkError> {
-        let mut request = Request::dump(libc::RTM_GETQDISC);
+        self.traffic_control(ifindex, (libc::RTM_GETQDISC, libc::RTM_NEWQDISC), "qdisc dump")
+    }
+
+    /// Returns the classes of an interface's classful disciplines (`htb`) with their counters. A class's counters include
+    /// its children's.
+    pub fn classes(&mut self, ifindex: u32) -> Result<Vec<Qdisc>, NetlinkError> {
+        self.traffic_control(ifindex, (libc::RTM_GETTCLASS, libc::RTM_NEWTCLASS), "class dump")
+    }
+
+    fn traffic_control(
+        &mut self,
+        ifindex: u32,
+        (ask, answer): (u16, u16),
+        operation: &'static str,
+    ) -> Result<Vec<Qdisc>, NetlinkError> {
+        let mut request = Request::dump(ask);
         configure::traffic_control_header(&mut request, ifindex, 0, 0, 0);
-        request.attribute(TCA_DUMP_INVISIBLE, &[]);
+        if ask == libc::RTM_GETQDISC {
+            request.attribute(TCA_DUMP_INVISIBLE, &[]);
+        }
         // The kernel dumps every interface; keep only this one.
         let parse = |payload: &[u8]| Ok(Qdisc::parse(payload)?.filter(|qdisc| qdisc.ifindex == ifindex));
         let mut found = Vec::new();
-        self.connection.dump(request, libc::RTM_NEWQDISC, &mut found, parse).map_err(|cause| NetlinkError {
-            operation: "qdisc dump",
+        self.connection.dump(request, answer, &mut found, parse).map_err(|cause| NetlinkError {
+            operation,
             object: format!("interface {ifindex}"),
             cause,
         })?;

@@ -25,6 +25,10 @@ const IFLA_XDP_ATTACHED: u16 = 2;
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCA_FQ_FLOW_MAX_RATE: u16 = 7;
+const TCA_TBF_PARMS: u16 = 1;
+const TCA_TBF_RATE64: u16 = 4;
+const TCA_HTB_PARMS: u16 = 1;
+const TCA_HTB_CEIL64: u16 = 7;
 const TCA_STATS2: u16 = 7;
 const RTA_METRICS: u16 = 8;
 const RTAX_MTU: u16 = 2;
@@ -177,6 +181,8 @@ pub struct Qdisc {
     pub backlog_bytes: u32,
     /// Maximum rate of a flow in `fq` (`maxrate`), bytes/s; `None` if unlimited.
     pub max_rate_bytes_per_s: Option<u32>,
+    /// Rate of `tbf`, or `ceil` of an `htb` class: what passes together is no faster, bytes/s.
+    pub shaped_bytes_per_s: Option<u64>,
 }
 
 /// An address of an interface.
@@ -248,10 +254,22 @@ impl Qdisc {
                 _ => {}
             }
         }
-        if let ("fq", Some(options)) = (qdisc.kind.as_str(), options) {
-            let rate = each_attribute(options).find(|&(kind, _)| kind == TCA_FQ_FLOW_MAX_RATE);
-            qdisc.max_rate_bytes_per_s =
-                rate.and_then(|(_, value)| u32_at(value, 0)).filter(|&rate| rate != u32::MAX);
+        let option = |wanted| each_attribute(options.unwrap_or_default()).find(|&(kind, _)| kind == wanted);
+        // A rate that does not fit in 32 bits is in a second attribute.
+        let rate = |long, short, at| match (option(long), option(short)) {
+            (Some((_, value)), _) => value.try_into().ok().map(u64::from_ne_bytes),
+            (None, short) => short.and_then(|(_, value)| u32_at(value, at)).map(u64::from),
+        };
+        match qdisc.kind.as_str() {
+            "fq" => {
+                let rate = option(TCA_FQ_FLOW_MAX_RATE).and_then(|(_, value)| u32_at(value, 0));
+                qdisc.max_rate_bytes_per_s = rate.filter(|&rate| rate != u32::MAX);
+            }
+            // struct tc_tbf_qopt begins with a struct tc_ratespec, whose last field is the rate.
+            "tbf" => qdisc.shaped_bytes_per_s = rate(TCA_TBF_RATE64, TCA_TBF_PARMS, 8),
+            // struct tc_htb_opt: struct tc_ratespec rate, ceil. The qdisc itself has other options.
+            "htb" => qdisc.shaped_bytes_per_s = rate(TCA_HTB_CEIL64, TCA_HTB_PARMS, 20),
+            _ => {}
         }
         Ok((!qdisc.kind.is_empty()).then_some(qdisc))
     }

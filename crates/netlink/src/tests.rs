@@ -133,6 +133,31 @@ fn qdiscs_hidden_by_tc_are_dumped() {
     landspeed_testkit::or_lab_kernel!(outcome);
 }
 
+#[test]
+fn rates_of_shapers_are_dumped() {
+    let outcome = netns::run_in_new_namespace(|| {
+        run("ip link add a0 type veth peer name b0")?;
+        let mut netlink = Netlink::open().expect("a socket");
+        let index = netlink.link(LinkId::Name("a0")).expect("a link").index;
+        // The second rates do not fit in 32 bits of bytes per second.
+        for (tc, bits) in [("300mbit", 300_000_000), ("40gbit", 40_000_000_000_u64)] {
+            run(&format!("tc qdisc add dev a0 root tbf rate {tc} burst 1mb latency 5ms"))?;
+            let tbf = netlink.qdiscs(index).expect("a dump");
+            assert_eq!(tbf[0].shaped_bytes_per_s, Some(bits / 8), "{tbf:?}");
+            run("tc qdisc del dev a0 root")?;
+            run("tc qdisc add dev a0 root handle 1: htb default 1")?;
+            run(&format!("tc class add dev a0 parent 1: classid 1:1 htb rate 1mbit ceil {tc}"))?;
+            let classes = netlink.classes(index).expect("a dump");
+            assert_eq!(classes.len(), 1, "{classes:?}");
+            assert_eq!((classes[0].handle_text().as_str(), classes[0].shaped_bytes_per_s), ("1:1", Some(bits / 8)));
+            assert_eq!(netlink.qdiscs(index).expect("a dump")[0].shaped_bytes_per_s, None, "the qdisc has no rate");
+            run("tc qdisc del dev a0 root")?;
+        }
+        Ok::<_, String>(())
+    });
+    landspeed_testkit::or_lab_kernel!(outcome);
+}
+
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut request = Request { bytes: Vec::new(), kind: 0, flags: 0 };
     request.attribute(kind, value);

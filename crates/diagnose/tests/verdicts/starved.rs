@@ -161,6 +161,34 @@ fn an_htb_class_on_the_own_interface_is_named_with_gso_packets() {
 }
 
 #[test]
+fn the_rate_of_the_class_that_carries_the_flow_decides() {
+    // Single segments: few overlimit events for many packets.
+    let scenario =
+        Scenario { goodput_bps: 0.5e9, fill: 0.9, flight_cwnd: 0.95, notsent: 3_000_000, ..Scenario::default() };
+    let judged = |shaped_mbps: u64, bytes: u64, overlimits: u64| {
+        let mut document = scenario.document();
+        let qdisc = QdiscDelta {
+            kind: "htb".into(),
+            packets: 500_000,
+            bytes: 700_000_000,
+            overlimits,
+            ..QdiscDelta::default()
+        };
+        let class = QdiscDelta { bytes, shaped_bps: Some(shaped_mbps * 1_000_000), ..qdisc.clone() };
+        let host = series(&mut document, At::Sender);
+        (host.qdiscs, host.classes) = (vec![qdisc], vec![class]);
+        judge(&document)
+    };
+    let verdict = judged(525, 700_000_000, 2_000);
+    assert_eq!((verdict.cause, verdict.confidence), (Cause::LocalQdisc, Confidence::High), "{}", verdict.summary);
+    assert!(verdict.summary.contains("no faster than 525 Mb/s"), "{}", verdict.summary);
+    // Bursts exceed the rate for a moment, but the flow is far below it.
+    assert_ne!(judged(1_000, 700_000_000, 400_000).cause, Cause::LocalQdisc);
+    // Other traffic is in the slow class.
+    assert_ne!(judged(525, 7_000_000, 2_000).cause, Cause::LocalQdisc);
+}
+
+#[test]
 fn a_path_that_goes_down_is_named_with_the_time() {
     let down = |reads: bool| {
         each_reading(full_path(), move |k, tcp| {

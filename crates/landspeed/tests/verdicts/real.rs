@@ -109,6 +109,48 @@ fn shaper_at_the_udp_sender_is_named() {
 }
 
 #[test]
+fn htb_at_the_sender_is_named_without_segmentation_offload() {
+    let (client, server) = match (Namespace::new("client"), Namespace::new("server")) {
+        (Ok(client), Ok(server)) => (client, server),
+        (Err(why), _) | (_, Err(why)) => skip!("{why}"),
+    };
+    let link = veth(&client, &server, "10.3.0.1/24", "10.3.0.2/24");
+    for command in [
+        "ethtool -K OUT tso off gso off",
+        "tc qdisc add dev OUT root handle 1: htb default 1",
+        "tc class add dev OUT parent 1: classid 1:1 htb rate 100mbit",
+    ] {
+        client.exec(command.replace("OUT", &link.a).split(' '));
+    }
+    let pair = Pair::across(PROGRAM, &client, &server, "10.3.0.2");
+    for congestion in ["cubic", "bbr"] {
+        let document = pair.run(&format!("-C {congestion} {TIME_OPTION}"));
+        assert_not_misleading("htb", &["local-qdisc"], &document);
+        // A host without CPU time sends less than the class allows.
+        if document["summary"]["goodput_bps"].as_f64() >= Some(90e6) {
+            assert_eq!(document["verdict"]["cause"], "local-qdisc", "{:#}", document["verdict"]);
+        }
+    }
+}
+
+#[test]
+fn a_packet_filter_at_the_receiver_is_named_without_privilege() {
+    let (client, server) = match (Namespace::new("client"), Namespace::new("server")) {
+        (Ok(client), Ok(server)) => (client, server),
+        (Err(why), _) | (_, Err(why)) => skip!("{why}"),
+    };
+    let _link = veth(&client, &server, "10.3.0.1/24", "10.3.0.2/24");
+    server.nft(
+        "table ip f { chain in { type filter hook input priority 0; udp dport 5210 numgen random mod 20 0 drop; } }",
+    );
+    let document = Pair::across(PROGRAM, &client, &server, "10.3.0.2").run(&format!("-u -b 40M {TIME_OPTION}"));
+    assert_not_misleading("filter", &["firewall"], &document);
+    if document["verdict"]["cause"] == "firewall" {
+        assert_eq!(document["verdict"]["place"], "server, packet filter");
+    }
+}
+
+#[test]
 fn a_path_that_goes_down_is_shown_and_named() {
     let (client, server) = match (Namespace::new("client"), Namespace::new("server")) {
         (Ok(client), Ok(server)) => (client, server),

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use landspeed_sys::clock;
 use landspeed_testkit::netns::{Namespace, veth};
 use landspeed_testkit::pair::{CpuLoad, Pair};
 use landspeed_testkit::process::{Process, signal};
@@ -48,7 +49,7 @@ pub fn measure(path: &Path, setup: &Setup, congestion: &str, loops: usize, binar
     let (run, _held) = contend(setup.contention, &cores, pair.server_id(), run)?;
     if setup.midway != Midway::Nothing {
         // Past the set-up, before the end.
-        std::thread::park_timeout(Duration::from_millis(u64::from(SECONDS) * 700));
+        clock::sleep_until(clock::monotonic_ns() + u64::from(SECONDS) * 700_000_000);
         match setup.midway {
             Midway::ServerKilled => signal(pair.server_id(), "KILL"),
             _ => router.nft("table ip down { chain forward { type filter hook forward priority 0; drop; }; }"),
@@ -119,7 +120,7 @@ impl RealTime {
         let mut command = Command::new("chrt");
         command.args(["-f", "10", "taskset", "-c", &core.to_string(), "sh", "-c", "while :; do :; done"]);
         let mut process = Process::start(command);
-        std::thread::park_timeout(Duration::from_millis(100));
+        clock::sleep_until(clock::monotonic_ns() + 100_000_000);
         ensure!(!process.has_ended(), "no real-time priority: {}", process.stderr().trim());
         Ok(Self(process))
     }

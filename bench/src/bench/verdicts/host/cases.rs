@@ -160,14 +160,8 @@ pub const ALL: &[(&str, Family, Controls)] = &[
     ("sender-real-time", |_, _| real_time(End::Sender), ALL_CONTROLS),
     ("receiver-real-time", |_, _| real_time(End::Receiver), ALL_CONTROLS),
     ("path-down", |_, _| Setup::new("path-down", &[], "").midway(Midway::PathDown), ALL_CONTROLS),
-    (
-        "server-killed",
-        |draw, _| {
-            Setup::new("undetermined", &["path-down", "sender-cpu", "receiver-cpu"], draw.pick(&["", "-u -b 100M"]))
-                .midway(Midway::ServerKilled)
-        },
-        ALL_CONTROLS,
-    ),
+    ("server-killed", |_, _| killed(""), ALL_CONTROLS),
+    ("udp-server-killed", |_, _| killed("-u -b 100M"), NO_CONTROL),
     ("udp-flat-out", |_, _| udp("sender-cpu", UDP_HOSTS, "-b unlimited"), NO_CONTROL),
     ("udp-small", |_, _| udp("sender-cpu", UDP_HOSTS, "-b unlimited -l 64"), NO_CONTROL),
     ("udp-paced", udp_paced, NO_CONTROL),
@@ -177,6 +171,12 @@ pub const ALL: &[(&str, Family, Controls)] = &[
     ("udp-router-random", udp_random, NO_CONTROL),
     ("udp-server-input", udp_input, NO_CONTROL),
 ];
+
+/// Without the server's report a cause can be named only from the client's readings.
+fn killed(arguments: &str) -> Setup {
+    let accept = &["path-down", "sender-cpu", "receiver-cpu", "application"];
+    Setup::new("undetermined", accept, arguments).midway(Midway::ServerKilled)
+}
 
 const UDP_HOSTS: &[&str] = &["receiver-cpu", "receive-buffer", "application"];
 const UDP_FULL_PATH: &[&str] = &["network-path", "shallow-buffer", "policer", "network-loss"];

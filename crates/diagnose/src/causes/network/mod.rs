@@ -19,7 +19,7 @@ use crate::causes::{datagrams, receiver_drops};
 use crate::epochs::startup_share;
 use crate::finding::{Finding, FindingBuilder, NamedCause, Strength};
 use crate::flow::{Figure, Flow};
-use crate::network::{Queue, Symptoms, symptoms};
+use crate::network::{Queue, ShapedRate, Symptoms, symptoms};
 use crate::reader::{Limited, window_limited};
 use crate::route::{DropPlace, Hop, Route};
 use crate::stream::StreamView;
@@ -85,6 +85,10 @@ fn name(flow: &Flow, seen: &Symptoms) -> Option<NamedCause> {
         let limited = seen.limited.is_some() || congested;
         return here().or_else(|| limited.then(|| by_route(flow, seen, route)));
     }
+    // A rate that is known and reached needs no inference.
+    if seen.shaper.and_then(|shaper| shaper.rate).is_some_and(ShapedRate::is_reached) {
+        return Some(shaper(flow, Strength::Strong, seen, &sending_qdiscs(flow)));
+    }
     if let Some(named) = by_elimination(flow, seen) {
         return Some(named);
     }
@@ -114,7 +118,7 @@ fn by_elimination(flow: &Flow, seen: &Symptoms) -> Option<NamedCause> {
     if !waits || !open || is_paced(flow) || !quiet || flow.is_model_based() || flow.same_host() {
         return None;
     }
-    Some(shaper(flow, Strength::Moderate, &sending_qdiscs(flow)))
+    Some(shaper(flow, Strength::Moderate, seen, &sending_qdiscs(flow)))
 }
 
 /// Whether the streams are paced by `--pace` or by a pacing rate set on the socket.
@@ -210,7 +214,7 @@ fn by_route(flow: &Flow, seen: &Symptoms, route: &Route) -> NamedCause {
         return growing(flow, Strength::Strong);
     }
     if bbr_probes_invisible(flow, seen) {
-        return shaper(flow, Strength::Moderate, &sending_qdiscs(flow));
+        return shaper(flow, Strength::Moderate, seen, &sending_qdiscs(flow));
     }
     unexplained(flow, seen, Strength::Weak)
 }
@@ -261,7 +265,7 @@ fn own_queue(flow: &Flow, seen: &Symptoms, route: &Route) -> Option<NamedCause> 
     let paced = flow.parameters.pace_bps.is_some();
     let quiet = seen.retransmits.unwrap_or(0.0) == 0.0;
     (explains && quiet && !paced && queueing_us >= 0.2 * route.base_rtt_us)
-        .then(|| shaper(flow, Strength::Moderate, &queue.kind))
+        .then(|| shaper(flow, Strength::Moderate, seen, &queue.kind))
 }
 
 // ---- from the counters of both TCPs, or of one ----
@@ -307,7 +311,7 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> NamedCause {
     }
     if !lossy && seen.marked == 0.0 && seen.shaper.is_some_and(|shaper| shaper.limits()) {
         let kind = flow.sender.series.and_then(|series| series.qdiscs.iter().max_by_key(|qdisc| qdisc.overlimits));
-        return shaper(flow, Strength::Moderate, kind.map_or("shaper", |qdisc| &qdisc.kind));
+        return shaper(flow, Strength::Moderate, seen, kind.map_or("shaper", |qdisc| &qdisc.kind));
     }
     // A watched flow may be sampled at any age: early losses are not evidence of slow start.
     let early = !flow.observed
@@ -331,7 +335,7 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> NamedCause {
             full_path(flow, None, Strength::Moderate)
         }
         _ if still_growing(flow) => growing(flow, Strength::Strong),
-        _ if bbr_probes_invisible(flow, seen) => shaper(flow, Strength::Weak, &sending_qdiscs(flow)),
+        _ if bbr_probes_invisible(flow, seen) => shaper(flow, Strength::Weak, seen, &sending_qdiscs(flow)),
         _ if flow.is_model_based() && seen.delivery_spread.is_none_or(|spread| spread < DELIVERY_EVEN) => {
             // Losses may be the overflow of the path's queue.
             full_path(flow, None, if retransmits >= FEW_RETRANSMITS { Strength::Weak } else { Strength::Moderate })

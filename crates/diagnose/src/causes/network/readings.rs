@@ -11,7 +11,8 @@ use crate::route::{DropPlace, Hop};
 use crate::thresholds::{
     ACKS_LOST, AT_CEILING, CEILING, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_VARIES, DELIVERY_VARIES_BBR, EARLY_LOSS,
     EXPLAINS, FULL_LINK, LOSES_SELDOM, LOST_IN_BURSTS, MODEL_LOSS, MOSTLY_WAITS, MSS_FELL, PEAKS_ALIKE,
-    POLICER_FRAMES, RAMP_RATIO, REAL_LOSS, REQUEUED, REVERSE_QUEUE, SHALLOW_BDP, SINGLE_LOSSES, WAITING_SHARE,
+    POLICER_FRAMES, RAMP_RATIO, REAL_LOSS, REQUEUED, REVERSE_QUEUE, SHALLOW_BDP, SHAPER_REACHED, SINGLE_LOSSES,
+    WAITING_SHARE,
 };
 
 pub(super) fn read(builder: &mut FindingBuilder, flow: &Flow, seen: &Symptoms, cause: Cause) {
@@ -165,7 +166,10 @@ pub(super) fn read(builder: &mut FindingBuilder, flow: &Flow, seen: &Symptoms, c
             builder.flight_over_window(Bound::Below(CWND_MOSTLY));
             let source = format!("host_series.{}.qdiscs", flow.sender.name());
             let metric = "over-limit events of the shaper over packets";
-            if let Some(shaper) = seen.shaper {
+            if let Some(rate) = seen.shaper.and_then(|shaper| shaper.rate) {
+                let metric = "frames of the flow over the rate of the sender's shaper";
+                builder.value(metric, Some(rate.used), "ratio", Bound::AtLeast(SHAPER_REACHED), end, &source);
+            } else if let Some(shaper) = seen.shaper {
                 builder.value(
                     metric,
                     Some(shaper.overlimits),

@@ -264,9 +264,12 @@ pub(super) fn local_drops(flow: &Flow, dropped: f64, strength: Strength) -> Name
     NamedCause::new(Cause::LocalQdisc, strength, why, next).at(format!("{}, qdisc", flow.sender.name()))
 }
 
-pub(super) fn shaper(flow: &Flow, strength: Strength, kind: &str) -> NamedCause {
+pub(super) fn shaper(flow: &Flow, strength: Strength, seen: &Symptoms, kind: &str) -> NamedCause {
     let name = flow.sender.name();
-    let why = format!("the {name}'s qdisc ({kind}) sends no faster: data waits there and nothing is lost");
+    let why = match seen.shaper.and_then(|shaper| shaper.rate) {
+        Some(rate) => format!("the {name}'s qdisc ({kind}) sends no faster than {}", text::rate(rate.bps)),
+        None => format!("the {name}'s qdisc ({kind}) sends no faster: data waits there and nothing is lost"),
+    };
     let next = format!("Check `tc -s qdisc` on {}: raise or remove its rate.", flow.label(&flow.sender));
     NamedCause::new(Cause::LocalQdisc, strength, why, next).at(format!("{name}, qdisc {kind}"))
 }
