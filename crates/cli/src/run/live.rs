@@ -1,5 +1,7 @@
 //! Interval lines printed during a test.
 
+use std::fmt::Write as _;
+
 use landspeed_flow::client::{DirectionProgress, Progress, Request, RunEvent, TcpState, UdpState};
 use landspeed_model::{Direction, Parameters, PhaseName, Protocol, RunDocument, Stream};
 use landspeed_units::{BitRate, Bytes, Nanos};
@@ -108,8 +110,10 @@ impl View {
                     return self.until(*progress);
                 }
                 let overdue_ns = reading_ns.saturating_add(self.grid.every_ns).saturating_add(OVERDUE_NS);
+                // The first of them may cover several intervals.
+                let printed_ns = self.overdue.passed_ns.max(self.grid.passed_ns);
                 if progress.t_ns >= overdue_ns && self.overdue.passes(progress.t_ns) {
-                    return self.without_reading(progress, reading_ns);
+                    return self.without_reading(progress, reading_ns, printed_ns);
                 }
             }
             RunEvent::Progress(_) | RunEvent::Mtu(_) | RunEvent::Opened(_) | RunEvent::Readings { .. } => {}
@@ -140,21 +144,22 @@ impl View {
         text
     }
 
-    /// Returns the line of an interval whose reading of the server did not arrive: its goodput is unknown, unless no ACK
-    /// arrived either.
-    fn without_reading(&mut self, now: &Progress, reading_ns: u64) -> String {
-        let end_ns = self.overdue.passed_ns;
+    /// Returns the lines of the intervals since `printed_ns` whose reading of the server did not arrive: their goodput is
+    /// unknown, unless no ACK arrived in them either.
+    fn without_reading(&mut self, now: &Progress, reading_ns: u64, printed_ns: u64) -> String {
         let seconds = |ns: u64| format!("{:.1} s", ns as f64 / 1e9);
         let silent = now.upload.tcp.map_or(0, |tcp| tcp.silent_ms);
-        let (rate, ack) = if silent >= SILENT_MS {
-            ("0 b/s", format!("no ACK since {}, ", seconds(now.t_ns.saturating_sub(silent * 1_000_000))))
-        } else {
-            ("-", String::new())
-        };
-        let heading = if self.heading_printed { String::new() } else { header(&self.parameters) + "\n" };
+        let silent_from_ns = (silent >= SILENT_MS).then(|| now.t_ns.saturating_sub(silent * 1_000_000));
+        let ack = silent_from_ns.map(|from_ns| format!("no ACK since {}, ", seconds(from_ns))).unwrap_or_default();
+        let mut text = if self.heading_printed { String::new() } else { header(&self.parameters) + "\n" };
         self.heading_printed = true;
-        let span = interval((end_ns.saturating_sub(self.grid.every_ns), end_ns));
-        format!("{heading}{span} {rate:>12}  {ack}no report from the server since {}\n", seconds(reading_ns))
+        let every_ns = self.grid.every_ns;
+        for from_ns in (printed_ns..self.overdue.passed_ns).step_by(every_ns as usize) {
+            let is_silent = silent_from_ns.is_some_and(|silent_from_ns| silent_from_ns <= from_ns);
+            let (span, rate) = (interval((from_ns, from_ns + every_ns)), if is_silent { "0 b/s" } else { "-" });
+            let _ = writeln!(text, "{span} {rate:>12}  {ack}no report from the server since {}", seconds(reading_ns));
+        }
+        text
     }
 
     /// Returns the lines of the interval that ends with `now`, preceded by the heading if it is the first.
@@ -312,8 +317,9 @@ mod tests {
             text += &view.lines(&RunEvent::Progress(now));
         }
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
-        assert_eq!(lines.len(), 1 + 2 + 2, "{text}");
-        assert_eq!(lines[4], "4.0-5.0 s        0 b/s  no ACK since 2.6 s, no report from the server since 2.6 s");
+        assert_eq!(lines.len(), 1 + 2 + 3, "{text}");
+        assert_eq!(lines[3], "2.0-3.0 s            -  no ACK since 2.6 s, no report from the server since 2.6 s");
+        assert_eq!(lines[5], "4.0-5.0 s        0 b/s  no ACK since 2.6 s, no report from the server since 2.6 s");
         // A server that reports late, over a path that carries ACKs: unknown is not zero.
         let text = view.lines(&RunEvent::Progress(progress(6020, last_ms, 0)));
         assert_eq!(text.trim(), "5.0-6.0 s            -  no report from the server since 2.6 s");
