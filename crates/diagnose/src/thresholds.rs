@@ -251,6 +251,9 @@ pub(crate) const SHAPED_GSO: f64 = 0.5;
 /// Ratio of the flow's frames to the rate of the sender's own shaper: the shaper sets the rate.
 pub(crate) const SHAPER_REACHED: f64 = 0.9;
 
+/// Share of the packets dropped by the sender's own qdisc from which it limits the flow.
+pub(crate) const OWN_DROPS: f64 = 0.001;
+
 /// Minimum streams per core for a shared receive queue.
 pub(crate) const SHARED_QUEUE: f64 = 2.0;
 

@@ -203,3 +203,17 @@ fn a_path_that_goes_down_is_named_with_the_time() {
     // A receiver whose window is closed answers every probe.
     assert_ne!(judge(&down(false)).cause, Cause::PathDown);
 }
+
+#[test]
+fn drops_in_the_own_qdisc_limit_a_window_that_is_never_full() {
+    let scenario = Scenario { flight_cwnd: 0.68, resent_ratio: 0.0, ..Scenario::default() };
+    let judged = |drops: u64| {
+        let mut document = scenario.document();
+        let qdisc = QdiscDelta { kind: "pfifo".into(), packets: 85_000, drops, ..QdiscDelta::default() };
+        series(&mut document, At::Sender).qdiscs = vec![qdisc];
+        judge(&document)
+    };
+    let verdict = judged(900);
+    assert_eq!((verdict.cause, verdict.confidence), (Cause::LocalQdisc, Confidence::Medium), "{}", verdict.summary);
+    assert_ne!(judged(50).cause, Cause::LocalQdisc, "slow start overflows the queue once");
+}

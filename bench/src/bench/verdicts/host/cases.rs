@@ -221,7 +221,7 @@ fn own_htb_class(draw: &mut Draw, _: &str) -> Setup {
     Setup::new("local-qdisc", &[], streams(draw)).rate(rate).client(format!(
         "tc qdisc add dev OUT root handle 1: htb default 2 && tc class add dev OUT parent 1: classid 1:1 htb rate \
          {rate}mbit && tc class add dev OUT parent 1: classid 1:2 htb rate 40gbit && nft 'table ip ls {{ chain out {{ \
-         type filter hook postrouting priority 0; tcp dport 5210 meta priority set 1:1; }}; }}'"
+         type filter hook postrouting priority 0; tcp dport 5210 meta priority set 0x10001; }}; }}'"
     ))
 }
 

@@ -82,7 +82,7 @@ impl HostCase {
             // Losses in the receiving host appear as losses of the network.
             "firewall" => &["network-loss", "shallow-buffer"],
             // Without the receiver's report the losses of UDP are unknown.
-            "network-congestion" | "network-loss" | "receive-buffer" if self.is_udp() => &["application"],
+            "network-congestion" | "network-loss" | "receive-buffer" if self.is_udp() => &["application", "sender-cpu"],
             _ => &[],
         };
         accept.extend(to_sender.iter().map(|&cause| Accept { cause, from: View::SenderOnly }));

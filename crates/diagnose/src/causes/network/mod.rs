@@ -26,8 +26,8 @@ use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{
     ACKS_LOST, CWND_FULL, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_UNEVEN, EARLY_LOSS, EXPLAINS, FEW_LATE_LOSSES,
-    FEW_RETRANSMITS, FULL_LINK, MODEL_LOSS, MOSTLY_WAITS, NOTSENT_LITTLE, PROBES_UNSEEN, QUEUE_US, RAMP_RATIO,
-    REAL_LOSS, REORDERING_HURTS, REVERSE_QUEUE, SNDBUF_MOSTLY, WAITING_SHARE,
+    FEW_RETRANSMITS, FULL_LINK, MODEL_LOSS, MOSTLY_WAITS, NOTSENT_LITTLE, OWN_DROPS, PROBES_UNSEEN, QUEUE_US,
+    RAMP_RATIO, REAL_LOSS, REORDERING_HURTS, REVERSE_QUEUE, SNDBUF_MOSTLY, WAITING_SHARE,
 };
 
 /// Segments of 1448 bytes in a GSO packet of 64 KiB.
@@ -93,8 +93,11 @@ fn name(flow: &Flow, seen: &Symptoms) -> Option<NamedCause> {
         return Some(named);
     }
     let full = seen.always_queued() && !flow.same_host() && window_limited(flow) != Some(Limited::No);
-    let limited =
-        seen.limited.or_else(|| local_shaper_strength(flow, seen)).or_else(|| full.then_some(Strength::Weak))?;
+    let limited = seen
+        .limited
+        .or_else(|| local_shaper_strength(flow, seen))
+        .or_else(|| drops_own_packets(flow, seen).then_some(Strength::Moderate))
+        .or_else(|| full.then_some(Strength::Weak))?;
     // A cause derived from counters is at most as certain as the finding that congestion control limits the
     // sender.
     let named = by_counts(flow, seen);
@@ -161,6 +164,14 @@ fn path_mtu(flow: &Flow, seen: &Symptoms) -> Option<NamedCause> {
 /// Whether `sndbuf_limited` shows that the sender waits because its send buffer is full.
 fn held_by_send_buffer(flow: &Flow) -> bool {
     flow.sndbuf_limited().is_some_and(|share| share.value >= SNDBUF_MOSTLY)
+}
+
+/// Whether the sender's own qdisc drops packets throughout: TCP reduces its window at each drop and counts no
+/// retransmission, so the window is not full on average.
+fn drops_own_packets(flow: &Flow, seen: &Symptoms) -> bool {
+    let qdiscs = flow.sender.series.into_iter().flat_map(|series| &series.qdiscs);
+    let packets = qdiscs.map(|qdisc| qdisc.packets).max().unwrap_or(0) as f64;
+    !flow.observed && seen.qdisc_drops >= FEW_RETRANSMITS && seen.qdisc_drops >= packets * OWN_DROPS
 }
 
 /// A shaper on the sender's own interface: the send queue does not empty and the congestion window does not
