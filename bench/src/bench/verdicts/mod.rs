@@ -211,7 +211,7 @@ fn scores(labelled: &[&Labelled], judge: Judge, view: View) -> Scores {
         let score = Score::new(labelled.truth, &labelled.accept, view, &predicted);
         Some(Row { name: labelled.case.name.clone(), truth: labelled.truth, predicted, score })
     });
-    Scores { view, rows: rows.collect() }
+    Scores { view, is_loaded: false, rows: rows.collect() }
 }
 
 /// Formats a table of how often the class of the cause (receiver, send buffer, application, network) is right,

@@ -82,7 +82,9 @@ impl HostCase {
             // Losses in the receiving host appear as losses of the network.
             "firewall" => &["network-loss", "shallow-buffer"],
             // Without the receiver's report the losses of UDP are unknown.
-            "network-congestion" | "network-loss" | "receive-buffer" if self.is_udp() => &["application", "sender-cpu"],
+            "network-congestion" | "network-loss" | "receive-buffer" if self.is_udp() => {
+                &["application", "sender-cpu"]
+            }
             _ => &[],
         };
         accept.extend(to_sender.iter().map(|&cause| Accept { cause, from: View::SenderOnly }));
@@ -139,8 +141,8 @@ impl HostCase {
 pub fn run_cases(directory: &Path, binary: Option<&Path>, selection: &Selection<'_>) -> Result<[Vec<Scores>; 2]> {
     let directory = directory.join(format!("seed-{}", selection.seed));
     fs::create_dir_all(&directory).with_context(|| format!("cannot create {}", directory.display()))?;
-    let empty = || VIEWS.map(|view| Scores { view, rows: Vec::new() }).to_vec();
-    let mut scores = [empty(), empty()];
+    let empty = |is_loaded| VIEWS.map(|view| Scores { view, is_loaded, rows: Vec::new() }).to_vec();
+    let mut scores = [false, true].map(empty);
     for case in HostCase::all(selection) {
         let run = match case.document(&directory, binary) {
             Ok(run) => run,
