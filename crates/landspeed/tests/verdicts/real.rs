@@ -141,7 +141,7 @@ fn a_packet_filter_at_the_receiver_is_named_without_privilege() {
     };
     let _link = veth(&client, &server, "10.3.0.1/24", "10.3.0.2/24");
     server.nft(
-        "table ip f { chain in { type filter hook input priority 0; udp dport 5210 numgen random mod 20 0 drop; } }",
+        "table ip f { chain in { type filter hook input priority 0; udp dport 5210 numgen random mod 20 0 drop; }; }",
     );
     let document = Pair::across(PROGRAM, &client, &server, "10.3.0.2").run(&format!("-u -b 40M {TIME_OPTION}"));
     assert_not_misleading("filter", &["firewall"], &document);
