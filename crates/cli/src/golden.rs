@@ -140,6 +140,7 @@ fn run_interval_lines_match_golden_file() {
             key: None,
             command: Vec::new(),
             data: None,
+            local_port: None,
             start_ns: None,
         };
         let mut view = run::live::View::new(&request);

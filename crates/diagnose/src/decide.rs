@@ -199,6 +199,7 @@ fn path_mtu(flow: &Flow) -> Option<Verdict> {
     builder.value("retransmission timeouts in a row", Some(timeouts), "timeouts", Bound::Above(0.0), end, source);
     let mtu = last().map(|tcp| tcp.pmtu_bytes).max().unwrap_or(0);
     let narrow = flow.route.as_ref().and_then(|route| route.too_narrow_for(f64::from(mtu)));
+    let probed = flow.probed_mtu().filter(|&found| found < mtu);
     let (why, place) = if let Some(hop) = narrow {
         let source = format!("topology.links, {}", hop.link.name);
         let bound = Bound::Below(f64::from(mtu));
@@ -206,6 +207,10 @@ fn path_mtu(flow: &Flow) -> Option<Verdict> {
         builder.value(&metric, Some(f64::from(hop.mtu_bytes)), "bytes", bound, None, &source);
         let why = format!("packets of {mtu} bytes do not pass {} (MTU {})", hop.link.name, hop.mtu_bytes);
         (why, Some(format!("network, {}", hop.link.name)))
+    } else if let Some(found) = probed {
+        let (bound, found) = (Bound::Below(f64::from(mtu)), f64::from(found));
+        builder.value("path MTU found by --probe-mtu", Some(found), "bytes", bound, None, "path.mtu");
+        (format!("packets of {mtu} bytes do not pass: the path's MTU is {found}"), None)
     } else {
         let losing = flow.route.as_ref().and_then(|route| route.forward.iter().find(|hop| hop.link.lost > 0));
         let lost = losing.map(|hop| format!(", and {} lost {} frames", hop.link.name, hop.link.lost));
@@ -216,10 +221,14 @@ fn path_mtu(flow: &Flow) -> Option<Verdict> {
         );
         (why, place)
     };
-    let strength = if narrow.is_some() || place.is_some() { Strength::Strong } else { Strength::Moderate };
+    let is_known = narrow.is_some() || place.is_some() || probed.is_some();
+    let strength = if is_known { Strength::Strong } else { Strength::Moderate };
+    let size = match probed {
+        Some(found) => format!("Let ICMP \"packet too big\" through, set the interface's MTU to {found}"),
+        None => "Find the largest packet that passes with `landspeed run HOST --probe-mtu` and set the interface's MTU to it".to_owned(),
+    };
     let next = format!(
-        "Find the largest packet that passes with `landspeed run HOST --probe-mtu` and set the interface's MTU to it, or let TCP \
-         find it: `sysctl -w net.ipv4.tcp_mtu_probing=1` on {}.",
+        "{size}, or let TCP find it: `sysctl -w net.ipv4.tcp_mtu_probing=1` on {}.",
         flow.label(&flow.sender)
     );
     let finding = builder.holds(strength, why, next);

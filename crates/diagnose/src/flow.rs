@@ -217,6 +217,13 @@ impl<'a> Flow<'a> {
         }
     }
 
+    /// Path MTU in this direction, if `--probe-mtu` found it, bytes.
+    pub(crate) fn probed_mtu(&self) -> Option<u32> {
+        let direction = if self.direction == Direction::Download { Direction::Download } else { Direction::Upload };
+        let probes = &self.document.path.as_ref()?.mtu;
+        probes.iter().find(|probe| probe.direction == direction)?.path_mtu_bytes
+    }
+
     /// Whether the path is the loopback interface.
     pub(crate) fn loopback(&self) -> bool {
         self.document.path.as_ref().is_some_and(|path| path.loopback)

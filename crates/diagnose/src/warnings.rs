@@ -42,9 +42,13 @@ pub fn warnings(document: &RunDocument) -> Vec<Warning> {
     gaps::sampler(document, server, &mut found);
     other_load(flow, client, server, &mut found);
     let fastest = flows.iter().map(|flow| flow.goodput_bps).fold(0.0, f64::max);
-    host(client, fastest, &mut found);
+    let coalesces = |end: End| {
+        let receiving = flows.iter().filter(|flow| flow.receiver.end == end);
+        receiving.flat_map(|flow| &flow.streams).any(|stream| coalesced(stream.receiver()))
+    };
+    host(client, fastest, coalesces(End::Client), &mut found);
     if !flow.loopback() {
-        host(server, fastest, &mut found);
+        host(server, fastest, coalesces(End::Server), &mut found);
     }
     found
 }
@@ -126,6 +130,7 @@ fn direction(flow: &Flow, found: &mut Vec<Warning>) {
         push(found, "still-ramping", message);
     }
     gaps::stalls(flow, found);
+    fragments(flow, found);
     zero_copy(flow, found);
     if flow.streams.iter().any(|stream| coalesced(stream.receiver())) {
         let message = "GRO delivered datagrams in batches with one timestamp: jitter within a batch is not visible. \
@@ -226,8 +231,34 @@ fn load_of(who: &str, cost: &EndCost, threads_s: f64, hosts: &[&HostView], secon
     }
 }
 
-/// Warnings about one host.
-fn host(host: &HostView, goodput_bps: f64, found: &mut Vec<Warning>) {
+/// Warns of datagrams that do not fit the MTU of the sender's interface, or the path's if that was probed.
+fn fragments(flow: &Flow, found: &mut Vec<Warning>) {
+    let Some(payload) = flow.parameters.udp.as_ref().filter(|_| flow.is_udp()).map(|udp| udp.payload_bytes) else {
+        return;
+    };
+    let nic = flow.sender.snapshot.and_then(|snapshot| snapshot.nic.as_ref());
+    let interface = nic.map(|nic| (nic.mtu_bytes, format!("the MTU of {} on the {}", nic.name, flow.sender.name())));
+    let probed = flow.probed_mtu().map(|mtu| (mtu, "the path MTU".to_owned()));
+    let Some((mtu, of)) = [interface, probed].into_iter().flatten().filter(|(mtu, _)| *mtu > 0).min() else { return };
+    // IPv4 or IPv6, and UDP.
+    let ip = if flow.document.path.as_ref().is_some_and(|path| path.server_addr.starts_with('[')) { 40 } else { 20 };
+    let headers = ip + 8;
+    if payload.saturating_add(headers) <= mtu || mtu <= headers {
+        return;
+    }
+    // Fragments carry multiples of 8 bytes; those of IPv6 have a header of 8 bytes more.
+    let per_fragment = (mtu - ip - if ip == 40 { 8 } else { 0 }) / 8 * 8;
+    let count = payload.saturating_add(8).div_ceil(per_fragment.max(8));
+    let message = format!(
+        "Datagrams of {payload} bytes exceed {of} ({mtu} bytes) and are sent in {count} fragments: one lost fragment loses \
+         the datagram, and some firewalls drop fragments. Use -l {} to send whole packets.",
+        mtu - headers
+    );
+    push(found, "fragments", message);
+}
+
+/// Warnings about one host, which received datagrams coalesced by GRO or not.
+fn host(host: &HostView, goodput_bps: f64, coalesces: bool, found: &mut Vec<Warning>) {
     let name = host.name();
     let steal = host
         .steal()
@@ -241,7 +272,13 @@ fn host(host: &HostView, goodput_bps: f64, found: &mut Vec<Warning>) {
         && nic.name != "lo"
         && (goodput_bps >= FAST_PATH_BPS || nic.speed_bps.is_some_and(|speed| speed >= 10_000_000_000))
     {
-        let off: Vec<&str> = OFFLOADS.iter().filter(|(_, names)| is_off(nic, names)).map(|&(word, _)| word).collect();
+        // Datagrams can arrive coalesced without the interface's GRO: a veth passes on the sender's super-packets.
+        let is_used = |word: &str| word == "gro" && coalesces;
+        let off: Vec<&str> = OFFLOADS
+            .iter()
+            .filter(|(word, names)| is_off(nic, names) && !is_used(word))
+            .map(|&(word, _)| word)
+            .collect();
         if !off.is_empty() {
             let message = format!(
                 "{} {} off on {} of the {name}: the CPU handles each packet singly. Turn it on: `ethtool -K {} {} on`.",

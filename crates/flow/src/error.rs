@@ -62,6 +62,8 @@ pub enum FlowError {
     NotLandspeed {
         /// Address of the peer.
         addr: SocketAddr,
+        /// Whether it answers like an iperf3 server.
+        iperf3: bool,
     },
     /// Error of a protocol built on this crate.
     #[error("{message}")]
@@ -217,7 +219,10 @@ impl FlowError {
             Self::Protocol { .. } | Self::Interrupted => return None,
             Self::Version { ours, theirs } if theirs > ours => "update landspeed on this host",
             Self::Version { .. } => "update landspeed on the server",
-            Self::NotLandspeed { addr } if addr.port() == IPERF3_PORT => {
+            Self::NotLandspeed { iperf3: true, .. } => {
+                "it answers like an iperf3 server: add --iperf3, or name the port of `landspeed serve`, 5210"
+            }
+            Self::NotLandspeed { addr, .. } if addr.port() == IPERF3_PORT => {
                 "5201 is iperf3's port: add --iperf3 to test against an iperf3 server, or name landspeed's port, 5210"
             }
             Self::NotLandspeed { .. } => "check the port: another service listens there",

@@ -188,6 +188,11 @@ impl Stop {
         self.sending.load(Ordering::Relaxed)
     }
 
+    /// Whether senders must stop; what the thread that stopped them did before is visible.
+    pub fn sending_since(&self) -> bool {
+        self.sending.load(Ordering::Acquire)
+    }
+
     /// Whether receivers must stop.
     #[inline]
     pub fn receiving(&self) -> bool {

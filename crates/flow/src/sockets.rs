@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use landspeed_model::Parameters;
-use landspeed_sys::socket as raw;
+use landspeed_sys::{clock, socket as raw};
 use socket2::{Domain, Protocol, Socket, Type};
 
+use crate::address;
 use crate::control::deadline::Deadline;
 use crate::control::patient;
 use crate::end::DataSocket;
@@ -48,6 +49,148 @@ pub fn connect_tcp(
     Ok(socket.into())
 }
 
+/// Delay between the beginnings of connection attempts to the addresses of a server (RFC 8305, section 5).
+const ATTEMPT_DELAY_NS: u64 = 250_000_000;
+/// Interval between looks at the attempts, milliseconds.
+const ATTEMPT_TICK_MS: u32 = 2;
+
+/// Returns the addresses that have a local address to connect from, with it.
+///
+/// # Errors
+/// That of the first address, if there is none.
+pub fn bound(
+    servers: &[SocketAddr],
+    local: impl Fn(SocketAddr) -> Result<Option<SocketAddr>, FlowError>,
+) -> Result<Vec<(SocketAddr, Option<SocketAddr>)>, FlowError> {
+    let mut found = Vec::new();
+    let mut error = None;
+    for &server in servers {
+        match local(server) {
+            Ok(bind) => found.push((server, bind)),
+            Err(why) => error = error.or(Some(why)),
+        }
+    }
+    match error {
+        Some(error) if found.is_empty() => Err(error),
+        _ => Ok(found),
+    }
+}
+
+/// Connects to the first of a server's addresses that answers, each from its local address if it has one. An attempt
+/// begins 250 ms after the one before, or when that fails (RFC 8305). Gives up after ten seconds, or when `stop` is set.
+///
+/// # Errors
+/// That of the first address, with what the others answered.
+pub fn connect_first(
+    candidates: &[(SocketAddr, Option<SocketAddr>)],
+    stop: &AtomicBool,
+) -> Result<(TcpStream, SocketAddr), FlowError> {
+    let deadline = Deadline::after(CONNECT_TIMEOUT).with_stop(stop);
+    let mut waiting = candidates.iter();
+    let mut begun: Vec<(Socket, SocketAddr)> = Vec::new();
+    let mut failed: Vec<(SocketAddr, io::Error)> = Vec::new();
+    let mut next_ns = 0;
+    loop {
+        if begun.is_empty() || clock::monotonic_ns() >= next_ns {
+            match waiting.next() {
+                Some(&(server, bind)) => {
+                    next_ns = clock::monotonic_ns() + ATTEMPT_DELAY_NS;
+                    match begin_connect(server, bind)? {
+                        Ok(socket) => begun.push((socket, server)),
+                        Err(error) => failed.push((server, error)),
+                    }
+                    continue;
+                }
+                None if begun.is_empty() => break,
+                None => next_ns = u64::MAX,
+            }
+        }
+        let Ok(slice) = deadline.slice() else {
+            failed.extend(begun.drain(..).map(|(_, server)| (server, io::ErrorKind::TimedOut.into())));
+            break;
+        };
+        // One attempt waits in the kernel; several are looked at in turn.
+        let wait_ms =
+            if begun.len() == 1 && next_ns == u64::MAX { slice.as_millis() as u32 } else { ATTEMPT_TICK_MS };
+        let mut at = 0;
+        // The first attempt was begun first and has waited longest.
+        while at < begun.len() {
+            let answer = poll_connect(&begun[at].0, if at == 0 { wait_ms } else { 0 });
+            match answer {
+                Ok(false) => at += 1,
+                Ok(true) => {
+                    let (socket, server) = begun.swap_remove(at);
+                    socket.set_nonblocking(false).map_err(setup_error("open the control connection"))?;
+                    return Ok((socket.into(), server));
+                }
+                Err(error) => {
+                    failed.push((begun.remove(at).1, error));
+                    next_ns = if next_ns == u64::MAX { next_ns } else { 0 };
+                }
+            }
+        }
+    }
+    Err(FlowError::or_interrupted(stop, all_failed(candidates, failed)))
+}
+
+/// Begins to connect. The outer error is one of this host, the inner one of the path.
+fn begin_connect(server: SocketAddr, bind: Option<SocketAddr>) -> Result<io::Result<Socket>, FlowError> {
+    const EINPROGRESS: i32 = 115;
+    let socket = Socket::new(Domain::for_address(server), Type::STREAM, Some(Protocol::TCP))
+        .map_err(setup_error("open the control connection"))?;
+    bind_to(&socket, bind)?;
+    socket.set_nonblocking(true).map_err(setup_error("open the control connection"))?;
+    Ok(match socket.connect(&server.into()) {
+        Err(error) if error.raw_os_error() != Some(EINPROGRESS) => Err(error),
+        _ => Ok(socket),
+    })
+}
+
+/// Waits up to `wait_ms` for the answer to a connect; false if there is none.
+fn poll_connect(socket: &Socket, wait_ms: u32) -> io::Result<bool> {
+    if !raw::wait(socket.as_fd(), raw::Readiness::Writable, wait_ms)? {
+        return Ok(false);
+    }
+    socket.take_error()?.map_or(Ok(true), Err)
+}
+
+fn all_failed(
+    candidates: &[(SocketAddr, Option<SocketAddr>)],
+    mut failed: Vec<(SocketAddr, io::Error)>,
+) -> FlowError {
+    failed.sort_by_key(|(server, _)| candidates.iter().position(|(candidate, _)| candidate == server));
+    let mut failed = failed.into_iter();
+    let (addr, mut source) = failed.next().unwrap_or_else(|| (candidates[0].0, io::ErrorKind::TimedOut.into()));
+    let others: String = failed.map(|(server, error)| format!("; {server}: {error}")).collect();
+    if !others.is_empty() {
+        source = io::Error::new(source.kind(), format!("{source}{others}"));
+    }
+    FlowError::Connect { addr, source }
+}
+
+/// Returns the local address of the data socket with this index among those of a test.
+pub fn data_address(
+    bind: Option<SocketAddr>,
+    server: SocketAddr,
+    first_port: Option<u16>,
+    index: usize,
+) -> Option<SocketAddr> {
+    let Some(first) = first_port else { return bind };
+    let mut local = bind.unwrap_or(SocketAddr::new(address::any_like(server), 0));
+    local.set_port(first.wrapping_add(index as u16));
+    Some(local)
+}
+
+fn bind_to(socket: &Socket, local: Option<SocketAddr>) -> Result<(), FlowError> {
+    let Some(local) = local else { return Ok(()) };
+    if local.port() != 0 {
+        // The port of an earlier test may be in TIME-WAIT.
+        socket.set_reuse_address(true).map_err(setup_error("set SO_REUSEADDR"))?;
+    }
+    let what = if local.port() == 0 { local.ip().to_string() } else { local.to_string() };
+    socket.bind(&local.into()).map_err(setup_error(format!("bind {what}")))
+}
+
 /// Binds and connects within ten seconds, unless interrupted.
 pub fn connect(
     socket: &Socket,
@@ -55,9 +198,7 @@ pub fn connect(
     bind: Option<SocketAddr>,
     stop: &AtomicBool,
 ) -> Result<(), FlowError> {
-    if let Some(local) = bind {
-        socket.bind(&local.into()).map_err(setup_error(format!("bind {}", local.ip())))?;
-    }
+    bind_to(socket, bind)?;
     patient::connect(socket, server, &Deadline::after(CONNECT_TIMEOUT).with_stop(stop))
         .map_err(|source| FlowError::or_interrupted(stop, FlowError::Connect { addr: server, source }))
 }
@@ -69,9 +210,7 @@ pub fn connect_udp(server: SocketAddr, bind: Option<SocketAddr>, p: &Parameters)
     apply_buffers(&socket, p)?;
     enlarge_datagram_buffers(&socket, p);
     apply_dscp(socket.as_fd(), p, server.is_ipv6())?;
-    if let Some(local) = bind {
-        socket.bind(&local.into()).map_err(setup_error(format!("bind {}", local.ip())))?;
-    }
+    bind_to(&socket, bind)?;
     socket.connect(&server.into()).map_err(|source| FlowError::Connect { addr: server, source })?;
     Ok(socket.into())
 }
@@ -136,5 +275,51 @@ fn apply_dscp(fd: BorrowedFd<'_>, p: &Parameters, v6: bool) -> Result<(), FlowEr
     match p.dscp {
         Some(dscp) => raw::set_dscp(fd, dscp, v6).map_err(setup_error(format!("set DSCP {dscp}"))),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn first(servers: &[SocketAddr]) -> Result<SocketAddr, FlowError> {
+        let candidates: Vec<_> = servers.iter().map(|&server| (server, None)).collect();
+        connect_first(&candidates, &AtomicBool::new(false)).map(|(_, server)| server)
+    }
+
+    /// Returns an address of loopback at which nothing listens.
+    fn refusing() -> SocketAddr {
+        TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    }
+
+    #[test]
+    fn an_address_that_refuses_is_followed_by_the_next() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        assert_eq!(first(&[refusing(), server]).unwrap(), server);
+    }
+
+    #[test]
+    fn an_address_that_is_silent_does_not_delay_the_next() {
+        // A listener whose queue is full ignores further connections.
+        let full = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        full.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+        full.listen(0).unwrap();
+        let silent = full.local_addr().unwrap().as_socket().unwrap();
+        let occupant = TcpStream::connect(silent).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        assert_eq!(first(&[silent, server]).unwrap(), server);
+        drop(occupant);
+    }
+
+    #[test]
+    fn every_address_that_failed_is_named() {
+        let servers = [refusing(), refusing()];
+        let error = first(&servers).unwrap_err();
+        assert_eq!(error.code(), "connection-refused");
+        assert!(servers.iter().all(|server| error.to_string().contains(&server.to_string())), "{error}");
     }
 }

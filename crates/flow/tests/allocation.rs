@@ -36,7 +36,13 @@ fn running_tcp_loops_do_not_allocate() {
         let (sent, received) = (Counters::default(), Counters::default());
         let start_ns = clock::monotonic_ns();
         let send = SendPlan { mode, write_bytes: 64 * 1024, start_ns, rate_bytes_per_s: None, block_bytes: None };
-        let take = ReceivePlan { mode: receive, read_bytes: 64 * 1024, rate_bytes_per_s: None, start_ns };
+        let take = ReceivePlan {
+            mode: receive,
+            read_bytes: 64 * 1024,
+            rate_bytes_per_s: None,
+            start_ns,
+            stamps_reads: false,
+        };
         std::thread::scope(|scope| {
             let sender = scope.spawn(|| {
                 let outcome = send_stream(near.as_fd(), &send, &sent, &stop, &budget);

@@ -24,8 +24,8 @@ fn pair(host: &str) -> Option<(UdpSocket, UdpSocket)> {
 fn probe_both_directions(host: &str) -> Option<Vec<MtuProbe>> {
     let (client, server) = pair(host)?;
     let found = std::thread::scope(|scope| {
-        scope.spawn(|| serve(&server, TAG, &AtomicBool::new(false)));
-        probe(&client, TAG, &AtomicBool::new(false))
+        scope.spawn(|| serve(&server, TAG, 0, &AtomicBool::new(false)));
+        probe(&client, TAG, 0, &AtomicBool::new(false))
     });
     println!("{found:#?}");
     assert_eq!(found.iter().map(|one| one.direction).collect::<Vec<_>>(), [Direction::Upload, Direction::Download]);
@@ -54,7 +54,7 @@ fn ipv6_loopback_carries_exactly_its_mtu() {
 fn an_unresponsive_server_ends_probing_with_a_note() {
     let (client, _silent) = pair("127.0.0.1").expect("loopback");
     let start = monotonic_ns();
-    let found = probe(&client, TAG, &AtomicBool::new(false));
+    let found = probe(&client, TAG, 0, &AtomicBool::new(false));
     assert!(monotonic_ns() - start < 15 * S);
     assert!(found.iter().all(|one| one.path_mtu_bytes.is_none() && one.note.is_some()), "{found:?}");
 }
@@ -63,8 +63,8 @@ fn an_unresponsive_server_ends_probing_with_a_note() {
 fn an_interrupted_probe_has_a_note() {
     let (client, server) = pair("127.0.0.1").expect("loopback");
     let found = std::thread::scope(|scope| {
-        scope.spawn(|| serve(&server, TAG, &AtomicBool::new(false)));
-        probe(&client, TAG, &AtomicBool::new(true))
+        scope.spawn(|| serve(&server, TAG, 0, &AtomicBool::new(false)));
+        probe(&client, TAG, 0, &AtomicBool::new(true))
     });
     for one in found {
         assert_eq!(one.path_mtu_bytes, None, "{one:?}");
@@ -76,7 +76,7 @@ fn an_interrupted_probe_has_a_note() {
 fn the_server_exits_when_the_client_is_idle() {
     let (_client, server) = pair("127.0.0.1").expect("loopback");
     let start = monotonic_ns();
-    serve(&server, TAG, &AtomicBool::new(false));
+    serve(&server, TAG, 0, &AtomicBool::new(false));
     assert!((2 * S..15 * S).contains(&(monotonic_ns() - start)));
 }
 
@@ -85,7 +85,7 @@ fn foreign_and_malformed_requests_are_not_answered() {
     let (client, server) = pair("127.0.0.1").expect("loopback");
     client.set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout");
     std::thread::scope(|scope| {
-        scope.spawn(|| serve(&server, TAG, &AtomicBool::new(false)));
+        scope.spawn(|| serve(&server, TAG, 0, &AtomicBool::new(false)));
         let mut short = Message::new(Kind::ProbeUp, TAG, 1, 1_000).encode().to_vec();
         short.resize(999, 0);
         let unanswered = [
@@ -119,7 +119,7 @@ fn a_lost_welcome_is_retransmitted() {
     let (client, server) = pair("127.0.0.1").expect("loopback");
     client.set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout");
     std::thread::scope(|scope| {
-        scope.spawn(|| serve(&server, TAG, &AtomicBool::new(false)));
+        scope.spawn(|| serve(&server, TAG, 0, &AtomicBool::new(false)));
         client.send(&hello::encode(7, Step::Proof(Token([1; 32]), [2; 16]))).expect("sent");
         let mut buffer = [0; 128];
         let n = client.recv(&mut buffer).expect("an answer");

@@ -73,8 +73,8 @@ impl RoutedPath {
         server.connect(client.local_addr().expect("bound")).expect("a route");
         let start_ns = monotonic_ns();
         let found = std::thread::scope(|scope| {
-            scope.spawn(|| self.server.run(|| serve(&server, TAG, &AtomicBool::new(false))));
-            self.client.run(|| probe(&client, TAG, &AtomicBool::new(false)))
+            scope.spawn(|| self.server.run(|| serve(&server, TAG, 0, &AtomicBool::new(false))));
+            self.client.run(|| probe(&client, TAG, 0, &AtomicBool::new(false)))
         });
         let took_ns = monotonic_ns() - start_ns;
         println!("{here} to {there} in {} ms: {found:#?}", took_ns / 1_000_000);

@@ -78,9 +78,9 @@ fn through(far: RelayPath) -> (MtuProbe, MtuProbe, u64) {
     let (found, took_ns) = std::thread::scope(|scope| {
         scope.spawn(|| forward(&front, &back, far.payload.0, far, &stop));
         scope.spawn(|| forward(&back, &front, far.payload.1, RelayPath { seed: far.seed ^ 1, ..far }, &stop));
-        let serving = scope.spawn(|| serve(&server, TAG, &AtomicBool::new(false)));
+        let serving = scope.spawn(|| serve(&server, TAG, 0, &AtomicBool::new(false)));
         let start_ns = monotonic_ns();
-        let found = probe(&client, TAG, &AtomicBool::new(false));
+        let found = probe(&client, TAG, 0, &AtomicBool::new(false));
         let took_ns = monotonic_ns() - start_ns;
         serving.join().expect("the server does not panic");
         stop.store(true, Ordering::Relaxed);

@@ -27,6 +27,7 @@ fn probed(listen: &str, host: &str) -> Option<RunDocument> {
         key: None,
         command: Vec::new(),
         data: None,
+        local_port: None,
         start_ns: None,
     };
     let stop = server.stop_flag();

@@ -35,14 +35,15 @@ struct SampledFlow {
 
 /// Samples one side like the sampler, with each check late by the next value of `late_ns`.
 fn watch(parameters: &Parameters, mut flow: Flow, is_sender: bool, late_ns: &[u64]) -> SampledFlow {
-    let (mut phases, mut grid) = (Phases::new(parameters, u64::MAX / 2), Grid::new(parameters.interval_ns));
+    let (mut phases, mut grid) = (Phases::new(parameters, u64::MAX / 2, 0), Grid::new(parameters.interval_ns));
     let mut samples = vec![Sample::default()];
     let (mut t_ns, mut before) = (0, Phase::Startup);
     for late_ns in late_ns.iter().cycle() {
         let over = flow.last_ns.is_some_and(|last_ns| t_ns >= last_ns);
         let seen = StreamsState {
             all_started: flow.bytes(t_ns) > 0,
-            senders_stopped: over,
+            senders_done: over,
+            stopped: false,
             all_finished: over && phases.cuts().steady_end_ns.is_some_and(|end_ns| t_ns > end_ns),
         };
         let actions = phases.update(t_ns, seen);
@@ -90,6 +91,7 @@ fn document(
         key: None,
         command: Vec::new(),
         data: None,
+        local_port: None,
         start_ns: None,
     };
     let (client, server, report_ns) = (Some(client), Some(server), Some(report_ns));

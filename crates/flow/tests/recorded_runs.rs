@@ -124,6 +124,7 @@ fn shifted(run: &RunDocument, shift_ns: i64) -> RunDocument {
         key: None,
         command: Vec::new(),
         data: None,
+        local_port: None,
         start_ns: None,
     };
     assemble::document(CollectedRun {

@@ -31,7 +31,7 @@ mod session;
 pub mod text;
 mod wire;
 
-pub use extras::{Credentials, Extras};
+pub use extras::{Credentials, Extras, KeepAlive};
 pub use moments::ReportTimes;
 pub use wire::Refusal;
 

@@ -18,14 +18,17 @@ pub enum ReportFormat {
     /// One JSON document (`-J`).
     Json,
     /// One JSON object per line (`--json-stream`).
-    Events,
+    Events {
+        /// Whether the JSON document follows (`--json-stream-full-output`).
+        full_output: bool,
+    },
 }
 
 /// Writer for the report of one test.
 pub struct Reporter<'a> {
     form: ReportFormat,
     options: &'a ReportOptions,
-    out: Box<dyn Write + Send>,
+    out: Box<dyn Write + Send + 'a>,
     failed: Option<io::Error>,
     begun: Option<ReportState>,
 }
@@ -42,8 +45,8 @@ struct ReportState {
 
 impl<'a> Reporter<'a> {
     /// Creates a report that is written to `out`.
-    pub fn new(form: ReportFormat, options: &'a ReportOptions, out: Box<dyn Write + Send>) -> Self {
-        Self { form, options, out, failed: None, begun: None }
+    pub fn new(form: ReportFormat, options: &'a ReportOptions, out: impl Write + Send + 'a) -> Self {
+        Self { form, options, out: Box::new(out), failed: None, begun: None }
     }
 
     /// Whether intervals are written during the test ([`RunEvent::Readings`]).
@@ -67,7 +70,7 @@ impl<'a> Reporter<'a> {
         let document = Document { intervals: Vec::new(), ..convert::document(run, self.options) };
         match self.form {
             ReportFormat::Text(style) => self.write(&text::head(&document, style)),
-            ReportFormat::Events => self.object("start", &document.start),
+            ReportFormat::Events { .. } => self.object("start", &document.start),
             ReportFormat::Json => return,
         }
         self.begun = Some(ReportState {
@@ -93,7 +96,7 @@ impl<'a> Reporter<'a> {
                 let rows = text::intervals(&begun.document, style, first);
                 self.write(&rows);
             }
-            ReportFormat::Events => self.object("interval", &interval),
+            ReportFormat::Events { .. } => self.object("interval", &interval),
             ReportFormat::Json => {}
         }
     }
@@ -111,7 +114,7 @@ impl<'a> Reporter<'a> {
         match (self.form, self.begun.is_some()) {
             (ReportFormat::Json, _) => self.json(&ended),
             (ReportFormat::Text(style), false) => self.write(&text::client(&ended, style)),
-            (ReportFormat::Events, false) => {
+            (ReportFormat::Events { .. }, false) => {
                 self.object("start", &ended.start);
                 ended.intervals.iter().for_each(|interval| self.object("interval", interval));
                 self.end(&ended);
@@ -126,8 +129,29 @@ impl<'a> Reporter<'a> {
                 }
             }
         }
+        if matches!(self.form, ReportFormat::Events { full_output: true }) {
+            self.json(&convert::document(run, self.options));
+        }
         let error = ended.error.filter(|_| matches!(self.form, ReportFormat::Text(_)));
         self.failed.map_or(Ok(error), Err)
+    }
+
+    /// Writes the document of a test that is over, as JSON or a JSON stream.
+    ///
+    /// # Errors
+    /// If it could not be written.
+    pub fn write_document(mut self, document: &Document) -> io::Result<()> {
+        if let ReportFormat::Events { full_output } = self.form {
+            self.object("start", &document.start);
+            document.intervals.iter().for_each(|interval| self.object("interval", interval));
+            self.end(document);
+            if full_output {
+                self.json(document);
+            }
+        } else {
+            self.json(document);
+        }
+        self.failed.map_or(Ok(()), Err)
     }
 
     /// Writes the last events of a JSON stream.

@@ -11,6 +11,8 @@ use landspeed_flow::dialect::Dialect;
 
 /// UDP payload if the client did not specify it, bytes.
 const DATAGRAM: u64 = 1460;
+/// Longest UDP payload of iperf3, bytes (`MAX_UDP_BLOCKSIZE`).
+const MAX_DATAGRAM: u64 = 65_507;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Checks that iperf3's protocol can express these parameters.
@@ -59,11 +61,18 @@ pub fn encode(p: &Parameters, extras: &Extras, authtoken: Option<&str>) -> Value
             request.insert(key.key.to_owned(), value);
         }
     }
+    let offloads = udp && extras.offloads;
+    let datagram = p.udp.as_ref().map_or(DATAGRAM, |udp| u64::from(udp.payload_bytes)).clamp(1, MAX_DATAGRAM);
     let others = [
         ("blockcount", Some(json!(0))),
         ("pacing_timer", Some(json!(1000))),
         ("client_version", Some(json!(concat!("landspeed ", env!("CARGO_PKG_VERSION"))))),
         ("udp_counters_64bit", (udp && !extras.narrow_counters).then_some(json!(1))),
+        ("gso", offloads.then_some(json!(1))),
+        ("gso_dg_size", offloads.then(|| json!(datagram))),
+        ("gso_bf_size", offloads.then(|| json!(MAX_DATAGRAM / datagram * datagram))),
+        ("gro", offloads.then_some(json!(1))),
+        ("gro_bf_size", offloads.then_some(json!(MAX_DATAGRAM))),
         ("get_server_output", extras.server_output.then_some(json!(1))),
         ("authtoken", authtoken.map(Value::from)),
     ];
@@ -281,6 +290,8 @@ mod tests {
         let heard = decode(&encode(&asked, &Extras::default(), None)).unwrap();
         let udp = heard.parameters.udp.unwrap();
         assert_eq!((udp.payload_bytes, udp.burst_packets, heard.wide_counters), (200, 5, true));
+        let offloads = |offloads| encode(&asked, &Extras { offloads, ..Extras::default() }, None)["gso"].clone();
+        assert_eq!((offloads(true), offloads(false)), (json!(1), Value::Null));
         let narrow = Extras { narrow_counters: true, ..Extras::default() };
         assert!(!decode(&encode(&asked, &narrow, None)).unwrap().wide_counters);
     }

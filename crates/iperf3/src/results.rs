@@ -59,6 +59,8 @@ pub struct SessionValues {
     pub end_ns: Option<u64>,
     /// Datagrams that the peer reports as sent, by stream id.
     pub sent: HashMap<u32, u64>,
+    /// Results of the peer.
+    pub peer: Option<Results>,
 }
 
 /// Counts of a stream's omitted part.
@@ -136,8 +138,8 @@ impl Results {
     pub fn decode(text: &Value) -> Result<Self, String> {
         let share = |key: &str| text.get(key).and_then(Value::as_f64).unwrap_or(0.0);
         let streams = text.get("streams").and_then(Value::as_array).ok_or("its results have no streams")?;
-        if streams.len() > 512 {
-            return Err("its results have more than 512 streams".to_owned());
+        if streams.len() > 2048 {
+            return Err("its results have more than 2048 streams".to_owned());
         }
         Ok(Self {
             cpu_percent: [share("cpu_util_total"), share("cpu_util_user"), share("cpu_util_system")],

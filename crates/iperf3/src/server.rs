@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use landspeed_flow::server::door::connect_back;
 use landspeed_flow::server::{Datagram, OpeningParser, PendingConnection, ServerEvent, Service, Shared};
 
+use crate::KeepAlive;
 use crate::auth::Users;
+use crate::document::Document;
 use crate::session;
 use crate::wire::{BUSY_REPLY, COOKIE_LEN, Cookie};
 
@@ -29,7 +31,13 @@ pub struct Iperf3Service {
 impl Iperf3Service {
     /// Creates the service for these users; `None` serves everyone.
     pub fn new(users: Option<Users>) -> Self {
-        Self { tests: Arc::new(Tests { users, ..Tests::default() }) }
+        Self::configured(users, None, None)
+    }
+
+    /// Creates the service for these users, with a keepalive of control connections instead of its own, and an output for
+    /// the documents of its tests.
+    pub fn configured(users: Option<Users>, keep_alive: Option<KeepAlive>, output: Option<ServerOutput>) -> Self {
+        Self { tests: Arc::new(Tests { users, keep_alive, output, ..Tests::default() }) }
     }
 }
 
@@ -123,6 +131,29 @@ pub struct Tests {
     tcp: Mutex<HashMap<Cookie, Streams>>,
     udp: Mutex<HashMap<IpAddr, UdpWaiter>>,
     users: Option<Users>,
+    keep_alive: Option<KeepAlive>,
+    output: Option<ServerOutput>,
+}
+
+/// Output for the documents of completed tests.
+pub struct ServerOutput {
+    /// Report interval, nanoseconds.
+    pub interval_ns: u64,
+    /// Takes the document of each test.
+    pub take: Box<dyn Fn(&Document) + Send + Sync>,
+}
+
+impl ServerOutput {
+    /// Passes on the document of a completed test.
+    pub(crate) fn completed(&self, document: &Document) {
+        (self.take)(document);
+    }
+}
+
+impl std::fmt::Debug for ServerOutput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ServerOutput").field("interval_ns", &self.interval_ns).finish_non_exhaustive()
+    }
 }
 
 /// Test that is waiting for TCP connections with its cookie.
@@ -159,6 +190,16 @@ impl Tests {
     /// Users who may run tests; everyone if `None`.
     pub fn users(&self) -> Option<&Users> {
         self.users.as_ref()
+    }
+
+    /// Keepalive of control connections, if it is configured.
+    pub fn keep_alive(&self) -> Option<KeepAlive> {
+        self.keep_alive
+    }
+
+    /// Output for the documents of completed tests, if there is one.
+    pub(crate) fn output(&self) -> Option<&ServerOutput> {
+        self.output.as_ref()
     }
 
     fn awaiting(&self, cookie: &Cookie) -> Option<Streams> {

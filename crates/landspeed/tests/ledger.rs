@@ -359,3 +359,48 @@ fn missing_spread_is_explained() {
     let text = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("spread unknown: the steady phase has only one interval"), "{}", ended.stdout);
 }
+
+#[test]
+fn byte_limited_tests_measure_all_their_bytes() {
+    let pair = Pair::on_loopback(PROGRAM);
+    let cases = [
+        "-n 2M",
+        "-n 2M -R",
+        "-n 2M -R --receive discard",
+        "-n 2M -P 3 --bidir",
+        "-k 3 -l 100k",
+        "-n 300k -b 50M -R",
+        "-u -n 200k -b 20M",
+        "-u -n 200k -b 20M -R",
+    ];
+    for options in cases {
+        let document = pair.run(options);
+        assert_balanced(&document);
+        let directions: &[&str] = match options {
+            _ if options.contains("--bidir") => &["upload", "download"],
+            _ if options.contains("-R") => &["download"],
+            _ => &["upload"],
+        };
+        let rates = ["goodput_bps", "reverse_goodput_bps"].map(|name| &document["summary"][name]);
+        for (direction, rate) in directions.iter().zip(rates) {
+            let of = |value: &&Value| value["direction"] == **direction;
+            let receivers: Vec<_> =
+                list(&document["streams"]).iter().filter(of).map(|stream| &stream["receiver"]).collect();
+            let received: i64 = receivers.iter().map(|end| number(&end["bytes"])).sum();
+            let last_ns = receivers.iter().map(|end| number(&end["last_byte_ns"])).max().expect("a stream");
+            let phases: Vec<_> = list(&document["phases"])
+                .iter()
+                .filter(of)
+                .map(|phase| {
+                    let [end_ns, bytes] = ["end_ns", "bytes"].map(|name| number(&phase[name]));
+                    (phase["name"].as_str().expect("a name"), end_ns, bytes)
+                })
+                .collect();
+            // No start-up is left out, and the end is the arrival of the last byte.
+            assert_eq!(phases[..2], [("startup", 0, 0), ("steady", last_ns, received)], "{options}: {phases:?}");
+            let expected = received as f64 * 8e9 / last_ns as f64;
+            let rate = rate.as_f64().expect("a rate");
+            assert!((rate / expected - 1.0).abs() < 1e-6, "{options}: {rate} is not {expected}");
+        }
+    }
+}

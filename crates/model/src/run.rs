@@ -236,6 +236,13 @@ pub struct MtuProbe {
     pub note: Option<String>,
 }
 
+impl MtuProbe {
+    /// Whether larger packets vanish without an ICMP message although the sender's interface takes them.
+    pub fn is_black_hole(&self) -> bool {
+        self.silent > 0 && self.smallest_failed_bytes.is_some() && self.path_mtu_bytes.is_some()
+    }
+}
+
 /// Phases of a test, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

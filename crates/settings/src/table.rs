@@ -14,7 +14,9 @@ const TCP_RR: &[Protocol] = &[Protocol::TcpRr];
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Maximum number of parallel streams in each direction.
-pub const MAX_STREAMS: u32 = 128;
+pub const MAX_STREAMS: u32 = 1024;
+/// Maximum number of iperf3 (`MAX_STREAMS`).
+const MAX_IPERF3_STREAMS: u64 = 128;
 /// Maximum duration of a test, nanoseconds (30 days).
 pub const MAX_TIME_NS: u64 = 30 * 86_400 * SECOND_NS;
 /// Maximum memory for the write buffers of a test on one host, bytes.
@@ -81,8 +83,8 @@ pub const SETTINGS: &[Setting] = &[
         short: Some('P'),
         field: "streams",
         unit: Unit::Count,
-        range: Range::Integers { min: 1, max: MAX_STREAMS as u64, text: "1 to 128 streams" },
-        iperf3: Some(iperf3("parallel", "--parallel", MAX_STREAMS as u64)),
+        range: Range::Integers { min: 1, max: MAX_STREAMS as u64, text: "1 to 1024 streams" },
+        iperf3: Some(iperf3("parallel", "--parallel", MAX_IPERF3_STREAMS)),
         ..PLAIN
     },
     Setting {

@@ -107,7 +107,7 @@ fn settings_of_another_protocol_are_refused_with_the_reason() {
 fn values_outside_their_range_are_refused() {
     let defaults = Parameters::default;
     let cases = [
-        (Parameters { streams: 129, ..defaults() }, "--parallel: 1 to 128 streams"),
+        (Parameters { streams: 1025, ..defaults() }, "--parallel: 1 to 1024 streams"),
         (Parameters { time_ns: Some(1), ..defaults() }, "--time: 1ms to 30 days"),
         (Parameters { window_bytes: Some(1 << 30), ..defaults() }, "--window: 1KiB to 1GiB"),
         (Parameters { dscp: Some(64), ..defaults() }, "--dscp: 0 to 63 (the TOS byte divided by four)"),

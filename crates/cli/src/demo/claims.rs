@@ -301,6 +301,7 @@ mod tests {
             key: None,
             command: Vec::new(),
             data: None,
+            local_port: None,
             start_ns: None,
         };
         let none = ErrorEntry { code: String::new(), message: String::new(), advice: None };

@@ -128,6 +128,7 @@ impl Demo<'_> {
                 key: None,
                 command: vec!["landspeed".to_owned(), "demo".to_owned(), scene.name.to_owned()],
                 data: None,
+                local_port: None,
                 start_ns: None,
             };
             let document =

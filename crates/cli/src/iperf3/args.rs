@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 
 use landspeed_flow::client::Target;
+use landspeed_iperf3::KeepAlive;
 use landspeed_iperf3::quantity::Format;
+use landspeed_iperf3::report::ReportFormat;
+use landspeed_iperf3::text::Style;
 use landspeed_model::{Direction, Family, Parameters, Protocol, ReceiveMode, SendMode, UdpParameters};
 use landspeed_units::{BitRate, Bytes};
 
@@ -24,7 +27,7 @@ const ENDLESS_NS: u64 = 86_400_000_000_000;
 
 /// Options of `iperf3`: names and meaning are iperf3's.
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = EXAMPLES, disable_version_flag = true)]
+#[command(after_help = EXAMPLES, disable_version_flag = true, args_override_self = true)]
 #[command(group(clap::ArgGroup::new("role").required(true).args(["client", "server", "version"])))]
 pub struct Args {
     /// Run as a client of this server
@@ -58,12 +61,19 @@ pub struct Args {
     /// Print more
     #[arg(short = 'V', long, help_heading = "Client or server")]
     pub verbose: bool,
+    /// The same as -V: there is no other debugging output
+    #[arg(short, long, value_name = "LEVEL", num_args = 0..=1, require_equals = true, default_missing_value = "4",
+          help_heading = "Client or server")]
+    debug: Option<u32>,
     /// Print JSON
     #[arg(short = 'J', long, help_heading = "Client or server")]
     pub json: bool,
     /// Print one JSON object a line: start, each interval as it passes, end
-    #[arg(long, help_heading = "Client or server", conflicts_with = "json")]
+    #[arg(long, help_heading = "Client or server")]
     pub json_stream: bool,
+    /// With --json-stream: print what -J prints after the end
+    #[arg(long, help_heading = "Client or server")]
+    json_stream_full_output: bool,
     /// Print to this file
     #[arg(long, value_name = "FILE", help_heading = "Client or server")]
     pub logfile: Option<PathBuf>,
@@ -76,11 +86,16 @@ pub struct Args {
     /// No effect: every wait has a limit
     #[arg(long, value_name = "MS", help_heading = "Client or server")]
     snd_timeout: Option<u32>,
+    /// TCP keepalive of the control connection: seconds idle, seconds between probes, probes [default: the kernel's; of a
+    /// server 5/5/2]
+    #[arg(long, value_name = "IDLE/INTERVAL/COUNT", num_args = 0..=1, require_equals = true, default_missing_value = "",
+          value_parser = keep_alive, help_heading = "Client or server")]
+    pub cntl_ka: Option<KeepAlive>,
     /// IPv4 only
-    #[arg(short = '4', long, conflicts_with = "version6", help_heading = "Client or server")]
+    #[arg(short = '4', long, overrides_with = "version6", help_heading = "Client or server")]
     pub version4: bool,
     /// IPv6 only
-    #[arg(short = '6', long, help_heading = "Client or server")]
+    #[arg(short = '6', long, overrides_with = "version4", help_heading = "Client or server")]
     pub version6: bool,
     /// Credentials are padded as before 3.17
     #[arg(long, help_heading = "Client or server")]
@@ -92,6 +107,11 @@ pub struct Args {
     /// Serve one test, then stop
     #[arg(short = '1', long, conflicts_with = "client", help_heading = "Server")]
     pub one_off: bool,
+    /// With -1: stop after this many seconds without a test. Otherwise no effect: no test can keep a server here busy
+    /// forever
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400), conflicts_with = "client",
+          help_heading = "Server")]
+    pub idle_timeout: Option<u64>,
     /// Highest rate of one test in one direction
     #[arg(long, value_name = "RATE", value_parser = bitrate, conflicts_with = "client", help_heading = "Server")]
     pub server_bitrate_limit: Option<u64>,
@@ -136,8 +156,12 @@ pub struct Args {
     #[arg(long, value_name = "US", conflicts_with = "server", help_heading = "Client")]
     pacing_timer: Option<String>,
     /// Pacing in the kernel, each stream
-    #[arg(long, value_name = "RATE", value_parser = bitrate, conflicts_with = "server", help_heading = "Client")]
+    #[arg(long, value_name = "RATE", value_parser = bitrate, conflicts_with = "server", help_heading = "Client",
+          overrides_with = "no_fq_socket_pacing")]
     fq_rate: Option<u64>,
+    /// The same as --fq-rate 0
+    #[arg(long, conflicts_with = "server", help_heading = "Client", overrides_with = "fq_rate")]
+    no_fq_socket_pacing: bool,
     /// Seconds to test; 0 until it is interrupted, a day at most [default: 10]
     #[arg(short, long, value_name = "SECONDS", conflicts_with_all = ["server", "bytes", "blockcount"],
           help_heading = "Client")]
@@ -177,11 +201,11 @@ pub struct Args {
     #[arg(short, long, conflicts_with = "server", help_heading = "Client")]
     mptcp: bool,
     /// Type of service: 0 to 255, 0x…, 0…; the ECN bits are the kernel's
-    #[arg(short = 'S', long, value_name = "TOS", value_parser = tos, conflicts_with = "server", help_heading = "Client")]
-    tos: Option<u8>,
-    /// DSCP: 0 to 63, or ef, cs1, af41
-    #[arg(long, value_parser = crate::options::dscp, conflicts_with_all = ["server", "tos"],
+    #[arg(short = 'S', long, value_name = "TOS", value_parser = tos, conflicts_with = "server", overrides_with = "dscp",
           help_heading = "Client")]
+    tos: Option<u8>,
+    /// DSCP: 0 to 63, 0x…, 0…, or ef, cs1, af41
+    #[arg(long, value_parser = dscp, conflicts_with = "server", overrides_with = "tos", help_heading = "Client")]
     dscp: Option<u8>,
     /// sendfile(2)
     #[arg(short = 'Z', long, conflicts_with = "server", help_heading = "Client")]
@@ -214,6 +238,9 @@ pub struct Args {
     /// No effect: sequence numbers have 64 bits
     #[arg(long, conflicts_with = "server", help_heading = "Client")]
     udp_counters_64bit: bool,
+    /// UDP: ask the server for GSO and GRO (iperf3 3.20 and later). The local end has them anyway
+    #[arg(long, conflicts_with = "server", help_heading = "Client")]
+    pub gsro: bool,
     /// No effect: the payload always repeats
     #[arg(long, conflicts_with = "server", help_heading = "Client")]
     repeating_payload: bool,
@@ -247,6 +274,18 @@ impl Args {
     /// Returns host and port of the server. The port is always a separate option: a colon belongs to an IPv6 address.
     pub fn target(&self) -> Target {
         Target { host: self.client.clone().unwrap_or_default(), port: Some(self.port) }
+    }
+
+    /// Returns the format of the report.
+    pub fn report_format(&self) -> ReportFormat {
+        match (self.json_stream, self.json) {
+            (true, _) => ReportFormat::Events { full_output: self.json_stream_full_output },
+            (_, true) => ReportFormat::Json,
+            _ => ReportFormat::Text(Style {
+                format: self.format.unwrap_or_default(),
+                verbose: self.verbose || self.debug.is_some(),
+            }),
+        }
     }
 
     /// Whether the test runs until interrupted (`-t 0`).
@@ -284,7 +323,7 @@ impl Args {
             nodelay: self.no_delay,
             mptcp: self.mptcp,
             dscp: self.dscp.or(self.tos.map(|tos| tos >> 2)),
-            pace_bps: self.fq_rate,
+            pace_bps: self.fq_rate.filter(|rate| *rate > 0),
             rate_bps: bitrate.rate,
             send: if self.zerocopy { SendMode::Sendfile } else { SendMode::Copy },
             receive: if self.skip_rx_copy { ReceiveMode::Discard } else { ReceiveMode::Copy },
@@ -358,15 +397,51 @@ fn pace(text: &str) -> Result<Pace, String> {
     Ok(Pace { rate: Some(bitrate(rate)?).filter(|rate| *rate > 0), burst })
 }
 
-/// Parses a TOS value in decimal, octal (`0…`) or hexadecimal (`0x…`), as C does.
-fn tos(text: &str) -> Result<u8, String> {
+/// Parses a number in decimal, octal (`0…`) or hexadecimal (`0x…`), as C does.
+fn c_number(text: &str) -> Option<u8> {
     let digits = text.to_ascii_lowercase();
-    let value = match digits.strip_prefix("0x") {
+    match digits.strip_prefix("0x") {
         Some(hex) => u8::from_str_radix(hex, 16),
         None if digits.len() > 1 && digits.starts_with('0') => u8::from_str_radix(&digits, 8),
         None => digits.parse(),
-    };
-    let value = value.map_err(|_| format!("`{text}` is not a type of service; write 0 to 255 or 0xb8"))?;
+    }
+    .ok()
+}
+
+/// Parses a DSCP: a number, or one of iperf3's names, which include those of RFC 1349 and VOICE-ADMIT (RFC 5865).
+fn dscp(text: &str) -> Result<u8, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "lowdelay" => Ok(4),
+        "throughput" => Ok(2),
+        "reliability" => Ok(1),
+        "va" => Ok(44),
+        name => c_number(text).filter(|dscp| *dscp < 64).map_or_else(|| crate::options::dscp(name), Ok),
+    }
+}
+
+/// Parses `IDLE/INTERVAL/COUNT`, of which each may be missing or 0.
+fn keep_alive(text: &str) -> Result<KeepAlive, String> {
+    let mut values = [None; 3];
+    let mut words = text.split('/');
+    for value in &mut values {
+        let word = words.next().unwrap_or_default();
+        let number = if word.is_empty() { Ok(0) } else { word.parse::<u32>() };
+        let number = number.ok().filter(|number| *number <= 32_767);
+        *value = Some(
+            number.ok_or_else(|| format!("`{text}`: seconds idle/seconds between probes/probes, as in 10/2/3"))?,
+        );
+    }
+    let [idle_s, interval_s, probes] = values.map(|value| value.filter(|number| *number > 0));
+    let all_s = interval_s.unwrap_or(0) * probes.unwrap_or(0);
+    if words.next().is_some() || idle_s.is_some_and(|idle_s| idle_s <= all_s) {
+        return Err(format!("`{text}`: the idle time must be longer than all probes, as in 10/2/3"));
+    }
+    Ok(KeepAlive { idle_s, interval_s, probes })
+}
+
+/// Parses a type of service, which has no ECN bits.
+fn tos(text: &str) -> Result<u8, String> {
+    let value = c_number(text).ok_or_else(|| format!("`{text}` is not a type of service; write 0 to 255 or 0xb8"))?;
     if value & 3 != 0 {
         return Err(format!("`{text}` sets ECN bits, which are the kernel's; {:#x} has none", value & !3));
     }
@@ -416,6 +491,59 @@ mod tests {
         assert_eq!(parameters("-c dtn").write_bytes, 131_072);
         assert_eq!(parameters("-c dtn -A ,3").server_cpus, [3]);
         assert_eq!(parameters("-c dtn -t 0").time_ns, Some(ENDLESS_NS));
+    }
+
+    #[test]
+    fn the_last_option_wins() {
+        let p = parameters("-c dtn -t 3 -P 2 -R -t 5 -P 4 -R -b 1M -b 2M -4 -6 -S 0x20 --dscp ef -C reno -C cubic");
+        assert_eq!(
+            (p.time_ns, p.streams, p.rate_bps, p.family),
+            (Some(5_000_000_000), 4, Some(2_000_000), Family::V6)
+        );
+        assert_eq!((p.dscp, p.congestion.as_deref()), (Some(46), Some("cubic")));
+        assert_eq!(parameters("-c dtn --dscp ef -S 0x20").dscp, Some(8));
+        assert_eq!(parameters("-c dtn --fq-rate 1M --no-fq-socket-pacing").pace_bps, None);
+        assert_eq!(parameters("-c dtn --no-fq-socket-pacing --fq-rate 1M").pace_bps, Some(1_000_000));
+        assert_eq!(parameters("-c dtn --fq-rate 0").pace_bps, None);
+        assert_eq!(
+            read("-c one -c two -p 1 -p 2").map(|args| (args.client, args.port)).ok(),
+            Some((Some("two".to_owned()), 2))
+        );
+    }
+
+    #[test]
+    fn dscp_is_read_as_c_does() {
+        for (text, value) in
+            [("46", 46), ("0x2e", 46), ("056", 46), ("EF", 46), ("lowdelay", 4), ("va", 44), ("0", 0)]
+        {
+            assert_eq!(parameters(&format!("-c dtn --dscp {text}")).dscp, Some(value), "{text}");
+        }
+        for text in ["64", "0x40", "0100", "08", "x"] {
+            assert!(read(&format!("-c dtn --dscp {text}")).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn options_of_newer_releases_are_known() {
+        let args =
+            read("-c dtn -u --gsro --cntl-ka=10/2/3 -J --json-stream --json-stream-full-output").expect("a line");
+        assert!(args.gsro && matches!(args.report_format(), ReportFormat::Events { full_output: true }));
+        assert_eq!(args.cntl_ka, Some(KeepAlive { idle_s: Some(10), interval_s: Some(2), probes: Some(3) }));
+        for (line, wanted) in [("-c dtn --cntl-ka", None), ("-c dtn --cntl-ka=//4", Some(4))] {
+            assert_eq!(read(line).expect(line).cntl_ka.expect(line).probes, wanted);
+        }
+        for line in
+            ["-c dtn --cntl-ka=5/2/3", "-c dtn --cntl-ka=a", "-c dtn --cntl-ka=9/1/1/1", "-c dtn --idle-timeout 5"]
+        {
+            assert!(read(line).is_err(), "{line}");
+        }
+        for line in ["-c dtn -d", "-c dtn --debug=2", "-c dtn -Vd"] {
+            assert!(matches!(
+                read(line).expect(line).report_format(),
+                ReportFormat::Text(Style { verbose: true, .. })
+            ));
+        }
+        assert_eq!(read("-s -1 --idle-timeout 5").expect("a server").idle_timeout, Some(5));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use anyhow::Context as _;
 use landspeed_flow::client::{self, Request};
 use landspeed_iperf3::auth::PublicKey;
 use landspeed_iperf3::convert::{self, ReportOptions};
-use landspeed_iperf3::report::{ReportFormat, Reporter};
-use landspeed_iperf3::{Credentials, Extras, text};
+use landspeed_iperf3::report::Reporter;
+use landspeed_iperf3::{Credentials, Extras};
 use landspeed_model::{ErrorEntry, Protocol, RunDocument, Status};
 use landspeed_sys::file;
 
@@ -77,6 +77,7 @@ fn client(args: &Args) -> anyhow::Result<CommandOutcome> {
         key: None,
         command: landspeed_sys::process::command_line(),
         data: None,
+        local_port: args.cport,
         start_ns: None,
     };
     let options = ReportOptions {
@@ -85,12 +86,7 @@ fn client(args: &Args) -> anyhow::Result<CommandOutcome> {
         extra_data: args.extra_data.clone(),
         server: (request.target.host.clone(), args.port),
     };
-    let form = match (args.json, args.json_stream) {
-        (true, _) => ReportFormat::Json,
-        (_, true) => ReportFormat::Events,
-        _ => ReportFormat::Text(text::Style { format: args.format.unwrap_or_default(), verbose: args.verbose }),
-    };
-    let mut reporter = Reporter::new(form, &options, out);
+    let mut reporter = Reporter::new(args.report_format(), &options, out);
     let run = match remote_end(args, reporter.is_live()) {
         Ok(remote) => {
             let interrupted = landspeed_sys::process::catch_interrupts();
@@ -127,8 +123,9 @@ fn remote_end(args: &Args, live: bool) -> Result<RemoteEnd, String> {
         credentials,
         server_output: args.get_server_output,
         narrow_counters: false,
-        local_port: args.cport,
         unlimited_time: args.is_endless(),
+        keep_alive: args.cntl_ka,
+        offloads: args.gsro,
         report_ns: live.then(|| args.interval_ns()),
     }))
 }

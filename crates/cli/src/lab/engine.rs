@@ -45,6 +45,7 @@ impl Engine for Flow {
             key: None,
             command: Vec::new(),
             data: Some(order.data),
+            local_port: None,
             start_ns: Some(order.start_ns),
         };
         client::run(&request, &AtomicBool::new(false), &mut |event| {

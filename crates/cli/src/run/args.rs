@@ -48,7 +48,7 @@ pub struct Args {
     bidir: bool,
     /// Parallel streams in each direction, each on its own thread
     #[arg(short = 'P', long = "parallel", value_name = "N", default_value_t = 1, help_heading = "Traffic",
-          value_parser = clap::value_parser!(u32).range(1..=128))]
+          value_parser = clap::value_parser!(u32).range(1..=1024))]
     streams: u32,
     /// Length of the measurement [default: 10 s]
     #[arg(short, long, value_parser = options::time, help_heading = "Traffic", allow_hyphen_values = true)]
@@ -166,6 +166,10 @@ pub struct Args {
     /// Local address to send from
     #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = "Network")]
     bind: Option<String>,
+    /// Local port of the first data socket; the others have the ports after it
+    #[arg(long, value_name = "PORT", help_heading = "Network", conflicts_with = "from",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    pub cport: Option<u16>,
     /// DSCP of everything the test sends: 0 to 63, or ef, cs1, af41, le
     #[arg(long, value_parser = options::dscp, help_heading = "Network")]
     dscp: Option<u8>,

@@ -26,9 +26,6 @@ pub struct Args {
     /// Use PKCS#1 padding, as iperf3 before 3.17 does
     #[arg(long, help_heading = "iperf3", requires = "username")]
     use_pkcs1_padding: bool,
-    /// Local port of the first data connection
-    #[arg(long, value_name = "PORT", help_heading = "iperf3", requires = "iperf3", value_parser = clap::value_parser!(u16).range(1..))]
-    cport: Option<u16>,
     /// Number UDP datagrams with 32 bits, for servers before 3.1
     #[arg(long, help_heading = "iperf3", requires = "iperf3")]
     udp_counters_32bit: bool,
@@ -62,9 +59,7 @@ impl Args {
             credentials,
             server_output: self.server_output,
             narrow_counters: self.udp_counters_32bit,
-            local_port: self.cport,
-            unlimited_time: false,
-            report_ns: None,
+            ..Extras::default()
         }))
     }
 }

@@ -40,6 +40,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         key: None,
         command: landspeed_sys::process::command_line(),
         data: None,
+        local_port: args.cport,
         start_ns: None,
     };
     let prints = sinks.contains(&&Sink::Stdout);

@@ -54,6 +54,7 @@ impl RunTest for run::Args {
             key: None,
             command: landspeed_sys::process::command_line(),
             data: None,
+            local_port: self.cport,
             start_ns: None,
         };
         ready(self, &mut request, sound)?;

@@ -9,8 +9,8 @@ mod page;
 use std::fmt::Write as _;
 
 use landspeed_model::{
-    CONTRADICTION, Confidence, Direction, EpochState, ErrorEntry, PhaseName, Protocol, RrMode, RunDocument, Sample,
-    Status, StreamEnd, Verdict, Warning,
+    CONTRADICTION, Confidence, Direction, EpochState, ErrorEntry, MtuProbe, PhaseName, Protocol, RrMode, RunDocument,
+    Sample, Status, StreamEnd, Verdict, Warning,
 };
 use landspeed_units::{BitRate, Bytes, Micros};
 
@@ -19,7 +19,7 @@ pub use page::{Page, strip_backticks};
 
 /// Warnings that cast doubt on the headline, most severe first, with short phrases. Other warnings are notes,
 /// printed with `-v`.
-const DOUBTFUL_WARNINGS: [(&str, &str); 20] = [
+const DOUBTFUL_WARNINGS: [(&str, &str); 21] = [
     ("accounting", "bytes unaccounted for"),
     (CONTRADICTION, "the figures contradict each other"),
     ("emulation-invalid", "the emulated path could not keep up"),
@@ -32,6 +32,7 @@ const DOUBTFUL_WARNINGS: [(&str, &str); 20] = [
     ("other-load", "other load on a host"),
     ("steal", "steal time"),
     ("not-as-asked", "options not in force as requested"),
+    ("fragments", "datagrams are sent in fragments"),
     ("zerocopy-copied", "zero copy fell back to copying"),
     ("zerocopy-refused", "zero copy refused"),
     ("few-samples", "few samples"),
@@ -107,6 +108,9 @@ fn write_summary(document: &RunDocument, page: &mut Page) {
     if let Some(load) = &document.latency_under_load {
         page.line("latency", &latency::under_load(load));
     }
+    if let Some(mtu) = path_mtu(document) {
+        page.line("path MTU", &mtu);
+    }
     page.line("limit", &limits(document, page));
     let doubt = doubt(&document.warnings, page);
     let left = MAX_LINES.saturating_sub(page.text.lines().count() + usize::from(doubt.is_some()));
@@ -118,6 +122,22 @@ fn write_summary(document: &RunDocument, page: &mut Page) {
     }
     if let Some(doubt) = doubt {
         page.line("doubt", &doubt);
+    }
+}
+
+/// Formats what `--probe-mtu` found: `1500 bytes in both directions`.
+fn path_mtu(document: &RunDocument) -> Option<String> {
+    let found = |probe: &MtuProbe| {
+        let size = probe.path_mtu_bytes.map_or_else(|| "not found".to_owned(), |mtu| format!("{mtu} bytes"));
+        if probe.is_black_hole() { size + " (larger packets vanish without an ICMP message)" } else { size }
+    };
+    match document.path.as_ref()?.mtu.as_slice() {
+        [] => None,
+        [one, other] if found(one) == found(other) => Some(format!("{} in both directions", found(one))),
+        probes => {
+            let each = probes.iter().map(|probe| format!("{} {}", direction_name(probe.direction), found(probe)));
+            Some(each.collect::<Vec<_>>().join(", "))
+        }
     }
 }
 

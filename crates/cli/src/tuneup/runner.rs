@@ -66,6 +66,7 @@ impl Runner {
             key: self.key.clone(),
             command: Vec::new(),
             data: None,
+            local_port: None,
             start_ns: None,
         };
         let tried = try_run(self.interrupted, &mut || client::run(&request, self.interrupted, &mut |_| {}));

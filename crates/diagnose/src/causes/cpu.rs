@@ -7,6 +7,7 @@ use crate::flow::Flow;
 use crate::host::End;
 use crate::load::{DecidingReading, Kind, Load, Role, host_of};
 use crate::placement;
+use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{CORE_BUSY, KEPT_WAITING, THREAD_BUSY};
 
@@ -121,6 +122,25 @@ pub(crate) fn why(flow: &Flow, role: Role, load: &Load) -> String {
     }
 }
 
+/// Cores of the flow's stream threads on a host; `None` if one of them is not pinned.
+fn pinned_cores(flow: &Flow, role: Role) -> Option<Vec<u32>> {
+    let end = |stream: &StreamView| match role {
+        Role::Sender => stream.sender().map(|end| end.cpu),
+        Role::Receiver => stream.receiver().map(|end| end.cpu),
+    };
+    let cores: Option<Vec<u32>> = flow.streams.iter().map(|stream| end(stream).flatten()).collect();
+    cores.filter(|cores| !cores.is_empty())
+}
+
+/// Whether a list of CPUs as the kernel prints it (`0-7,16-23`) has this core.
+fn contains(cpus: &str, core: u32) -> bool {
+    cpus.split(',').any(|range| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        first.trim().parse().is_ok_and(|first: u32| first <= core)
+            && last.trim().parse().is_ok_and(|last: u32| core <= last)
+    })
+}
+
 /// Returns advice for a CPU-limited sender or receiver.
 pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
     let host = host_of(flow, role);
@@ -131,10 +151,15 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
     } else {
         "spread the work over more or faster cores".to_owned()
     };
+    let pinned = pinned_cores(flow, role);
     let pin = host.snapshot.filter(|snapshot| snapshot.numa.len() > 1).and_then(|snapshot| {
         let node = snapshot.nic.as_ref()?.numa_node.filter(|&node| node >= 0)?;
         let cpus = &snapshot.numa.iter().find(|numa| i64::from(numa.id) == i64::from(node))?.cpus;
-        Some(format!("pin the streams to the NIC's node (cores {cpus})"))
+        match &pinned {
+            None => Some(format!("pin the streams to the NIC's node (cores {cpus})")),
+            Some(cores) if cores.iter().all(|&core| contains(cpus, core)) => None,
+            Some(_) => Some(format!("move the streams to the NIC's node (cores {cpus})")),
+        }
     });
     let advice = (role == Role::Receiver).then(|| placement::queue_core_advice(flow)).flatten();
     let first = match (load.kind, role) {
@@ -150,8 +175,9 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
         }
         (Kind::Crowded, _) => format!("Free the {}'s cores of other work", host.name()),
         (Kind::Starved | Kind::Turns, _) if load.kind == Kind::Starved || load.waited_for_core() => format!(
-            "Free the {}'s cores of other work, or pin the streams to idle ones ({})",
+            "Free the {}'s cores of other work, or {} the streams to idle ones ({})",
             host.name(),
+            if pinned.is_some() { "move" } else { "pin" },
             match host.end {
                 End::Client => "--cpus",
                 End::Server if flow.document.iperf3.is_some() => "start iperf3 there with -A",

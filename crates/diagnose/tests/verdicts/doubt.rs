@@ -1,10 +1,11 @@
 //! Confidence is limited by contradictions, missing reports, few samples and malformed documents.
 
-use crate::common::Scenario;
+use crate::common::{Scenario, idle};
 use landspeed_diagnose::{diagnose, warnings};
 use landspeed_model::{
-    Cause, Confidence, CounterDelta, Direction, EmulatedPath, EmulationSource, InvalidReason, InvalidSpan,
-    LatencyResult, Protocol, RrMode, RrParameters, RrSize, RunDocument, RunEmulation, Status, Verdict, ZeroCopyUse,
+    Cause, Confidence, CoreUse, CounterDelta, Direction, EmulatedPath, EmulationSource, InvalidReason, InvalidSpan,
+    LatencyResult, MtuProbe, NicSnapshot, NumaNode, Protocol, RrMode, RrParameters, RrSize, RunDocument,
+    RunEmulation, Status, Verdict, ZeroCopyUse,
 };
 
 fn judge(document: &RunDocument) -> Verdict {
@@ -265,4 +266,104 @@ fn unreliable_figures_are_warned_of() {
         assert!(codes.iter().any(|found| found == code), "{code} is missing of {codes:?}");
     }
     assert!(warnings(&Scenario { samples: 300, ..Scenario::default() }.document()).is_empty());
+}
+
+fn warning<'a>(found: &'a [landspeed_model::Warning], code: &str) -> Option<&'a str> {
+    found.iter().find(|warning| warning.code == code).map(|warning| warning.message.as_str())
+}
+
+#[test]
+fn datagrams_over_the_mtu_are_fragments() {
+    let scenario = Scenario { line_rate_bps: Some(10_000_000_000), ..Scenario::default() };
+    let sized = |payload_bytes| {
+        let mut document = scenario.udp(Some(1_000_000_000), 1000, 1000, 0);
+        for parameters in document.effective.iter_mut().chain([&mut document.requested]) {
+            parameters.udp.as_mut().expect("UDP").payload_bytes = payload_bytes;
+        }
+        document
+    };
+    assert_eq!(warning(&warnings(&sized(1472)), "fragments"), None);
+    let found = warnings(&sized(9000));
+    let message = warning(&found, "fragments").expect("9028 bytes over an MTU of 1500");
+    assert!(message.contains("7 fragments") && message.contains("-l 1472"), "{message}");
+    // A probe of the path counts as well.
+    let mut narrow = sized(1472);
+    let probe = MtuProbe {
+        direction: Direction::Upload,
+        path_mtu_bytes: Some(1300),
+        smallest_failed_bytes: Some(1301),
+        interface_mtu_bytes: Some(1500),
+        probes: 9,
+        silent: 3,
+        note: None,
+    };
+    narrow.path.as_mut().expect("a path").mtu.push(probe);
+    let found = warnings(&narrow);
+    assert!(warning(&found, "fragments").expect("1500 over 1300").contains("the path MTU (1300 bytes)"));
+}
+
+#[test]
+fn gro_that_delivers_is_not_called_off() {
+    let scenario = Scenario { line_rate_bps: Some(10_000_000_000), ..Scenario::default() };
+    let received = |timestamps: &str| {
+        let mut document = scenario.udp(Some(1_000_000_000), 1000, 1000, 0);
+        for host in [&mut document.hosts.client, &mut document.hosts.server] {
+            let offloads = &mut host.as_mut().expect("a host").nic.as_mut().expect("an interface").offloads;
+            offloads.insert("rx-gro".to_owned(), false);
+        }
+        let receiver = document.streams[0].receiver.as_mut().expect("a receiver");
+        receiver.udp.as_mut().expect("UDP").timestamps = Some(timestamps.to_owned());
+        warnings(&document)
+    };
+    let off = |found: &[landspeed_model::Warning]| -> Vec<bool> {
+        let hosts = ["of the client", "of the server"];
+        hosts.map(|host| found.iter().any(|w| w.code == "offload-off" && w.message.contains(host))).to_vec()
+    };
+    assert_eq!(off(&received("kernel")), [true, true]);
+    let found = received("kernel, coalesced");
+    assert_eq!(off(&found), [true, false]);
+    assert!(warning(&found, "jitter-coalesced").is_some());
+}
+
+#[test]
+fn pinned_streams_are_not_advised_to_be_pinned() {
+    let full = CoreUse { user: 0.5, system: 0.5, ..CoreUse::default() };
+    let busy = Scenario { sender_thread: 0.99, sender_cores: vec![full, idle()], ..Scenario::default() };
+    let advice = |cpu, node: &str| {
+        let mut document = busy.document();
+        document.streams[0].sender.as_mut().expect("a sender").cpu = cpu;
+        let host = document.hosts.client.as_mut().expect("a host");
+        let numa = |id, cpus: &str| NumaNode { id, cpus: cpus.to_owned() };
+        host.numa = vec![numa(0, node), numa(1, "8-15")];
+        host.nic = Some(NicSnapshot { numa_node: Some(0), ..NicSnapshot::default() });
+        judge(&document).next_step
+    };
+    assert!(advice(None, "0-7").contains("pin the streams to the NIC's node"), "{}", advice(None, "0-7"));
+    assert!(!advice(Some(3), "0-7").contains("the streams to"), "{}", advice(Some(3), "0-7"));
+    assert!(advice(Some(9), "0-7").contains("move the streams to the NIC's node"), "{}", advice(Some(9), "0-7"));
+}
+
+#[test]
+fn a_probed_path_mtu_is_named_where_nothing_passes() {
+    let mut document = Scenario { goodput_bps: 0.0, ..Scenario::default() }.document();
+    for sample in &mut document.streams[0].sender.as_mut().expect("a sender").samples {
+        let tcp = sample.tcp.as_mut().expect("tcp_info");
+        (tcp.unacked, tcp.backoff, tcp.pmtu_bytes) = (10, 4, 1500);
+    }
+    let unknown = judge(&document);
+    assert_eq!((unknown.cause, unknown.confidence), (Cause::PathMtu, Confidence::Medium), "{unknown:#?}");
+    let probe = MtuProbe {
+        direction: Direction::Upload,
+        path_mtu_bytes: Some(1300),
+        smallest_failed_bytes: Some(1301),
+        interface_mtu_bytes: Some(1500),
+        probes: 9,
+        silent: 3,
+        note: None,
+    };
+    document.path.as_mut().expect("a path").mtu.push(probe);
+    let verdict = judge(&document);
+    assert_eq!((verdict.cause, verdict.confidence), (Cause::PathMtu, Confidence::High), "{verdict:#?}");
+    assert!(verdict.summary.contains("the path's MTU is 1300"), "{}", verdict.summary);
+    assert!(verdict.next_step.contains("set the interface's MTU to 1300"), "{}", verdict.next_step);
 }

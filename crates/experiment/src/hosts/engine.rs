@@ -197,6 +197,7 @@ fn flow(cross: &Cross, lasts_ns: u64, stop: &AtomicBool, begun: &AtomicBool) -> 
                 key: None,
                 command: Vec::new(),
                 data: None,
+                local_port: None,
                 start_ns: None,
             };
             client::not_started_document(&request, why)

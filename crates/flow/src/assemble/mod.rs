@@ -92,6 +92,11 @@ impl CollectedRun {
         self.server_version = Some(version);
     }
 
+    /// Returns the name of the client's interface towards the server, if known.
+    pub fn client_interface(&self) -> Option<String> {
+        Some(self.client_host.as_ref()?.nic.as_ref()?.name.clone())
+    }
+
     fn parameters(&self) -> &Parameters {
         self.effective.as_ref().unwrap_or(&self.requested)
     }

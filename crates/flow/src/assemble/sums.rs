@@ -145,7 +145,7 @@ pub fn summary(
     let reverse_goodput_bps = rate(1, "summary.reverse_goodput_bps");
     let spread = |part: usize| -> (Option<f64>, Option<String>) {
         let Some(&direction) = parts.get(part).filter(|_| bulk) else { return (None, None) };
-        let spread = reports.delivered(direction).and_then(|s| spread::of(&s, direction, parameters.interval_ns));
+        let spread = reports.delivered(direction).and_then(|s| spread::of(&s, direction, parameters));
         match spread {
             Ok(cv) => (Some(cv), None),
             Err(why) => (None, Some(why)),

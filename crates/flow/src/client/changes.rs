@@ -54,8 +54,7 @@ impl RemoteChanges {
         limit: Duration,
         stop: &'static AtomicBool,
     ) -> Result<Self, FlowError> {
-        let server = target.resolve(family, stop)?;
-        let (tx, rx, _) = connect::control(server, None, key, stop)?;
+        let (tx, rx, _) = connect::control_of(target, family, key, stop)?;
         let tx = Arc::new(Mutex::new(tx));
         let mut session = Self { tx, rx, place: String::new(), number: 0, stop, is_lost: false, heartbeat: None };
         let version = env!("CARGO_PKG_VERSION").to_owned();

@@ -5,12 +5,12 @@ use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use landspeed_model::Parameters;
-use socket2::{Domain, Protocol, Socket, Type};
+use landspeed_model::{Family, Parameters};
 
+use super::target::Target;
 use crate::control::channel::{self, Key, Receiver, Role, Sender};
 use crate::control::credentials::Credentials;
-use crate::control::deadline::Deadline;
+use crate::control::deadline::{Deadline, timeout};
 use crate::control::entry;
 use crate::control::message::MAX_MESSAGE;
 use crate::control::preface::Purpose;
@@ -23,17 +23,29 @@ use crate::sockets;
 /// Timeout for the server's answer to a preface.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Opens the control connection; also returns its local address.
+/// Data sockets that are opened at the same time: the server's queue of new connections holds them all.
+const MAX_OPENING: usize = 256;
+
+/// Opens a control connection to the first address of a server that answers; also returns its local address.
+pub fn control_of(
+    target: &Target,
+    family: Family,
+    key: Option<&Key>,
+    stop: &AtomicBool,
+) -> Result<(Sender, Receiver, SocketAddr), FlowError> {
+    let servers: Vec<_> = target.addresses(family, stop)?.into_iter().map(|server| (server, None)).collect();
+    let (stream, server) = sockets::connect_first(&servers, stop)?;
+    control(stream, server, key, stop)
+}
+
+/// Opens the control protocol on a connection; also returns its local address.
 pub fn control(
+    mut stream: TcpStream,
     server: SocketAddr,
-    bind: Option<SocketAddr>,
     key: Option<&Key>,
     stop: &AtomicBool,
 ) -> Result<(Sender, Receiver, SocketAddr), FlowError> {
     let setup = |source| FlowError::Setup { what: "open the control connection".into(), source };
-    let socket = Socket::new(Domain::for_address(server), Type::STREAM, Some(Protocol::TCP)).map_err(setup)?;
-    sockets::connect(&socket, server, bind, stop)?;
-    let mut stream: TcpStream = socket.into();
     let local = stream.local_addr().map_err(setup)?;
     let deadline = Deadline::after(ANSWER_TIMEOUT).with_stop(stop);
     entry::run_handshake(&mut stream, server, Purpose::Control { keyed: key.is_some() }, &deadline)?;
@@ -41,17 +53,18 @@ pub fn control(
     Ok((tx, rx, local))
 }
 
-/// Opens the data sockets of a test.
+/// Opens the data sockets of a test with a server at this RTT, nanoseconds, from a local address and port.
 pub fn data(
-    server: SocketAddr,
-    bind: Option<SocketAddr>,
+    (server, rtt_ns): (SocketAddr, u64),
+    (bind, first_port): (Option<SocketAddr>, Option<u16>),
     parameters: &Parameters,
     credentials: Credentials,
     stop: &AtomicBool,
 ) -> Result<Vec<StreamPlan>, FlowError> {
     let specs = layout::streams(parameters)
         .map_err(|e| FlowError::Protocol { during: "planning the test", message: e.to_string() })?;
-    let open = |spec: &layout::StreamSpec| {
+    let open = |index: usize, spec: &layout::StreamSpec| {
+        let bind = sockets::data_address(bind, server, first_port, index);
         let socket = match spec.link {
             Link::Tcp => {
                 let mut tcp = sockets::connect_tcp(server, bind, parameters, spec.client_job != Job::Receive, stop)?;
@@ -61,23 +74,41 @@ pub fn data(
                     server,
                     spec.id,
                     &credentials,
-                    &Deadline::after(ANSWER_TIMEOUT).with_stop(stop),
+                    &Deadline::after(timeout(ANSWER_TIMEOUT, rtt_ns)).with_stop(stop),
                 )?;
                 let _ = tcp.set_nodelay(nodelay);
                 DataSocket::Tcp(tcp)
             }
-            Link::Udp => DataSocket::Udp(open_udp_flow(server, bind, parameters, spec.id, &credentials, stop)?),
+            Link::Udp => {
+                DataSocket::Udp(open_udp_flow((server, rtt_ns), bind, parameters, spec.id, &credentials, stop)?)
+            }
             Link::Connect => DataSocket::Connector(Connector { server, bind, stream: spec.id, credentials }),
         };
         let job = spec.job(Side::Client);
         let tag = credentials.datagram_tag(spec.id);
         Ok(StreamPlan::new(spec.id, spec.index, spec.direction, job, socket, tag))
     };
-    // Each connection takes several round trips; open all in parallel so that many streams over a long path are
-    // ready together.
+    if specs.len() > MAX_OPENING {
+        landspeed_sys::process::raise_open_files_limit();
+    }
+    // Each connection takes several round trips; open many in parallel so that streams over a long path are ready
+    // together.
+    let mut streams = Vec::with_capacity(specs.len());
+    for together in specs.chunks(MAX_OPENING) {
+        let first = streams.len();
+        streams.extend(open_together(together, |at, spec| open(first + at, spec))?);
+    }
+    Ok(streams)
+}
+
+fn open_together(
+    specs: &[layout::StreamSpec],
+    open: impl Fn(usize, &layout::StreamSpec) -> Result<StreamPlan, FlowError> + Sync,
+) -> Result<Vec<StreamPlan>, FlowError> {
     std::thread::scope(|scope| {
-        let opening: Vec<_> =
-            specs.iter().map(|spec| std::thread::Builder::new().spawn_scoped(scope, move || open(spec))).collect();
+        let open = &open;
+        let spawn = |(at, spec)| std::thread::Builder::new().spawn_scoped(scope, move || open(at, spec));
+        let opening: Vec<_> = specs.iter().enumerate().map(spawn).collect();
         opening
             .into_iter()
             .map(|thread| {
@@ -91,9 +122,9 @@ pub fn data(
     })
 }
 
-/// Opens a UDP flow whose address the server has validated.
+/// Opens a UDP flow whose address the server, at this RTT in nanoseconds, has validated.
 pub fn open_udp_flow(
-    server: SocketAddr,
+    (server, rtt_ns): (SocketAddr, u64),
     bind: Option<SocketAddr>,
     parameters: &Parameters,
     stream: u32,
@@ -102,9 +133,9 @@ pub fn open_udp_flow(
 ) -> Result<UdpSocket, FlowError> {
     let udp = sockets::connect_udp(server, bind, parameters)?;
     if credentials.is_keyed() {
-        keyed_hello::run_handshake(&udp, stream, credentials, stop)?;
+        keyed_hello::run_handshake(&udp, stream, credentials, rtt_ns, stop)?;
     } else {
-        hello::run_handshake(&udp, stream, credentials.token(), stop)?;
+        hello::run_handshake(&udp, stream, credentials.token(), rtt_ns, stop)?;
     }
     Ok(udp)
 }

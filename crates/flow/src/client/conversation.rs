@@ -7,21 +7,20 @@ use landspeed_model::ErrorEntry;
 use landspeed_sys::clock;
 
 use crate::control::channel::{Receiver, Sender};
+use crate::control::deadline::timeout_ns;
 use crate::control::message::{MAX_REPORT, ToClient, ToServer};
 use crate::control::printable;
-use crate::end::{DRAIN_NS, EndReport, Watch};
+use crate::end::{EndReport, Watch, drain_ns};
 use crate::error::FlowError;
 use crate::layout::StreamSpec;
 use crate::progress::LiveReading;
 
-/// Timeout for each part of the server's report, nanoseconds.
+/// Timeout for each part of the server's report, in addition to four round trips, nanoseconds. The first part also
+/// waits for the server's drain.
 const REPORT_PART_NS: u64 = 15_000_000_000;
-/// Time from when the client has finished to the first part of the server's report, including the server's
-/// drain, nanoseconds.
-const REPORT_NS: u64 = DRAIN_NS + REPORT_PART_NS;
 /// After an interrupt: time allowed for the server's next message, in addition to two round trips, nanoseconds.
-/// `CLOSING_NS` limits the total.
 const CLOSING_STEP_NS: u64 = 700_000_000;
+/// The same in total.
 const CLOSING_NS: u64 = 5_000_000_000;
 
 /// State of the control connection during a run: messages received, and deadlines for the next ones.
@@ -85,12 +84,16 @@ impl Conversation {
     pub fn has_close_timed_out(&self, now_ns: u64) -> bool {
         let Some(since_ns) = self.stop_requested_ns else { return false };
         let next_ns = self.last_message_ns.max(since_ns) + CLOSING_STEP_NS + 2 * self.rtt_ns;
-        now_ns > next_ns.min(since_ns + CLOSING_NS)
+        now_ns > next_ns.min(since_ns + CLOSING_NS + 2 * self.rtt_ns)
     }
 
     /// Starts waiting for the server's report, after the client has finished.
     pub fn await_report(&mut self) {
-        self.report_due_ns = clock::monotonic_ns() + REPORT_NS;
+        self.report_due_ns = clock::monotonic_ns() + drain_ns(self.rtt_ns) + self.part_ns();
+    }
+
+    fn part_ns(&self) -> u64 {
+        timeout_ns(REPORT_PART_NS, self.rtt_ns)
     }
 
     /// Records a timeout if `due_ns` has passed.
@@ -124,7 +127,7 @@ impl Conversation {
         if self.report_due_ns < u64::MAX && self.server.is_none() {
             let now_ns = clock::monotonic_ns();
             let due_ns = if self.has_close_timed_out(now_ns) { 0 } else { self.report_due_ns };
-            self.check_timeout(now_ns, due_ns, "the server's report", REPORT_PART_NS);
+            self.check_timeout(now_ns, due_ns, "the server's report", self.part_ns());
         }
     }
 
@@ -134,7 +137,7 @@ impl Conversation {
             ToClient::Progress(live) => self.remote = live,
             ToClient::SenderDone(done) => watch.peer_sender_done(&done, self.t0_ns),
             ToClient::Report { text, last } => {
-                self.report_due_ns = self.last_message_ns + REPORT_PART_NS;
+                self.report_due_ns = self.last_message_ns + self.part_ns();
                 self.report_ns.get_or_insert(self.last_message_ns.saturating_sub(self.t0_ns));
                 if self.report.len() + text.len() > MAX_REPORT {
                     self.lost = Some(FlowError::Protocol {

@@ -27,8 +27,7 @@ const MAX_CHARACTERS: usize = 4096;
 /// # Errors
 /// The server cannot be reached, is too old for the request, refuses, or sends an unexpected answer.
 pub fn facts(target: &Target, family: Family, key: Option<&Key>, stop: &AtomicBool) -> Result<Facts, FlowError> {
-    let server = target.resolve(family, stop)?;
-    let (mut tx, mut rx, _) = connect::control(server, None, key, stop)?;
+    let (mut tx, mut rx, _) = connect::control_of(target, family, key, stop)?;
     let deadline = Deadline::after(TOTAL_TIMEOUT).with_stop(stop);
     tx.send(&ToServer::Describe { version: env!("CARGO_PKG_VERSION").to_owned() }, &deadline)?;
     let mut text = String::new();

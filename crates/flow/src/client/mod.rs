@@ -32,7 +32,7 @@ use crate::address;
 use crate::assemble::{self, CollectedRun};
 use crate::control::channel::{Receiver, Sender};
 use crate::control::credentials::Credentials;
-use crate::control::deadline::Deadline;
+use crate::control::deadline::{Deadline, timeout, timeout_ns};
 use crate::control::message::{Accepted, ToClient, ToServer};
 use crate::control::preface::Token;
 use crate::control::printable;
@@ -43,17 +43,20 @@ use crate::layout;
 use crate::progress::SenderDone;
 pub use crate::progress::{DirectionProgress, Progress, TcpState, UdpState};
 use crate::server::admission::RateGuard;
+use crate::sockets;
 use crate::validate;
 
-/// Timeout without a message from the server during a test, nanoseconds.
+/// Timeout without a message from the server during a test, in addition to four round trips, nanoseconds.
 const SILENCE_TIMEOUT_NS: u64 = 15_000_000_000;
 /// Time after the planned end of a test that a path without any packet from the server's host gets to recover,
 /// nanoseconds, in addition to four round trips.
 const DOWN_TIMEOUT_NS: u64 = 3_000_000_000;
-/// Timeout for each step of the server before the start.
+/// Timeout for each step of the server before the start, in addition to four round trips once the RTT is known.
 const STEP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Number of pings that estimate the clock offset.
 const PINGS: u32 = 10;
+/// Time that the pings may take one after the other, nanoseconds.
+const PINGS_NS: u64 = 1_000_000_000;
 
 /// Events during a run.
 #[derive(Debug, Clone)]
@@ -101,10 +104,10 @@ pub fn run_tapped(
 }
 
 /// Limits of a test that a server runs for another host.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Bounds {
-    /// Permitted address: its name is not resolved again.
-    pub server: SocketAddr,
+    /// Permitted addresses, at least one: the name is not resolved again.
+    pub servers: Vec<SocketAddr>,
     /// Rate limit per direction over all streams, bits/s.
     pub rate_limit_bps: Option<u64>,
     /// Read rate limit of each TCP stream, bits/s.
@@ -122,7 +125,8 @@ pub(crate) fn measure(
     far: Option<&mut ServerTap<'_>>,
 ) -> CollectedRun {
     let mut found = CollectedRun::new(request);
-    if let Err(invalid) = validate::check(&request.parameters) {
+    let sound = validate::check(&request.parameters).and_then(|()| request.check_ports().map_err(Into::into));
+    if let Err(invalid) = sound {
         found.errors.push(bad_parameters(&invalid));
     } else if let Err(error) = attempt(request, bounds, interrupted, observe, &mut found, far) {
         found.errors.push(error.entry());
@@ -151,19 +155,24 @@ fn attempt(
 ) -> Result<(), FlowError> {
     let parameters = &request.parameters;
     check_cores(parameters)?;
-    let server = match bounds {
-        Some(bounds) => bounds.server,
-        None => request.target.resolve(parameters.family, interrupted)?,
+    let servers = match bounds {
+        Some(bounds) => bounds.servers.clone(),
+        None => request.target.addresses(parameters.family, interrupted)?,
     };
     // Control and data may take different paths; the path of the data is measured.
-    let far = request.data.map_or(server, |ip| SocketAddr::new(ip, server.port()));
-    let bind = local_address(parameters.bind.as_deref(), far)?;
-    let control_bind = if request.data.is_some() { None } else { bind };
+    let far_of = |server: SocketAddr| request.data.map_or(server, |ip| SocketAddr::new(ip, server.port()));
+    let bind_of = |server| local_address(parameters.bind.as_deref(), far_of(server));
+    let candidates =
+        sockets::bound(&servers, |server| if request.data.is_some() { Ok(None) } else { bind_of(server) })?;
     // Before the connection: a server's handshake timeout is short.
-    let host = landspeed_host::snapshot(Some(far));
-    let interface = host.nic.as_ref().map(|nic| nic.name.clone());
-    found.client_host = Some(host);
-    let (mut tx, mut rx, local) = connect::control(server, control_bind, request.key.as_ref(), interrupted)?;
+    found.client_host = Some(landspeed_host::snapshot(Some(far_of(candidates[0].0))));
+    let (stream, server) = sockets::connect_first(&candidates, interrupted)?;
+    let (far, bind) = (far_of(server), bind_of(server)?);
+    if server != candidates[0].0 {
+        found.client_host = Some(landspeed_host::snapshot(Some(far)));
+    }
+    let interface = found.client_interface();
+    let (mut tx, mut rx, local) = connect::control(stream, server, request.key.as_ref(), interrupted)?;
     let hello =
         ToServer::Hello { version: env!("CARGO_PKG_VERSION").to_owned(), parameters: Box::new(parameters.clone()) };
     tx.send(&hello, &Deadline::after(STEP_TIMEOUT).with_stop(interrupted))?;
@@ -202,14 +211,15 @@ fn attempt(
     found.accept(id, effective.clone(), notes, host, version);
     found.notes.extend(note);
     if effective.probe_mtu {
-        let socket = connect::open_udp_flow(far, bind, &effective, layout::MTU_STREAM, &credentials, interrupted)?;
-        path.mtu = crate::mtu::probe(&socket, credentials.datagram_tag(layout::MTU_STREAM), interrupted);
+        let (stream, far) = (layout::MTU_STREAM, (far, rtt_ns));
+        let socket = connect::open_udp_flow(far, bind, &effective, stream, &credentials, interrupted)?;
+        path.mtu = crate::mtu::probe(&socket, credentials.datagram_tag(stream), rtt_ns, interrupted);
         path.mtu.iter().for_each(|probe| observe(RunEvent::Mtu(probe)));
     }
     found.path = Some(path);
-    let streams = connect::data(far, bind, &effective, credentials, interrupted)?;
+    let streams = connect::data((far, rtt_ns), (bind, request.local_port), &effective, credentials, interrupted)?;
     tx.queue(&ToServer::Opened)?;
-    wait_ready(&mut rx, interrupted)?;
+    wait_ready(&mut rx, timeout(STEP_TIMEOUT, rtt_ns), interrupted)?;
     // Far enough ahead for the message to arrive and for the threads of both sides to be waiting.
     let idle = if effective.probe_rate_per_s.is_some() { IDLE_NS } else { 0 };
     let soonest_ns = clock::monotonic_ns() + idle + (20_000_000 + rtt_ns).max(40_000_000);
@@ -227,6 +237,7 @@ fn attempt(
         streams,
         interface,
         limit_ns,
+        rtt_ns,
         receive_cap_bps: bounds.and_then(|bounds| bounds.receive_cap_bps),
     };
     run_end((plan, guard), (&mut tx, &mut rx), interrupted, observe, found, server_tap)
@@ -240,9 +251,9 @@ pub fn check_cores(parameters: &Parameters) -> Result<(), FlowError> {
     Err(FlowError::Setup { what: format!("run on core {core} (--cpus)"), source })
 }
 
-fn wait_ready(rx: &mut Receiver, interrupted: &AtomicBool) -> Result<(), FlowError> {
+fn wait_ready(rx: &mut Receiver, limit: Duration, interrupted: &AtomicBool) -> Result<(), FlowError> {
     loop {
-        match rx.wait::<ToClient>("the server to see all data connections", STEP_TIMEOUT, interrupted)? {
+        match rx.wait::<ToClient>("the server to see all data connections", limit, interrupted)? {
             ToClient::Ready => return Ok(()),
             ToClient::Pong { .. } => {}
             other => return Err(unexpected("before the start", other)),
@@ -267,14 +278,22 @@ fn list(cores: &[u32]) -> String {
     format!("cores {}{more}", shown.join(", "))
 }
 
-/// Estimates the clock offset from several round trips.
+/// Estimates the clock offset from several round trips. Over a long path only the first ping is waited for, and the
+/// others are sent together.
 fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) -> Result<Alignment, FlowError> {
-    let mut readings = Vec::new();
+    let mut readings: Vec<(u64, i64)> = Vec::new();
+    let mut sent_ns = Vec::new();
     for n in 0..PINGS {
-        let sent = clock::monotonic_ns();
-        tx.queue(&ToServer::Ping { n })?;
-        match rx.wait::<ToClient>("an answer to a ping", STEP_TIMEOUT, interrupted)? {
+        let first_ns = readings.first().map_or(0, |&(rtt_ns, _)| rtt_ns);
+        let together = first_ns * u64::from(PINGS - 1) > PINGS_NS;
+        let wanted = if together { PINGS } else { n + 1 };
+        while sent_ns.len() < wanted as usize {
+            sent_ns.push(clock::monotonic_ns());
+            tx.queue(&ToServer::Ping { n: sent_ns.len() as u32 - 1 })?;
+        }
+        match rx.wait::<ToClient>("an answer to a ping", timeout(STEP_TIMEOUT, first_ns), interrupted)? {
             ToClient::Pong { n: echoed, now_ns } if echoed == n => {
+                let sent = sent_ns[n as usize];
                 let rtt_ns = clock::monotonic_ns() - sent;
                 // Wraps if the server's timestamp is absurd; the server then begins at once.
                 readings.push((rtt_ns, now_ns.wrapping_sub(sent + rtt_ns / 2) as i64));
@@ -392,8 +411,9 @@ impl Peer for Server<'_> {
             state.queue_message(tx, &ToServer::Alive);
         }
         state.listen(tx, rx, watch, Duration::from_millis(20));
-        let due_ns = state.last_message_ns.max(self.t0_ns) + SILENCE_TIMEOUT_NS;
-        state.check_timeout(now, due_ns, "a message from the server", SILENCE_TIMEOUT_NS);
+        let limit_ns = timeout_ns(SILENCE_TIMEOUT_NS, tx.min_rtt_ns());
+        let due_ns = state.last_message_ns.max(self.t0_ns) + limit_ns;
+        state.check_timeout(now, due_ns, "a message from the server", limit_ns);
         let lost = state.lost.is_some();
         if now >= self.t0_ns {
             self.show(now - self.t0_ns, watch);

@@ -75,27 +75,30 @@ impl fmt::Display for Target {
 }
 
 impl Target {
-    /// Returns the first address of the given family.
+    /// Returns the addresses of the given family, at least one, in the order in which to try them.
     ///
     /// # Errors
     /// The name is unknown, has no address of that family, or takes too long to resolve; [`FlowError::Interrupted`]
     /// when `stop` is set.
-    pub fn resolve(&self, family: Family, stop: &AtomicBool) -> Result<SocketAddr, FlowError> {
-        let found = self.addresses(stop)?;
-        let mut found = found.into_iter().filter(|addr| match family {
+    pub fn addresses(&self, family: Family, stop: &AtomicBool) -> Result<Vec<SocketAddr>, FlowError> {
+        let mut found = self.resolve(stop)?;
+        found.retain(|addr| match family {
             Family::Any => true,
             Family::V4 => addr.is_ipv4(),
             Family::V6 => addr.is_ipv6(),
         });
-        found.next().ok_or_else(|| FlowError::NoAddress {
-            host: self.host.clone(),
-            family: if family == Family::V6 { "IPv6" } else { "IPv4" },
-        })
+        if found.is_empty() {
+            return Err(FlowError::NoAddress {
+                host: self.host.clone(),
+                family: if family == Family::V6 { "IPv6" } else { "IPv4" },
+            });
+        }
+        Ok(interleave(found))
     }
 
-    /// Returns all addresses. The resolver blocks while its servers do not respond, so it runs on a thread that is
-    /// abandoned on a timeout.
-    fn addresses(&self, stop: &AtomicBool) -> Result<Vec<SocketAddr>, FlowError> {
+    /// Returns all addresses in the resolver's order (RFC 6724). The resolver blocks while its servers do not respond, so
+    /// it runs on a thread that is abandoned on a timeout.
+    fn resolve(&self, stop: &AtomicBool) -> Result<Vec<SocketAddr>, FlowError> {
         let target = (self.host.clone(), self.port.unwrap_or(DEFAULT_PORT));
         let unresolved = |source| FlowError::Resolve { host: self.host.clone(), source };
         let is_literal = self.host.parse::<IpAddr>().is_ok() || self.host.contains('%');
@@ -116,6 +119,25 @@ impl Target {
             }
         }
         Err(deadline.missed("the address of the server"))
+    }
+}
+
+/// Alternates the families, the resolver's preferred one first (RFC 8305, section 4), each address once.
+fn interleave(found: Vec<SocketAddr>) -> Vec<SocketAddr> {
+    let preferred_v4 = found.first().is_some_and(SocketAddr::is_ipv4);
+    let (first, second): (Vec<_>, Vec<_>) = found.into_iter().partition(|addr| addr.is_ipv4() == preferred_v4);
+    let (mut first, mut second) = (first.into_iter(), second.into_iter());
+    let mut ordered: Vec<SocketAddr> = Vec::new();
+    loop {
+        let next: Vec<_> = [first.next(), second.next()].into_iter().flatten().collect();
+        if next.is_empty() {
+            return ordered;
+        }
+        for addr in next {
+            if !ordered.contains(&addr) {
+                ordered.push(addr);
+            }
+        }
     }
 }
 
@@ -149,6 +171,14 @@ mod tests {
         assert_eq!(parse("fe80::1%eth0"), ("fe80::1%eth0".into(), None));
         assert_eq!(parse("[fe80::1%eth0]:99"), ("fe80::1%eth0".into(), Some(99)));
         assert_eq!(parse("[::1]"), ("::1".into(), None));
+    }
+
+    #[test]
+    fn addresses_alternate_between_the_families() {
+        let list = |text: &str| text.split(' ').map(|addr| addr.parse().expect(addr)).collect::<Vec<SocketAddr>>();
+        let found = list("[::1]:1 [::2]:1 [::2]:1 [::3]:1 192.0.2.1:1");
+        assert_eq!(interleave(found), list("[::1]:1 192.0.2.1:1 [::2]:1 [::3]:1"));
+        assert_eq!(interleave(list("192.0.2.1:1 [::1]:1")), list("192.0.2.1:1 [::1]:1"));
     }
 
     #[test]

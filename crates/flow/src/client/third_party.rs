@@ -73,8 +73,8 @@ fn attempt(
     found: &mut CollectedRun,
     parties: &mut ThirdParty,
 ) -> Result<(), FlowError> {
-    let server = from.resolve(Family::Any, interrupted)?;
-    let (mut tx, mut rx, local) = connect::control(server, None, request.key.as_ref(), interrupted)?;
+    let key = request.key.as_ref();
+    let (mut tx, mut rx, local) = connect::control_of(from, Family::Any, key, interrupted)?;
     parties.asker_addr = address::display(local);
     parties.authenticated = request.key.is_some();
     let wanted = ThirdPartyRequest {

@@ -7,7 +7,7 @@
 
 use std::io::{self, Read};
 use std::net::TcpStream;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -77,6 +77,19 @@ pub struct Sender {
 pub struct Receiver {
     stream: TcpStream,
     frames: Frames,
+}
+
+/// Longest RTT that deadlines follow, nanoseconds.
+const MAX_RTT_NS: u64 = 10_000_000_000;
+
+/// Returns a TCP connection's minimum RTT from `tcp_info`, nanoseconds, at most 10 s; 0 if unknown. Deadlines follow it:
+/// the peer could delay its ACKs to extend them.
+pub fn min_rtt_ns(fd: BorrowedFd<'_>) -> u64 {
+    let info = socket::tcp_info(fd).ok().map(|raw| TcpInfo::decode(raw.as_bytes()));
+    // The kernel's minimum is 2^32 - 1 before the first measurement.
+    let measured = |us: &u32| *us < u32::MAX;
+    let rtt_us = info.and_then(|info| info.min_rtt_us.filter(measured).or(Some(info.rtt_us)));
+    rtt_us.map_or(0, |us| u64::from(us) * 1000).min(MAX_RTT_NS)
 }
 
 /// Role in the handshake.
@@ -252,10 +265,9 @@ impl Sender {
         Ok(())
     }
 
-    /// Returns the connection's minimum RTT from `tcp_info`, nanoseconds, at most 1 s.
+    /// Returns the connection's minimum RTT, nanoseconds, at most 10 s.
     pub fn min_rtt_ns(&self) -> u64 {
-        let info = socket::tcp_info(self.stream.as_fd()).ok().map(|raw| TcpInfo::decode(raw.as_bytes()));
-        info.map_or(0, |info| u64::from(info.min_rtt_us.unwrap_or(info.rtt_us)) * 1000).min(1_000_000_000)
+        min_rtt_ns(self.stream.as_fd())
     }
 
     /// Returns the time since the peer's host last acknowledged anything although data of this connection is

@@ -15,6 +15,19 @@ use crate::error::FlowError;
 /// Interval between checks of the stop flag, nanoseconds.
 const TICK_NS: u64 = 100_000_000;
 
+/// Round trips that a step may take in addition to its base time: the exchange itself, and retransmissions.
+const ROUND_TRIPS: u64 = 4;
+
+/// Returns the timeout of a step over a path with this RTT, nanoseconds.
+pub fn timeout_ns(base_ns: u64, rtt_ns: u64) -> u64 {
+    base_ns.saturating_add(rtt_ns.saturating_mul(ROUND_TRIPS))
+}
+
+/// Returns the timeout of a step over a path with this RTT.
+pub fn timeout(base: Duration, rtt_ns: u64) -> Duration {
+    base.saturating_add(Duration::from_nanos(timeout_ns(0, rtt_ns)))
+}
+
 /// Absolute time by which a step must be complete.
 #[derive(Debug)]
 pub struct Deadline<'a> {

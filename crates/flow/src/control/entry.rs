@@ -10,6 +10,9 @@ use super::patient;
 use super::preface::{self, ANSWER_LEN, Nonce, PROTOCOL_VERSION, Purpose, Status};
 use crate::error::FlowError;
 
+/// First byte of an iperf3 server, which takes the preface for a cookie: `PARAM_EXCHANGE`, or `ACCESS_DENIED` if it is busy.
+const IPERF3_ANSWERS: [u8; 2] = [9, 0xff];
+
 /// Opens a data connection: sends the preface and, with a key, exchanges proofs.
 ///
 /// # Errors
@@ -58,12 +61,17 @@ pub fn run_handshake(
     patient::write_all(stream, &preface::encode(purpose), deadline)
         .map_err(|source| deadline.write_error(during, source))?;
     let mut answer = [0; ANSWER_LEN];
-    patient::read_exact(stream, &mut answer, deadline).map_err(|error| match error.kind() {
-        io::ErrorKind::TimedOut => deadline.missed("the server's first answer"),
+    let read = patient::read_exact(stream, &mut answer, deadline);
+    let other = || FlowError::NotLandspeed { addr: server, iperf3: IPERF3_ANSWERS.contains(&answer[0]) };
+    match read.map_err(|error| error.kind()) {
+        Ok(()) => {}
+        Err(io::ErrorKind::TimedOut) if !IPERF3_ANSWERS.contains(&answer[0]) => {
+            return Err(deadline.missed("the server's first answer"));
+        }
         // A peer that closes after the preface does not know the protocol.
-        _ => FlowError::NotLandspeed { addr: server },
-    })?;
-    let (theirs, status) = preface::decode_answer(&answer).ok_or(FlowError::NotLandspeed { addr: server })?;
+        Err(_) => return Err(other()),
+    }
+    let (theirs, status) = preface::decode_answer(&answer).ok_or_else(other)?;
     check_status(status, theirs, stream)
 }
 

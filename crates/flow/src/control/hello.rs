@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use landspeed_sys::clock;
 
-use super::deadline::Deadline;
+use super::deadline::{Deadline, timeout};
 use super::preface::Token;
 use crate::error::FlowError;
 
@@ -34,7 +34,7 @@ pub const KEYED_HELLO_LEN: usize = 96;
 
 const MAGIC: &[u8; 8] = b"LNDSUDP1";
 const RETRANSMIT_INTERVAL: Duration = Duration::from_millis(200);
-/// Timeout of the client for the whole exchange.
+/// Timeout of the client for the whole exchange, in addition to four round trips.
 const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A step of the exchange.
@@ -91,8 +91,14 @@ pub fn decode(datagram: &[u8]) -> Option<(u32, Step)> {
 }
 
 /// Runs the client's side on a socket connected to the server.
-pub fn run_handshake(socket: &UdpSocket, stream: u32, token: Token, stop: &AtomicBool) -> Result<(), FlowError> {
-    exchange(socket, &encode(stream, Step::Hello(token)), stop, |datagram| match decode(datagram) {
+pub fn run_handshake(
+    socket: &UdpSocket,
+    stream: u32,
+    token: Token,
+    rtt_ns: u64,
+    stop: &AtomicBool,
+) -> Result<(), FlowError> {
+    exchange(socket, &encode(stream, Step::Hello(token)), rtt_ns, stop, |datagram| match decode(datagram) {
         Some((s, Step::Challenge(nonce))) if s == stream => {
             HelloAction::Reply(encode(stream, Step::Proof(token, nonce)).to_vec())
         }
@@ -118,12 +124,13 @@ pub(super) enum HelloAction {
 pub(super) fn exchange(
     socket: &UdpSocket,
     first: &[u8],
+    rtt_ns: u64,
     stop: &AtomicBool,
     mut on_datagram: impl FnMut(&[u8]) -> HelloAction,
 ) -> Result<(), FlowError> {
     let setup = |source| FlowError::Setup { what: "open a UDP flow".to_owned(), source };
     let addr = socket.peer_addr().map_err(setup)?;
-    let deadline = Deadline::after(EXCHANGE_TIMEOUT).with_stop(stop);
+    let deadline = Deadline::after(timeout(EXCHANGE_TIMEOUT, rtt_ns)).with_stop(stop);
     let mut say = first.to_vec();
     let mut forged = false;
     let mut buffer = [0; KEYED_HELLO_LEN + 1];

@@ -110,6 +110,7 @@ pub fn run_handshake(
     socket: &UdpSocket,
     stream: u32,
     credentials: &Credentials,
+    rtt_ns: u64,
     stop: &AtomicBool,
 ) -> Result<(), FlowError> {
     let client_nonce: Nonce = landspeed_sys::random::bytes()
@@ -123,7 +124,7 @@ pub fn run_handshake(
         server_nonce: Nonce::default(),
         proof: Proof::default(),
     };
-    exchange(socket, &hello.encode(), stop, |datagram| {
+    exchange(socket, &hello.encode(), rtt_ns, stop, |datagram| {
         let Some(heard) = KeyedHello::decode(datagram) else { return HelloAction::Nothing };
         let step = match heard.kind {
             Kind::Challenge => Step::UdpChallenge,

@@ -9,7 +9,6 @@ use std::time::Duration;
 use landspeed_model::{PaceScope, Parameters, UdpParameters};
 use landspeed_sys::{clock, socket};
 
-use super::phases::DRAIN_NS;
 use super::task::{Finished, Task, describe_tcp};
 use super::watch::Watch;
 use crate::progress::SenderDone;
@@ -26,7 +25,7 @@ fn pace(parameters: &Parameters) -> Option<u64> {
 }
 
 pub(super) fn send_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished) {
-    let Task { stream, parameters, t0_ns, watch, budget, ref done, .. } = *task;
+    let Task { stream, parameters, t0_ns, drain_ns, watch, budget, ref done, .. } = *task;
     let fd = tcp.as_fd();
     let tick = Some(Duration::from_millis(tcp::TICK_MS));
     let _ = tcp.set_write_timeout(tick);
@@ -45,7 +44,7 @@ pub(super) fn send_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished
     let outcome = tcp::send_stream(fd, &plan, &stream.counters, &watch.stop, budget);
     let stopped_ns = clock::monotonic_ns().saturating_sub(t0_ns);
     let _ = done.send(SenderDone { stream: stream.id, bytes: outcome.bytes, packets: 0, stopped_ns });
-    drain(fd, watch);
+    finished.acked_ns = drain(fd, drain_ns, watch).then(|| clock::monotonic_ns().saturating_sub(t0_ns));
     let end = &mut finished.end;
     end.bytes = outcome.bytes;
     end.syscalls = Some(outcome.syscalls);
@@ -59,18 +58,18 @@ pub(super) fn send_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finished
     }
 }
 
-/// Waits until the peer has acknowledged everything, or the drain timeout has passed.
-fn drain(fd: BorrowedFd<'_>, watch: &Watch) {
-    let deadline = clock::monotonic_ns() + DRAIN_NS;
-    let mut sleep_ns = 50_000;
+/// Waits until the peer has acknowledged everything; false if the drain timeout has passed before. The time of the
+/// last ACK is known to an eighth of the wait.
+fn drain(fd: BorrowedFd<'_>, drain_ns: u64, watch: &Watch) -> bool {
+    let begun = clock::monotonic_ns();
     while socket::send_queue(fd).is_ok_and(|n| n > 0) {
         let now = clock::monotonic_ns();
-        if now >= deadline || watch.stop.receiving() || is_connection_closed(fd) {
-            return;
+        if now >= begun + drain_ns || watch.stop.receiving() || is_connection_closed(fd) {
+            return false;
         }
-        clock::sleep_until(now + sleep_ns);
-        sleep_ns = (sleep_ns * 2).min(5_000_000);
+        clock::sleep_until(now + ((now - begun) / 8).clamp(50_000, 5_000_000));
     }
+    true
 }
 
 fn is_connection_closed(fd: BorrowedFd<'_>) -> bool {
@@ -88,6 +87,7 @@ pub(super) fn receive_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finis
         read_bytes: read_bytes(parameters),
         rate_bytes_per_s: slowest.map(|bps| bps / 8),
         start_ns: t0_ns,
+        stamps_reads: parameters.bytes.is_some(),
     };
     let outcome = tcp::receive_stream(fd, &plan, &stream.counters, &watch.stop);
     let end = &mut finished.end;
@@ -124,6 +124,7 @@ pub(super) fn send_udp(task: &Task<'_>, udp: &UdpSocket, finished: &mut Finished
     let plan = udp_send_plan(parameters, task.dialect.format(stream.tag), t0_ns);
     let outcome = udp::send_stream(udp.as_fd(), &plan, &stream.counters, &watch.stop, budget);
     let stopped_ns = clock::monotonic_ns().saturating_sub(t0_ns);
+    finished.acked_ns = outcome.last_ns.map(|last_ns| last_ns.saturating_sub(t0_ns));
     let packets = outcome.udp.sent_packets;
     let _ = done.send(SenderDone { stream: stream.id, bytes: outcome.bytes, packets, stopped_ns });
     let end = &mut finished.end;

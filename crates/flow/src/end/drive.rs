@@ -6,6 +6,7 @@ use landspeed_host::HostSampler;
 use landspeed_model::Direction;
 use landspeed_sys::clock;
 
+use super::phases::drain_ns;
 use super::plan::EndPlan;
 use super::report::{self, EndReport};
 use super::sampler::Sampler;
@@ -83,8 +84,9 @@ fn run(mut plan: EndPlan, watch: &Watch, done: &mpsc::Sender<SenderDone>) -> End
         for stream in &plan.streams {
             let budget = if stream.direction == Direction::Upload { &upload } else { &download };
             let (t0_ns, side, parameters, done) = (plan.t0_ns, plan.side, &parameters, done.clone());
-            let (dialect, receive_cap_bps) = (plan.dialect, plan.receive_cap_bps);
-            let task = Task { stream, parameters, side, dialect, t0_ns, watch, budget, done, receive_cap_bps };
+            let (dialect, receive_cap_bps, drain_ns) = (plan.dialect, plan.receive_cap_bps, drain_ns(plan.rtt_ns));
+            let task =
+                Task { stream, parameters, side, dialect, t0_ns, drain_ns, watch, budget, done, receive_cap_bps };
             let thread = std::thread::Builder::new()
                 .name(format!("stream-{}", stream.id))
                 .spawn_scoped(scope, move || streams::run(&task));

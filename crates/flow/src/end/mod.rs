@@ -19,7 +19,7 @@ mod watch;
 
 pub use connector::Connector;
 pub use drive::{Peer, drive};
-pub use phases::{DRAIN_NS, PhaseEnds};
+pub use phases::{PhaseEnds, drain_ns};
 pub use plan::{DataSocket, EndPlan, Job, Side, StreamPlan};
 pub use report::{EndReport, RrReport, StreamReport};
 pub use sampler::{MAX_SAMPLES, finest_interval_ns, limit_sampling};

@@ -4,18 +4,29 @@
 //! Start-up lasts until every stream has moved its first byte, the omitted phase as long as agreed, the steady
 //! phase until the senders stop; data in flight then drains. Each phase ends at a check at which all streams
 //! are sampled, so durations and bytes of a phase match its samples.
+//!
+//! A test of a number of bytes measures all of them: it has no start-up, and its steady phase ends with the last
+//! byte ([`PhaseEnds::end_with_last_byte`]), which is earlier than the check that notices it.
 
 use landspeed_model::{Parameters, PhaseName};
 use serde::{Deserialize, Serialize};
 
-/// Time receivers may wait for data in flight after the senders stopped, nanoseconds.
-pub const DRAIN_NS: u64 = 10_000_000_000;
-/// Limit of start-up, nanoseconds: a stream without data does not extend it further.
+use crate::control::deadline::timeout_ns;
+
+/// Time receivers may wait for data in flight after the senders stopped, in addition to four round trips,
+/// nanoseconds.
+const DRAIN_NS: u64 = 10_000_000_000;
+/// Limit of start-up, in addition to a round trip, nanoseconds: a stream without data does not extend it further.
 const STARTUP_LIMIT_NS: u64 = 1_000_000_000;
 /// Longest time between two checks, nanoseconds.
 pub const CHECK_INTERVAL_NS: u64 = 20_000_000;
 /// The same during start-up and drain, whose ends must be detected quickly, nanoseconds.
 const SHORT_CHECK_INTERVAL_NS: u64 = 500_000;
+
+/// Returns the time receivers may wait for data in flight after the senders stopped, nanoseconds.
+pub fn drain_ns(rtt_ns: u64) -> u64 {
+    timeout_ns(DRAIN_NS, rtt_ns)
+}
 
 /// Ends of the phases on one side, nanoseconds after the agreed start. Every stream is sampled at each of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +42,11 @@ pub struct PhaseEnds {
 }
 
 impl PhaseEnds {
+    /// Ends the steady phase at `last_ns`, when the last byte moved.
+    pub fn end_with_last_byte(&mut self, last_ns: u64) {
+        self.steady_end_ns = Some(last_ns.max(self.omit_end_ns.unwrap_or(0)));
+    }
+
     /// Returns the phase of an interval that ends at `t_ns`.
     pub fn phase_ending_at(&self, t_ns: u64) -> PhaseName {
         if self.startup_end_ns.is_none_or(|cut| t_ns <= cut) {
@@ -65,8 +81,10 @@ pub enum Phase {
 pub struct StreamsState {
     /// Every stream has moved its first byte.
     pub all_started: bool,
-    /// The local senders were stopped, or all senders of the peer have stopped.
-    pub senders_stopped: bool,
+    /// The test was stopped before all of its bytes were moved.
+    pub stopped: bool,
+    /// All senders of the peer have stopped, or the byte limit is reached.
+    pub senders_done: bool,
     /// Every stream has finished.
     pub all_finished: bool,
 }
@@ -91,18 +109,28 @@ pub struct Phases {
     omit_ns: Option<u64>,
     /// Latest time at which the senders stop, nanoseconds after the start.
     stop_ns: u64,
+    startup_limit_ns: u64,
+    drain_ns: u64,
+    /// Whether the test has a byte limit.
+    limits_bytes: bool,
+    /// Whether a stop or the time limit ended the steady phase.
+    cut_short: bool,
     cuts: PhaseEnds,
     drain_timed_out: bool,
 }
 
 impl Phases {
-    /// Creates the phases of a test that ends at most `limit_ns` nanoseconds after its start.
-    pub fn new(parameters: &Parameters, limit_ns: u64) -> Self {
+    /// Creates the phases of a test that ends at most `limit_ns` nanoseconds after its start, over a path with this RTT.
+    pub fn new(parameters: &Parameters, limit_ns: u64, rtt_ns: u64) -> Self {
         let omit_ns = parameters.omit_ns;
         Self {
             omit_ns: Some(omit_ns).filter(|&ns| ns > 0),
             stop_ns: parameters.time_ns.map_or(limit_ns, |time_ns| time_ns + omit_ns),
-            cuts: PhaseEnds::default(),
+            startup_limit_ns: STARTUP_LIMIT_NS + rtt_ns,
+            drain_ns: drain_ns(rtt_ns),
+            limits_bytes: parameters.bytes.is_some(),
+            cut_short: false,
+            cuts: PhaseEnds { startup_end_ns: parameters.bytes.map(|_| 0), ..PhaseEnds::default() },
             drain_timed_out: false,
         }
     }
@@ -115,13 +143,17 @@ impl Phases {
         if cuts.end_ns.is_some() {
             return actions;
         }
+        let cut_short = t_ns >= self.stop_ns || seen.stopped;
+        if cuts.steady_end_ns.is_none() {
+            self.cut_short = cut_short;
+        }
         if seen.all_finished {
             // Senders that finished between two checks also end the steady phase.
             cuts.steady_end_ns.get_or_insert(t_ns);
             cuts.end_ns = Some(t_ns);
             return Actions { read_streams: true, read_host: true, ..actions };
         }
-        if cuts.startup_end_ns.is_none() && (seen.all_started || t_ns > STARTUP_LIMIT_NS) {
+        if cuts.startup_end_ns.is_none() && (seen.all_started || t_ns > self.startup_limit_ns) {
             cuts.startup_end_ns = Some(t_ns);
             actions.read_streams = true;
         }
@@ -129,11 +161,11 @@ impl Phases {
             cuts.omit_end_ns = Some(t_ns);
             (actions.read_streams, actions.read_host) = (true, true);
         }
-        if cuts.steady_end_ns.is_none() && (t_ns >= self.stop_ns || seen.senders_stopped) {
+        if cuts.steady_end_ns.is_none() && (cut_short || seen.senders_done) {
             cuts.steady_end_ns = Some(t_ns);
             actions = Actions { read_streams: true, read_host: true, stop_senders: true, ..actions };
         }
-        if !self.drain_timed_out && cuts.steady_end_ns.is_some_and(|end_ns| t_ns > end_ns + DRAIN_NS) {
+        if !self.drain_timed_out && cuts.steady_end_ns.is_some_and(|end_ns| t_ns > end_ns + self.drain_ns) {
             (self.drain_timed_out, actions.stop_receivers) = (true, true);
         }
         actions
@@ -166,6 +198,11 @@ impl Phases {
         } else {
             Phase::Steady
         }
+    }
+
+    /// Whether the test has ended because all of its bytes were moved.
+    pub fn moved_all_bytes(&self) -> bool {
+        self.limits_bytes && !self.cut_short && !self.drain_timed_out && self.phase() == Phase::Finished
     }
 
     /// Returns the phase ends so far.
@@ -211,10 +248,11 @@ mod tests {
 
     fn test(time_ms: u64, omit_ms: u64) -> Phases {
         let parameters = Parameters { time_ns: Some(time_ms * MS), omit_ns: omit_ms * MS, ..Parameters::default() };
-        Phases::new(&parameters, u64::MAX)
+        Phases::new(&parameters, u64::MAX, 0)
     }
 
-    const MOVING: StreamsState = StreamsState { all_started: true, senders_stopped: false, all_finished: false };
+    const MOVING: StreamsState =
+        StreamsState { all_started: true, stopped: false, senders_done: false, all_finished: false };
     const FINISHED: StreamsState = StreamsState { all_finished: true, ..MOVING };
 
     #[test]
@@ -253,7 +291,7 @@ mod tests {
         let mut phases = test(100, 0);
         phases.update(10 * MS, MOVING);
         assert_eq!(phases.phase(), Phase::Steady);
-        let actions = phases.update(40 * MS, StreamsState { senders_stopped: true, ..MOVING });
+        let actions = phases.update(40 * MS, StreamsState { senders_done: true, ..MOVING });
         assert!(actions.stop_senders && !actions.stop_receivers);
         assert_eq!((phases.phase(), phases.cuts().steady_end_ns), (Phase::Drain, Some(40 * MS)));
     }
@@ -274,6 +312,43 @@ mod tests {
         assert_eq!(phases.phase(), Phase::Startup);
         phases.update(1_001 * MS, StreamsState::default());
         assert_eq!(phases.phase(), Phase::Steady);
+    }
+
+    #[test]
+    fn a_byte_limited_test_has_no_startup_and_is_complete_unless_stopped() {
+        let parameters = Parameters { time_ns: None, bytes: Some(2 << 20), ..Parameters::default() };
+        let new = || Phases::new(&parameters, u64::MAX, 0);
+        assert_eq!(new().phase(), Phase::Steady);
+        let mut phases = new();
+        phases.update(20 * MS, FINISHED);
+        let mut cuts = phases.cuts();
+        cuts.end_with_last_byte(3 * MS);
+        assert!(phases.moved_all_bytes());
+        assert_eq!((cuts.startup_end_ns, cuts.steady_end_ns, cuts.end_ns), (Some(0), Some(3 * MS), Some(20 * MS)));
+
+        let mut phases = new();
+        phases.update(20 * MS, StreamsState { senders_done: true, ..MOVING });
+        phases.update(30 * MS, FINISHED);
+        assert!(phases.moved_all_bytes());
+
+        let mut stopped = new();
+        stopped.update(20 * MS, StreamsState { stopped: true, ..MOVING });
+        stopped.update(30 * MS, FINISHED);
+        assert!(!stopped.moved_all_bytes());
+        let mut stopped_at_once = new();
+        stopped_at_once.update(20 * MS, StreamsState { stopped: true, ..FINISHED });
+        assert!(!stopped_at_once.moved_all_bytes());
+    }
+
+    #[test]
+    fn a_long_path_has_more_time_to_start_and_to_drain() {
+        let mut phases =
+            Phases::new(&Parameters { time_ns: Some(10_000 * MS), ..Parameters::default() }, u64::MAX, 3_000 * MS);
+        phases.update(4_000 * MS, StreamsState::default());
+        assert_eq!(phases.phase(), Phase::Startup);
+        phases.update(10_000 * MS, MOVING);
+        assert!(!phases.update(10_000 * MS + DRAIN_NS + 11_000 * MS, MOVING).stop_receivers);
+        assert!(phases.update(10_000 * MS + DRAIN_NS + 13_000 * MS, MOVING).stop_receivers);
     }
 
     #[test]

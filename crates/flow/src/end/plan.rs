@@ -37,6 +37,8 @@ pub struct EndPlan {
     pub interface: Option<String>,
     /// Time at which a test without a time limit is stopped, nanoseconds after the start.
     pub limit_ns: u64,
+    /// RTT of the control connection, nanoseconds; deadlines follow it.
+    pub rtt_ns: u64,
     /// Read rate limit of each TCP stream, bits/s, independent of the sender.
     pub receive_cap_bps: Option<u64>,
 }

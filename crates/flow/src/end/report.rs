@@ -144,19 +144,24 @@ impl RrReport {
 
 /// Builds the report of one side from samples and final counts.
 pub(super) fn build(plan: &EndPlan, sampled: Sampled, finished: Vec<Finished>, host: HostSeries) -> EndReport {
-    let Sampled { series, cuts, cpu_ns, gaps } = sampled;
+    let Sampled { series, mut cuts, moved_all_bytes, cpu_ns, gaps } = sampled;
+    let last_byte = moved_all_bytes.then(|| LastByte::of(plan, &finished)).flatten();
+    if let Some(last) = &last_byte {
+        cuts.end_with_last_byte(last.t_ns);
+    }
     let mut report = EndReport { cuts, host, ..EndReport::default() };
     report.host.sampler_cpu_ns = report.host.sampler_cpu_ns.max(cpu_ns);
     report.host.sampler_gaps = gaps;
     let mut outcomes = Vec::new();
     for ((stream, series), finished) in plan.streams.iter().zip(series).zip(finished) {
-        let Finished { mut end, rr, notes } = finished;
+        let Finished { mut end, rr, notes, .. } = finished;
         report.notes.extend(notes);
         if let Some(rr) = rr {
             outcomes.push((stream.job, rr));
         }
         if stream.job.is_bulk() {
-            end.samples = close_samples(stream, series, &end);
+            let last_ns = last_byte.as_ref().filter(|last| last.sent == stream.job.sends()).map(|last| last.t_ns);
+            end.samples = close_samples(stream, series, &end, last_ns);
             report.streams.push(StreamReport::new(stream, end));
         } else {
             report.rr_streams.push(RrReport::new(stream, end));
@@ -166,11 +171,36 @@ pub(super) fn build(plan: &EndPlan, sampled: Sampled, finished: Vec<Finished>, h
     report
 }
 
-fn close_samples(stream: &StreamPlan, series: Series, end: &StreamEnd) -> Vec<Sample> {
+/// The last byte of a test with a byte limit on this side.
+struct LastByte {
+    /// Nanoseconds after the start.
+    t_ns: u64,
+    /// Whether it was sent and acknowledged, on a side that receives nothing; received otherwise.
+    sent: bool,
+}
+
+impl LastByte {
+    /// `None` if a stream failed, or has bytes that were never acknowledged.
+    fn of(plan: &EndPlan, finished: &[Finished]) -> Option<Self> {
+        let bulk = || plan.streams.iter().zip(finished).filter(|(stream, _)| stream.job.is_bulk());
+        let sent = bulk().all(|(stream, _)| stream.job.sends());
+        let times = bulk().filter(|(stream, _)| stream.job.sends() == sent).map(|(_, finished)| {
+            let end = &finished.end;
+            let t_ns = if sent { finished.acked_ns } else { end.last_byte_ns };
+            let failed = end.error.is_some() || (t_ns.is_none() && end.bytes > 0);
+            // Streams that got no share of the bytes do not count.
+            (!failed).then(|| t_ns.filter(|_| end.bytes > 0))
+        });
+        let times: Vec<u64> = times.collect::<Option<Vec<_>>>()?.into_iter().flatten().collect();
+        Some(Self { t_ns: times.into_iter().max()?, sent })
+    }
+}
+
+fn close_samples(stream: &StreamPlan, series: Series, end: &StreamEnd, last_byte_ns: Option<u64>) -> Vec<Sample> {
     let packets = match &end.udp {
         Some(udp) if stream.job.sends() => udp.sent_packets,
         Some(udp) => udp.delivered_packets,
         None => 0,
     };
-    series.into_samples(end.bytes, packets)
+    series.into_samples(end.bytes, packets, last_byte_ns)
 }

@@ -18,6 +18,9 @@ use super::watch::Watch;
 
 /// Maximum number of samples over all streams of one side: bounds memory and the report's size.
 pub const MAX_SAMPLES: u64 = 100_000;
+/// The same for more than [`MANY_STREAMS`], whose report would have a hundred megabytes.
+const MAX_SAMPLES_OF_MANY: u64 = 25_000;
+const MANY_STREAMS: u32 = 256;
 /// Bytes of `tcp_info` stored per reading; fields of newer kernels beyond this are dropped.
 const INFO_BYTES: usize = 320;
 /// Minimum interval of readings other than `tcp_info` and queue lengths (memory, scheduler, congestion
@@ -34,7 +37,8 @@ const MAX_GAPS: usize = 1000;
 
 /// Returns the finest sampling interval, at least `asked_ns`, that stays within [`MAX_SAMPLES`].
 pub fn finest_interval_ns(asked_ns: u64, duration_ns: u64, streams: u32) -> u64 {
-    let per_stream = MAX_SAMPLES / u64::from(streams.max(1));
+    let samples = if streams > MANY_STREAMS { MAX_SAMPLES_OF_MANY } else { MAX_SAMPLES };
+    let per_stream = samples / u64::from(streams.max(1));
     asked_ns.max(duration_ns.div_ceil(per_stream.max(1)))
 }
 
@@ -133,6 +137,8 @@ pub struct Sampled {
     pub series: Vec<Series>,
     /// Ends of the phases.
     pub cuts: PhaseEnds,
+    /// Whether the test ended because all of its bytes were moved.
+    pub moved_all_bytes: bool,
     /// CPU time of the sampler, nanoseconds.
     pub cpu_ns: u64,
     /// Intervals in which it did not run.
@@ -162,13 +168,19 @@ impl<'a> Sampler<'a> {
             })
             .collect();
         let counted = Vec::with_capacity(plan.streams.len());
-        let phases = Phases::new(parameters, plan.limit_ns);
+        let phases = Phases::new(parameters, plan.limit_ns, plan.rtt_ns);
         Self { plan, watch, host, series, phases, next_detail_ns: 0, counted, gaps: Gaps::default() }
     }
 
     pub fn finish(self) -> Sampled {
         let cpu_ns = thread::thread_time().total_ns;
-        Sampled { series: self.series, cuts: self.phases.cuts(), cpu_ns, gaps: self.gaps.found }
+        Sampled {
+            series: self.series,
+            cuts: self.phases.cuts(),
+            moved_all_bytes: self.phases.moved_all_bytes(),
+            cpu_ns,
+            gaps: self.gaps.found,
+        }
     }
 
     /// Samples from the start until every stream has finished.
@@ -187,7 +199,9 @@ impl<'a> Sampler<'a> {
             self.gaps.update(t_ns);
             let seen = StreamsState {
                 all_started: self.all_started(),
-                senders_stopped: self.watch.stop.sending() || self.watch.all_peer_senders_done(),
+                stopped: self.watch.stop.sending_since() && !self.watch.has_reached_byte_limit(),
+                senders_done: self.watch.has_reached_byte_limit()
+                    || (self.watch.all_peer_senders_done() && (parameters.bytes.is_none() || !self.is_sending())),
                 all_finished,
             };
             let actions = self.phases.update(t_ns, seen);
@@ -217,6 +231,11 @@ impl<'a> Sampler<'a> {
 
     fn all_started(&self) -> bool {
         self.plan.streams.iter().filter(|s| s.job.is_bulk()).all(|s| s.counters.first_ns().is_some())
+    }
+
+    /// Whether a local sender has not ended.
+    fn is_sending(&self) -> bool {
+        self.plan.streams.iter().any(|stream| stream.job.sends() && stream.counters.last_ns().is_none())
     }
 
     fn sample_host(&mut self) {
@@ -344,9 +363,14 @@ impl Series {
         }
     }
 
-    /// Decodes the readings and sets the last one to the stream's final totals.
-    pub fn into_samples(self, final_bytes: u64, final_packets: u64) -> Vec<Sample> {
+    /// Decodes the readings and sets the last one to the stream's final totals. With `last_byte_ns`, after which
+    /// nothing moved, the first reading after it gets that time, so that the steady phase can end there.
+    pub fn into_samples(self, final_bytes: u64, final_packets: u64, last_byte_ns: Option<u64>) -> Vec<Sample> {
         let Self { mut raw, congestion, tcp, .. } = self;
+        if let Some(last_ns) = last_byte_ns {
+            let at = raw.partition_point(|reading| reading.t_ns < last_ns);
+            raw.iter_mut().skip(at).take(1).for_each(|reading| reading.t_ns = last_ns);
+        }
         // The last reading was taken after the thread ended, so the final totals are exact for it.
         if let Some(last) = raw.last_mut() {
             last.bytes = final_bytes;

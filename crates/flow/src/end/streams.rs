@@ -1,7 +1,9 @@
 //! Stream threads of one side: set up a socket, move its bytes, report its totals.
 
+use std::os::fd::BorrowedFd;
+
 use landspeed_model::{Direction, NumaPolicy, Parameters};
-use landspeed_sys::{clock, socket, thread};
+use landspeed_sys::{socket, thread};
 
 use super::plan::{DataSocket, Job, Side, StreamPlan};
 use super::task::{Finished, Task, read_info};
@@ -15,13 +17,20 @@ pub(super) fn read_baselines(streams: &mut [StreamPlan]) {
         stream.drops_before = stream.socket.fd().and_then(|fd| socket::mem_info(fd).ok()).map(|memory| memory.drops);
     }
     for stream in streams.iter_mut().filter(|s| s.socket.is_tcp() && s.job.sends()) {
-        let Some(fd) = stream.socket.fd() else { continue };
-        // Bytes still unacknowledged would be counted later: wait for the send queue to empty, then read.
-        let deadline = clock::monotonic_ns() + 500_000_000;
-        while socket::send_queue(fd).is_ok_and(|n| n > 0) && clock::monotonic_ns() < deadline {
-            clock::sleep_until(clock::monotonic_ns() + 1_000_000);
+        stream.acked_before = stream.socket.fd().map_or(0, preface_bytes);
+    }
+}
+
+/// Bytes of a connection that are acknowledged or will be, before its first data.
+fn preface_bytes(fd: BorrowedFd<'_>) -> u64 {
+    let queued = || socket::send_queue(fd).map_or(0, u64::from);
+    loop {
+        let before = queued();
+        let acked = read_info(fd).and_then(|info| info.bytes_acked).unwrap_or(0);
+        // An ACK between the two readings would count twice. Nothing is written here, so the queue only empties.
+        if queued() == before {
+            return acked + before;
         }
-        stream.acked_before = read_info(fd).and_then(|info| info.bytes_acked).unwrap_or(0);
     }
 }
 

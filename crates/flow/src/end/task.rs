@@ -21,6 +21,8 @@ pub(super) struct Task<'a> {
     pub side: Side,
     pub dialect: Dialect,
     pub t0_ns: u64,
+    /// Limit of the drain phase, nanoseconds.
+    pub drain_ns: u64,
     pub watch: &'a Watch,
     pub budget: &'a Budget,
     pub done: mpsc::Sender<SenderDone>,
@@ -32,6 +34,8 @@ pub(super) struct Task<'a> {
 pub(super) struct Finished {
     pub end: StreamEnd,
     pub rr: Option<RrOutcome>,
+    /// When a sender's last byte was acknowledged (UDP: sent), nanoseconds after the start.
+    pub acked_ns: Option<u64>,
     pub notes: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
 //! State shared between a running test and its control thread.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use landspeed_model::{Protocol, TcpInfo};
@@ -24,6 +24,7 @@ pub struct Watch {
     finishes: Vec<(u32, Arc<Finish>)>,
     expected_senders: u32,
     peer_done: AtomicU32,
+    byte_limit_reached: AtomicBool,
     udp: bool,
     live: Mutex<LiveReading>,
 }
@@ -63,6 +64,7 @@ impl Watch {
             finishes: plan.streams.iter().map(|s| (s.id, Arc::clone(&s.finish))).collect(),
             expected_senders: plan.streams.iter().filter(|s| s.job.is_bulk() && !s.job.sends()).count() as u32,
             peer_done: AtomicU32::new(0),
+            byte_limit_reached: AtomicBool::new(false),
             udp: plan.parameters.protocol == Protocol::Udp,
             live: Mutex::default(),
         }
@@ -72,6 +74,17 @@ impl Watch {
     pub fn stop_all(&self) {
         self.stop.stop_sending();
         self.stop.stop_receiving();
+    }
+
+    /// Ends a test with a byte limit because its bytes were moved; only needed where a stream does not end by itself.
+    pub fn reach_byte_limit(&self) {
+        self.byte_limit_reached.store(true, Ordering::Release);
+        self.stop.stop_sending();
+    }
+
+    /// Whether [`reach_byte_limit`](Self::reach_byte_limit) ended the test.
+    pub(super) fn has_reached_byte_limit(&self) -> bool {
+        self.byte_limit_reached.load(Ordering::Acquire)
     }
 
     /// Returns the bytes so far: (sent, received).

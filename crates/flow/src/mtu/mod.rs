@@ -40,7 +40,7 @@
 //! | done | ack, and exits |
 //!
 //! The server only sends answers, at most one per request, and exits after 3 s without a request or 20 s in
-//! total.
+//! total, both longer on paths with a long RTT.
 
 mod port;
 mod probe;

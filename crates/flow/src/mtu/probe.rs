@@ -12,11 +12,12 @@ use super::wire::{HEADER_LEN, Kind, MAX_PAYLOAD, Message};
 use super::words::{self, SearchEnd};
 
 const MS: u64 = 1_000_000;
-/// Deadlines of the upload search, the download search and the whole measurement, nanoseconds after its start.
+/// Deadlines of the upload search, the download search and the whole measurement, nanoseconds after its start; in
+/// addition to 8, 16 and 18 round trips.
 const UPLOAD_NS: u64 = 7_500 * MS;
 const DOWNLOAD_NS: u64 = 14_000 * MS;
 const TOTAL_NS: u64 = 14_800 * MS;
-/// Retransmission interval of the first small packets, before the RTT is known.
+/// Retransmission interval of the first small packets, at least.
 const FIRST_RETRANSMIT_NS: u64 = 300 * MS;
 /// Maximum number of first packets, and number of answers needed.
 const MAX_FIRST_PACKETS: u32 = 8;
@@ -26,10 +27,11 @@ const MAX_UNANSWERED_VOLLEYS: u32 = 4;
 const EMSGSIZE_ERRNO: u16 = 90;
 const EAGAIN_ERRNO: u16 = 11;
 
-/// Probes both directions of a connected socket, upload first. Takes at most 15 s, typically less than one. The
+/// Probes both directions of a connected socket, upload first. `path_ns` is
+/// an RTT measured before, 0 if unknown. Takes at most 15 s and 18 RTTs, typically less than one second. The
 /// peer runs [`serve`](super::serve) with the same tag. Ends early with partial results if `interrupted` is
 /// set.
-pub fn probe(socket: &UdpSocket, tag: u32, interrupted: &AtomicBool) -> Vec<MtuProbe> {
+pub fn probe(socket: &UdpSocket, tag: u32, path_ns: u64, interrupted: &AtomicBool) -> Vec<MtuProbe> {
     let start_ns = clock::monotonic_ns();
     let port = match Port::new(socket, tag) {
         Ok(port) => port,
@@ -48,13 +50,13 @@ pub fn probe(socket: &UdpSocket, tag: u32, interrupted: &AtomicBool) -> Vec<MtuP
         icmp_count: 0,
         ending: SearchEnd::Exact,
     };
-    if !client.measure_rtt() {
+    if !client.measure_rtt(FIRST_RETRANSMIT_NS.max(path_ns + path_ns / 4)) {
         let note = "no answer to small probes: UDP does not pass here, or the server left";
         return [Direction::Upload, Direction::Download].map(|way| words::unknown(way, note)).into();
     }
-    let upload = client.search(Direction::Upload, start_ns + UPLOAD_NS);
-    let download = client.search(Direction::Download, start_ns + DOWNLOAD_NS);
-    client.send_done(start_ns + TOTAL_NS);
+    let upload = client.search(Direction::Upload, start_ns + UPLOAD_NS + 8 * path_ns);
+    let download = client.search(Direction::Download, start_ns + DOWNLOAD_NS + 16 * path_ns);
+    client.send_done(start_ns + TOTAL_NS + 18 * path_ns);
     vec![upload, download]
 }
 
@@ -88,12 +90,12 @@ struct Client<'a> {
 
 impl Client<'_> {
     /// Measures the RTT with small packets; `false` if none is answered.
-    fn measure_rtt(&mut self) -> bool {
+    fn measure_rtt(&mut self, retransmit_ns: u64) -> bool {
         let mut search = Search::new(self.min_size(), self.min_size());
         for _ in 0..MAX_FIRST_PACKETS {
             let number = self.log_probe(Direction::Upload, self.min_size());
             self.send_small(Direction::Upload, number);
-            let until_ns = clock::monotonic_ns() + FIRST_RETRANSMIT_NS;
+            let until_ns = clock::monotonic_ns() + retransmit_ns;
             while self.log[number].small_answered_ns.is_none()
                 && let Some(heard) = self.port.receive_event(until_ns)
             {
@@ -341,7 +343,8 @@ impl Client<'_> {
 
     /// Timeout of a small packet: long, since a busy host may answer late, and doubled with each unanswered volley.
     fn timeout_ns(&self) -> u64 {
-        ((2 * self.rtt_ns + 50 * MS) << self.unanswered_volleys.min(4)).min(1_400 * MS)
+        ((2 * self.rtt_ns + 50 * MS) << self.unanswered_volleys.min(4))
+            .min((1_400 * MS).max(2 * self.rtt_ns + 50 * MS))
     }
 
     /// Size of the small packets, which the path is known to carry.

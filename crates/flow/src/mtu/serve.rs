@@ -7,12 +7,13 @@ use landspeed_sys::clock;
 
 use super::port::{Port, PortEvent, SendResult};
 use super::wire::{HEADER_LEN, Kind, Message};
+use crate::control::deadline::timeout_ns;
 
-/// Idle timeout of a client.
+/// Idle timeout of a client, in addition to four round trips.
 const IDLE_NS: u64 = 3_000_000_000;
 /// Interval between checks of the stop flag, nanoseconds.
 const TICK_NS: u64 = 100_000_000;
-/// Maximum duration of a session, nanoseconds.
+/// Maximum duration of a session, in addition to 20 round trips, nanoseconds.
 const TOTAL_NS: u64 = 20_000_000_000;
 /// Maximum number of answers; more than any search needs.
 const MAX_ANSWERS: u32 = 4_000;
@@ -20,12 +21,13 @@ const EMSGSIZE_ERRNO: u16 = 90;
 const EAGAIN_ERRNO: u16 = 11;
 
 /// Answers the probes of one client whose address is validated: answers may be larger than requests. Returns
-/// when the client is done, after 3 s without a request, after 20 s, or soon after `stop` is set.
-pub fn serve(socket: &UdpSocket, tag: u32, stop: &AtomicBool) {
+/// when the client is done, after 3 s and four RTTs without a request, after 20 s and 20 RTTs, or soon after `stop` is set.
+pub fn serve(socket: &UdpSocket, tag: u32, rtt_ns: u64, stop: &AtomicBool) {
     let Ok(mut port) = Port::new(socket, tag) else { return };
     let mut state = State { interface_mtu: port.interface_mtu().unwrap_or(0), ..State::default() };
-    let end_ns = clock::monotonic_ns() + TOTAL_NS;
-    let mut idle_ns = clock::monotonic_ns() + IDLE_NS;
+    let end_ns = clock::monotonic_ns() + TOTAL_NS + 20 * rtt_ns;
+    let idle_timeout_ns = timeout_ns(IDLE_NS, rtt_ns);
+    let mut idle_ns = clock::monotonic_ns() + idle_timeout_ns;
     let mut answers = 0;
     while answers < MAX_ANSWERS && clock::monotonic_ns() < idle_ns.min(end_ns) && !stop.load(Ordering::Relaxed) {
         let tick_ns = clock::monotonic_ns() + TICK_NS;
@@ -40,7 +42,7 @@ pub fn serve(socket: &UdpSocket, tag: u32, stop: &AtomicBool) {
             Some(PortEvent::Message { message: request, len, fragment }) => {
                 if state.answer(&mut port, &request, len, fragment) {
                     answers += 1;
-                    idle_ns = clock::monotonic_ns() + IDLE_NS;
+                    idle_ns = clock::monotonic_ns() + idle_timeout_ns;
                 }
                 if request.kind == Kind::Done {
                     return;

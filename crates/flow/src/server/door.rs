@@ -19,9 +19,11 @@ use super::admission::{oldest_of_busiest_host, refuse_immediately};
 use super::service::{Datagram, OpeningParser, PendingConnection, Service};
 use super::{ServerEvent, Shared};
 use crate::address::{client_host, unmap};
+use crate::control::channel::min_rtt_ns;
+use crate::control::deadline::timeout_ns;
 use crate::error::FlowError;
 
-/// Timeout for the opening bytes of a connection, nanoseconds.
+/// Timeout for the opening bytes of a connection, in addition to four round trips, nanoseconds.
 const OPENING_TIMEOUT_NS: u64 = 5_000_000_000;
 /// Interval between checks of the stop flag.
 const TICK_MS: u32 = 100;
@@ -44,6 +46,7 @@ pub(super) struct Listener {
 
 struct WaitingConnection {
     pending: PendingConnection,
+    accepted_ns: u64,
     deadline_ns: u64,
     opening: Box<dyn OpeningParser>,
 }
@@ -136,8 +139,9 @@ impl Listener {
                     }
                     *accepted += 1;
                     let pending = PendingConnection { stream, peer, order: *accepted };
-                    let (deadline_ns, opening) = (now + OPENING_TIMEOUT_NS, self.service.opening());
-                    waiting.push(WaitingConnection { pending, deadline_ns, opening });
+                    let deadline_ns = now + timeout_ns(OPENING_TIMEOUT_NS, min_rtt_ns(pending.stream.as_fd()));
+                    let opening = self.service.opening();
+                    waiting.push(WaitingConnection { pending, accepted_ns: now, deadline_ns, opening });
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // The client has closed the connection already.
@@ -162,7 +166,7 @@ impl Listener {
         let oldest = oldest_of_busiest_host(waiting.iter().map(|w| (client_host(w.pending.peer), w.pending.order)));
         let Some(at) = waiting.iter().position(|w| Some(w.pending.order) == oldest) else { return false };
         let host = client_host(waiting[at].pending.peer);
-        if now < waiting[at].deadline_ns - OPENING_TIMEOUT_NS + GRACE_NS && shared.admission.has_test(host) {
+        if now < waiting[at].accepted_ns + GRACE_NS && shared.admission.has_test(host) {
             return false;
         }
         shared.admission.refusals.send(waiting.swap_remove(at).pending.stream, &self.service.busy());
@@ -194,14 +198,19 @@ fn read_waiting(
     now: u64,
 ) {
     for at in (0..waiting.len()).rev() {
-        let WaitingConnection { pending, deadline_ns, opening } = &mut waiting[at];
+        let WaitingConnection { pending, deadline_ns, opening, .. } = &mut waiting[at];
         let shown = if is_ready(at) { opening.read(&mut pending.stream) } else { Ok(false) };
         match shown {
             Ok(true) => {
-                let WaitingConnection { pending, deadline_ns, opening } = waiting.swap_remove(at);
+                let WaitingConnection { pending, accepted_ns, deadline_ns, opening } = waiting.swap_remove(at);
                 // The deadline covers all steps: slow clients gain no time by completing one.
                 let more = opening.admit(pending, shared);
-                waiting.extend(more.map(|(pending, opening)| WaitingConnection { pending, deadline_ns, opening }));
+                waiting.extend(more.map(|(pending, opening)| WaitingConnection {
+                    pending,
+                    accepted_ns,
+                    deadline_ns,
+                    opening,
+                }));
             }
             Ok(false) if now < *deadline_ns => {}
             Ok(false) | Err(_) => {

@@ -15,8 +15,8 @@ use crate::control::hello::{self, KEYED_HELLO_LEN};
 use crate::control::keyed_hello::{KeyedHello, Kind};
 use crate::control::preface::{Nonce, TestId};
 
-/// Minimum lifetime of a cookie, seconds; at most twice as long. Longer than a client tries.
-const COOKIE_LIFETIME_S: u64 = 8;
+/// Minimum lifetime of a cookie, seconds; at most twice as long. Longer than a client tries over a path of 10 s.
+const COOKIE_LIFETIME_S: u64 = 45;
 
 // A datagram longer than a hello must be detectable.
 const _: () = assert!(KEYED_HELLO_LEN < MAX_DATAGRAM);

@@ -7,12 +7,13 @@ use landspeed_sys::clock;
 use super::Shared;
 use super::admission::RateGuard;
 use crate::control::channel::{Receiver, Sender};
+use crate::control::deadline::timeout_ns;
 use crate::control::message::{ToClient, ToServer};
 use crate::end::{self, EndPlan, EndReport, Peer, Watch};
 use crate::error::FlowError;
 use crate::progress::SenderDone;
 
-/// Timeout without a message from the client during a test, nanoseconds.
+/// Timeout without a message from the client during a test, in addition to four round trips, nanoseconds.
 const SILENCE_TIMEOUT_NS: u64 = 15_000_000_000;
 /// Interval of live readings, aligned to a grid of this period, nanoseconds.
 const PROGRESS_NS: u64 = 200_000_000;
@@ -35,8 +36,18 @@ pub fn run_end(
     let watch = Watch::new(&plan);
     let (t0_ns, now) = (plan.t0_ns, clock::monotonic_ns());
     let guard = rate_limit_bps.map(|rate| RateGuard::new(rate, t0_ns));
-    let mut client =
-        Client { tx, rx, shared, guard, t0_ns, last_message_ns: now, progress_ns: now, last_progress_ns: 0 };
+    let silence_ns = timeout_ns(SILENCE_TIMEOUT_NS, plan.rtt_ns);
+    let mut client = Client {
+        tx,
+        rx,
+        shared,
+        guard,
+        t0_ns,
+        silence_ns,
+        last_message_ns: now,
+        progress_ns: now,
+        last_progress_ns: 0,
+    };
     let (report, conversation) = end::drive(plan, &watch, &mut client);
     let report = report?;
     conversation?;
@@ -50,6 +61,8 @@ struct Client<'a> {
     shared: &'a Shared,
     guard: Option<RateGuard>,
     t0_ns: u64,
+    /// Timeout without a message.
+    silence_ns: u64,
     /// Time of its last message.
     last_message_ns: u64,
     /// Time of the next live reading.
@@ -71,10 +84,10 @@ impl Peer for Client<'_> {
         if self.guard.as_ref().is_some_and(|guard| guard.is_exceeded(now, watch)) {
             return Err(FlowError::rate_exceeded());
         }
-        if now > self.last_message_ns + SILENCE_TIMEOUT_NS {
+        if now > self.last_message_ns + self.silence_ns {
             return Err(FlowError::Timeout {
                 what: "a message from the client",
-                seconds: SILENCE_TIMEOUT_NS / 1_000_000_000,
+                seconds: self.silence_ns / 1_000_000_000,
             });
         }
         if self.shared.stopping() {

@@ -23,7 +23,7 @@ use crate::client::Target;
 use crate::control::changes::ChangeRequest;
 use crate::control::channel::{self, Receiver, Role, Sender};
 use crate::control::credentials::Credentials;
-use crate::control::deadline::Deadline;
+use crate::control::deadline::{Deadline, timeout};
 use crate::control::message::{Accepted, MAX_EARLY_MESSAGE, MAX_MESSAGE, ToClient, ToServer, report_parts};
 use crate::control::preface::{self, Status, Token};
 use crate::control::printable;
@@ -296,14 +296,16 @@ impl Session {
         let receive_cap_bps = self.admitted.receive_cap_bps(&parameters);
         let limit_ns = shared.admission.limits.max_duration_ns;
         let (side, dialect) = (Side::Server, Dialect::LANDSPEED);
+        let (t0_ns, rtt_ns) = (start.at_ns, tx.min_rtt_ns());
         let plan =
-            EndPlan { side, dialect, parameters, t0_ns: start.at_ns, streams, interface, limit_ns, receive_cap_bps };
+            EndPlan { side, dialect, parameters, t0_ns, streams, interface, limit_ns, rtt_ns, receive_cap_bps };
         let (mut report, answered) = run_end(plan, tx, rx, &shared, rate_limit_bps)?;
         report.notes.extend(start.note);
         let parts = report_parts(&report)
             .map_err(|e| FlowError::Protocol { during: "writing the report", message: e.to_string() })?;
         let bytes: usize = parts.iter().map(report_bytes).sum();
-        let deadline = shared.step(REPORT_TIMEOUT + Duration::from_secs(bytes as u64 / REPORT_BYTES_PER_S));
+        let bytes_s = bytes as u64 / REPORT_BYTES_PER_S;
+        let deadline = shared.step(timeout(REPORT_TIMEOUT + Duration::from_secs(bytes_s), 2 * tx.min_rtt_ns()));
         for part in parts {
             tx.send(&part, &deadline)?;
         }

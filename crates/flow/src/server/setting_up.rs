@@ -16,6 +16,7 @@ use super::session::{STEP_TIMEOUT, unexpected};
 use super::tap::Capture;
 use crate::control::channel::{Receiver, Sender};
 use crate::control::credentials::Credentials;
+use crate::control::deadline::timeout_ns;
 use crate::control::message::{ToClient, ToServer};
 use crate::end::{DataSocket, Side, StreamPlan};
 use crate::error::FlowError;
@@ -26,7 +27,7 @@ use crate::sockets;
 const MAX_LEAD_NS: u64 = 10_000_000_000;
 /// Smallest error of a requested start that is noted, nanoseconds.
 const NOTED_ERROR_NS: u64 = 100_000_000;
-/// Timeout for the whole set-up, including the path MTU probe, nanoseconds.
+/// Timeout for the whole set-up, including the path MTU probe, in addition to 40 round trips, nanoseconds.
 const SETUP_NS: u64 = 60_000_000_000;
 /// Connections of one connect/request/response stream that may be queued.
 const MAX_QUEUED_CONNECTIONS: usize = 8;
@@ -186,18 +187,20 @@ pub fn prepare(
 ) -> Result<Option<(Start, Vec<StreamPlan>)>, FlowError> {
     let credentials = test.credentials;
     let begun = clock::monotonic_ns();
-    let mut deadline = begun + STEP_TIMEOUT.as_nanos() as u64;
+    let step_ns = timeout_ns(STEP_TIMEOUT.as_nanos() as u64, tx.min_rtt_ns());
+    let last_ns = begun + SETUP_NS + 40 * tx.min_rtt_ns();
+    let mut deadline = begun + step_ns;
     let mut opened = false;
     let mut streams = None;
     loop {
         listeners.poll();
         if let Some(socket) = listeners.take_mtu() {
             // The client drives the probe and continues when it has its answers; serving it has its own time limit.
-            crate::mtu::serve(&socket, credentials.datagram_tag(MTU_STREAM), &shared.stop);
-            deadline = clock::monotonic_ns() + STEP_TIMEOUT.as_nanos() as u64;
+            crate::mtu::serve(&socket, credentials.datagram_tag(MTU_STREAM), tx.min_rtt_ns(), &shared.stop);
+            deadline = clock::monotonic_ns() + step_ns;
         }
         // A slot must not be held by set-up forever, even by an active client.
-        let deadline_now = deadline.min(begun + SETUP_NS);
+        let deadline_now = deadline.min(last_ns);
         if opened && streams.is_none() && listeners.complete() {
             streams = Some(listeners.take_streams(test)?);
             capture.all_arrived(test.specs);
@@ -229,7 +232,7 @@ pub fn prepare(
             Some(ToServer::Stop | ToServer::Bye) => return Ok(None),
             Some(other) => return Err(unexpected("while setting up the test", &other)),
         }
-        deadline = now + STEP_TIMEOUT.as_nanos() as u64;
+        deadline = now + step_ns;
     }
 }
 

@@ -156,6 +156,7 @@ fn measure(
         key: shared.config.key.clone(),
         command: Vec::new(),
         data: None,
+        local_port: None,
         start_ns: None,
     };
     let failed = |entry: ErrorEntry| {
@@ -163,15 +164,16 @@ fn measure(
         found.errors.push(entry);
         found
     };
-    let server = match test.target.resolve(test.parameters.family, over) {
-        Ok(server) => address::unmap(server),
+    let found: Vec<SocketAddr> = match test.target.addresses(test.parameters.family, over) {
+        Ok(servers) => servers.into_iter().map(address::unmap).collect(),
         Err(error) => return failed(error.entry()),
     };
-    if !test.targets.allow(server.ip()) {
-        return failed(not_among_targets(&test.target, server));
+    let servers: Vec<_> = found.iter().copied().filter(|server| test.targets.allow(server.ip())).collect();
+    if servers.is_empty() {
+        return failed(not_among_targets(&test.target, found[0]));
     }
     let bounds = Bounds {
-        server,
+        servers,
         rate_limit_bps: test.rate_limit_bps,
         receive_cap_bps: test.receive_cap_bps,
         longest_ns: shared.admission.limits.max_duration_ns,

@@ -7,7 +7,7 @@ mod receiver;
 mod sender;
 
 pub use receiver::{ReceiveOutcome, ReceivePlan, receive_stream};
-pub use sender::{SendOutcome, SendPlan, send_stream};
+pub use sender::{SendOutcome, SendPlan, chunk_bytes, send_stream};
 
 /// Longest time a data call blocks before the loop checks its stop flag, milliseconds.
 pub const TICK_MS: u64 = 20;

@@ -25,6 +25,8 @@ pub struct ReceivePlan {
     pub rate_bytes_per_s: Option<u64>,
     /// Start of the test, and of the slow reader's schedule, monotonic nanoseconds.
     pub start_ns: u64,
+    /// Read the clock after each read: the last byte ends the test.
+    pub stamps_reads: bool,
 }
 
 /// Outcome of a receiver.
@@ -66,8 +68,8 @@ fn drive(
         None => plan.read_bytes,
     };
     // Discarded data needs no return to user space for each packet: the call stays in the kernel, which receives
-    // and acknowledges packets as they arrive.
-    let gathers = buffer.is_none() && plan.rate_bytes_per_s.is_none();
+    // and acknowledges packets as they arrive. It would return up to a millisecond after the last byte.
+    let gathers = buffer.is_none() && plan.rate_bytes_per_s.is_none() && !plan.stamps_reads;
     let mut last_ns = 0;
     while !stop.receiving() {
         if let Some(rate) = plan.rate_bytes_per_s
@@ -102,7 +104,7 @@ fn drive(
                 counters.publish(outcome.bytes, 0);
                 // Reading the clock for each read would be expensive; the time of the last byte matters
                 // only at the end, so it is read once a stop is near and at end of file.
-                if stop.sending() {
+                if plan.stamps_reads || stop.sending() {
                     last_ns = clock::monotonic_ns();
                 }
             }

@@ -135,6 +135,12 @@ fn finish_block(
     Ok(())
 }
 
+/// Returns the bytes of a write at the application's rate: 1 ms of it, at least a segment, at most `write_bytes`.
+pub fn chunk_bytes(rate_bytes_per_s: u64, write_bytes: u64) -> u64 {
+    let per_chunk = (u128::from(rate_bytes_per_s) * u128::from(CHUNK_NS) / 1_000_000_000) as u64;
+    per_chunk.clamp(1448.min(write_bytes), write_bytes)
+}
+
 /// Schedule of an application-limited sender: chunk `i` is due at `start + i × chunk / rate`. After a stall it
 /// catches up at most 10 ms or ten chunks, whichever is longer; beyond that the schedule slips.
 struct Schedule {
@@ -146,12 +152,7 @@ struct Schedule {
 impl Schedule {
     fn new(rate_bytes_per_s: u64, start_ns: u64, write_bytes: usize) -> Self {
         let rate = rate_bytes_per_s.max(1);
-        let per_chunk = (u128::from(rate) * u128::from(CHUNK_NS) / 1_000_000_000) as u64;
-        Self {
-            rate,
-            chunk_bytes: per_chunk.clamp(1448.min(write_bytes as u64), write_bytes as u64),
-            due_ns: start_ns,
-        }
+        Self { rate, chunk_bytes: chunk_bytes(rate, write_bytes as u64), due_ns: start_ns }
     }
 
     /// Waits until the next chunk is due; false on a stop.

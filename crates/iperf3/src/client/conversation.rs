@@ -1,19 +1,17 @@
 //! The control connection of a client.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use landspeed_flow::control::deadline::Deadline;
+use landspeed_flow::control::channel::min_rtt_ns;
+use landspeed_flow::control::deadline::{Deadline, timeout};
 use landspeed_flow::control::patient;
 use landspeed_flow::error::FlowError;
 use landspeed_flow::sockets;
-use landspeed_model::TcpInfo;
-use landspeed_sys::socket;
 use serde_json::Value;
-use socket2::{Domain, Socket, Type};
 
 use super::STEP_TIMEOUT;
 use crate::wire::{ControlConnection, Cookie, State, server_error};
@@ -25,23 +23,21 @@ const CANCEL_TIMEOUT: Duration = Duration::from_millis(300);
 pub struct Conversation<'a> {
     /// Connection that sends and receives states and JSON texts.
     pub line: ControlConnection,
-    server: SocketAddr,
+    /// Address of the server.
+    pub server: SocketAddr,
     /// Set by an interrupt.
     pub interrupted: &'a AtomicBool,
 }
 
 impl<'a> Conversation<'a> {
-    /// Connects to the server and sends the cookie of the test.
+    /// Connects to the first address that answers, from its local address, and sends the cookie of the test.
     pub fn open(
-        server: SocketAddr,
-        bind: Option<SocketAddr>,
+        candidates: &[(SocketAddr, Option<SocketAddr>)],
         cookie: &Cookie,
         interrupted: &'a AtomicBool,
     ) -> Result<Self, FlowError> {
         let setup = |source| FlowError::Setup { what: "open the control connection".into(), source };
-        let socket = Socket::new(Domain::for_address(server), Type::STREAM, None).map_err(setup)?;
-        sockets::connect(&socket, server, bind, interrupted)?;
-        let mut stream: TcpStream = socket.into();
+        let (mut stream, server) = sockets::connect_first(candidates, interrupted)?;
         stream.set_nodelay(true).map_err(setup)?;
         patient::write_all(&mut stream, cookie, &Deadline::after(STEP_TIMEOUT).with_stop(interrupted))
             .map_err(|source| FlowError::PeerLost { during: "introducing the connection", source })?;
@@ -49,16 +45,14 @@ impl<'a> Conversation<'a> {
         Ok(Self { line, server, interrupted })
     }
 
-    /// Smoothed RTT of the connection from `tcp_info`, nanoseconds; 0 if unknown.
+    /// Minimum RTT of the connection, nanoseconds; 0 if unknown.
     pub fn round_trip_ns(&self) -> u64 {
-        let info = socket::tcp_info(self.line.stream().as_fd()).ok();
-        let info = info.map(|raw| TcpInfo::decode(raw.as_bytes()));
-        info.map_or(0, |info| u64::from(info.rtt_us) * 1000)
+        min_rtt_ns(self.line.stream().as_fd())
     }
 
     /// Deadline of the next step. An interrupt shortens it to 300 ms.
     pub fn step(&self) -> Deadline<'a> {
-        Deadline::after(STEP_TIMEOUT).with_stop_grace(self.interrupted, CANCEL_TIMEOUT)
+        Deadline::after(timeout(STEP_TIMEOUT, self.round_trip_ns())).with_stop_grace(self.interrupted, CANCEL_TIMEOUT)
     }
 
     /// Sends a state.

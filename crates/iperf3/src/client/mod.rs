@@ -4,7 +4,7 @@
 mod conversation;
 
 mod open;
-mod remote;
+pub(crate) mod remote;
 mod traffic;
 
 use std::net::SocketAddr;
@@ -19,6 +19,7 @@ use landspeed_flow::control::printable;
 use landspeed_flow::end::{self, EndPlan, EndReport, Side, Watch};
 use landspeed_flow::error::FlowError;
 use landspeed_flow::layout::{self, StreamSpec};
+use landspeed_flow::sockets;
 use landspeed_flow::validate;
 use landspeed_model::{Direction, ErrorEntry, Iperf3End, Parameters, PathInfo, Protocol, RunDocument, SendMode};
 use landspeed_sys::{clock, thread};
@@ -33,7 +34,7 @@ use crate::results::{Results, SessionValues};
 use crate::wire::{self, Cookie, MAX_SERVER_RESULTS, State, TextReadError};
 use crate::{DEFAULT_PORT, Extras};
 
-/// Timeout for a step of the server.
+/// Timeout for a step of the server, in addition to four round trips.
 const STEP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum connection attempts while the server closes connections before its first state, and the pause
 /// between them, nanoseconds.
@@ -50,6 +51,7 @@ pub fn run(
     let rules = dialect(&request.parameters, !extras.narrow_counters);
     let sound = validate::check_in(&request.parameters, rules).map_err(|invalid| invalid.to_string());
     let sound = sound.and_then(|()| request::check(&request.parameters));
+    let sound = sound.and_then(|()| request.check_ports());
     if let Err(message) = sound {
         return not_started_document(
             request,
@@ -75,16 +77,23 @@ fn attempt(
     let parameters = &request.parameters;
     landspeed_flow::client::check_cores(parameters)?;
     let target = Target { port: Some(request.target.port.unwrap_or(DEFAULT_PORT)), ..request.target.clone() };
-    let server = target.resolve(parameters.family, interrupted)?;
-    let bind = local_address(parameters.bind.as_deref(), server)?;
-    let host = landspeed_host::snapshot(Some(server));
-    let interface = host.nic.as_ref().map(|nic| nic.name.clone());
-    found.client_host = Some(host);
+    let servers = target.addresses(parameters.family, interrupted)?;
+    let candidates = sockets::bound(&servers, |server| local_address(parameters.bind.as_deref(), server))?;
+    found.client_host = Some(landspeed_host::snapshot(Some(candidates[0].0)));
     let authtoken = extras.credentials.as_ref().map(|c| c.key.token(&c.user, &c.password, c.pkcs1)).transpose();
     let authtoken =
         authtoken.map_err(|message| FlowError::Protocol { during: "writing the credentials", message })?;
     let cookie = wire::cookie().map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?;
-    let mut conversation = connect_with_retries(server, bind, &cookie, interrupted)?;
+    let mut conversation = connect_with_retries(&candidates, &cookie, interrupted)?;
+    let server = conversation.server;
+    let bind = candidates.iter().find(|(candidate, _)| *candidate == server).and_then(|(_, bind)| *bind);
+    if server != candidates[0].0 {
+        found.client_host = Some(landspeed_host::snapshot(Some(server)));
+    }
+    let interface = found.client_interface();
+    if let Some(keep_alive) = extras.keep_alive {
+        keep_alive.apply(conversation.line.stream());
+    }
     let rtt_ns = conversation.round_trip_ns();
     found.id = Token::random()
         .map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?
@@ -121,7 +130,8 @@ fn attempt(
     found.path = Some(path);
     let specs = layout::streams(&effective)
         .map_err(|e| FlowError::Protocol { during: "planning the test", message: e.to_string() })?;
-    let streams = open::open_streams(&specs, server, bind, &effective, extras, &cookie, interrupted)?;
+    let streams =
+        open::open_streams(&specs, (server, rtt_ns), bind, &effective, request.local_port, &cookie, interrupted)?;
     let held = open::hold(&streams)?;
     if extras.report_ns.is_some() {
         let client = Some(EndReport::at_start(&streams));
@@ -139,6 +149,7 @@ fn attempt(
         streams,
         interface,
         limit_ns,
+        rtt_ns,
         receive_cap_bps: None,
     };
     let mut run = Run { conversation, held, specs, rtt_ns, report_ns: extras.report_ns, found, remote };
@@ -148,18 +159,18 @@ fn attempt(
 /// Connects and waits for the server's first state. Between two tests an iperf3 server briefly closes its
 /// listening socket and the connections pending there, so a connection that is closed this early is retried.
 fn connect_with_retries<'a>(
-    server: SocketAddr,
-    bind: Option<SocketAddr>,
+    candidates: &[(SocketAddr, Option<SocketAddr>)],
     cookie: &Cookie,
     interrupted: &'a AtomicBool,
 ) -> Result<Conversation<'a>, FlowError> {
     let mut attempts = 0;
     loop {
         attempts += 1;
-        let mut conversation = match Conversation::open(server, bind, cookie, interrupted) {
-            Err(FlowError::Connect { .. }) if attempts > 1 => return Err(not_iperf3(server)),
+        let mut conversation = match Conversation::open(candidates, cookie, interrupted) {
+            Err(FlowError::Connect { addr, .. }) if attempts > 1 => return Err(not_iperf3(addr)),
             opened => opened?,
         };
+        let server = conversation.server;
         match conversation.expect(State::ParamExchange, "waiting for the server's first word") {
             Ok(()) => return Ok(conversation),
             Err(FlowError::PeerLost { .. }) if attempts < ATTEMPTS => {
@@ -238,7 +249,7 @@ impl Run<'_, '_> {
         let mut text =
             text.map_err(|unread: TextReadError| FlowError::or_interrupted(interrupted, unread.during(during)))?;
         let theirs = Results::decode(&text).map_err(|message| FlowError::Protocol { during, message })?;
-        let server = remote::server_report(&theirs, &self.specs, report)
+        let server = remote::report_of(Side::Server, &theirs, &self.specs, report)
             .map_err(|message| FlowError::Protocol { during, message })?;
         self.found.server = Some(server);
         let remote = &mut *self.remote;

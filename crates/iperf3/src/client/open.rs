@@ -5,8 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use landspeed_flow::address;
-use landspeed_flow::control::deadline::Deadline;
+use landspeed_flow::control::deadline::{Deadline, timeout, timeout_ns};
 use landspeed_flow::control::patient;
 use landspeed_flow::end::{DataSocket, Job, Side, StreamPlan};
 use landspeed_flow::error::FlowError;
@@ -17,62 +16,93 @@ use landspeed_model::{Parameters, Protocol, Sample, TcpInfo};
 use landspeed_sys::{clock, socket};
 
 use super::STEP_TIMEOUT;
-use crate::Extras;
 use crate::wire::Cookie;
 
-/// Timeout for the answer to a UDP hello, and interval at which the hello is repeated, nanoseconds.
+/// Timeout for the answer to a UDP hello, in addition to four round trips, and interval at which the hello is repeated,
+/// nanoseconds.
 const HELLO_TIMEOUT_NS: u64 = 10_000_000_000;
 const HELLO_INTERVAL_NS: u64 = 500_000_000;
+/// Time for opening TCP connections one after the other, nanoseconds. If it takes longer, each begins a fraction of the
+/// RTT after the one before: the server identifies connections by their order of arrival, and flows may take paths
+/// whose delays differ a little.
+const SEQUENTIAL_NS: u64 = 1_000_000_000;
+const RTT_PER_GAP: u64 = 20;
 
-/// Opens the data connections one after the other, because the server identifies them by their order of
-/// arrival.
+/// Opens the data connections in their order, those of each direction after the other's. `rtt_ns` is that of the control
+/// connection.
 pub fn open_streams(
     specs: &[StreamSpec],
-    server: SocketAddr,
+    (server, rtt_ns): (SocketAddr, u64),
     bind: Option<SocketAddr>,
     p: &Parameters,
-    extras: &Extras,
+    local_port: Option<u16>,
     cookie: &Cookie,
     stop: &AtomicBool,
 ) -> Result<Vec<StreamPlan>, FlowError> {
-    let open = |(index, spec): (usize, &StreamSpec)| {
-        let bind = match extras.local_port {
-            None => bind,
-            Some(first) => {
-                let any = SocketAddr::new(address::any_like(server), 0);
-                let mut local = bind.unwrap_or(any);
-                local.set_port(first.wrapping_add(index as u16));
-                Some(local)
-            }
-        };
+    let open = |index: usize, spec: &StreamSpec| {
+        let bind = sockets::data_address(bind, server, local_port, index);
         let socket = if p.protocol == Protocol::Udp {
             let udp = sockets::connect_udp(server, bind, p)?;
-            hello(&udp, stop)?;
+            hello(&udp, rtt_ns, stop)?;
             DataSocket::Udp(udp)
         } else {
             let mut tcp = sockets::connect_tcp(server, bind, p, spec.client_job == Job::Send, stop)?;
-            patient::write_all(&mut tcp, cookie, &Deadline::after(STEP_TIMEOUT).with_stop(stop))
+            patient::write_all(&mut tcp, cookie, &Deadline::after(timeout(STEP_TIMEOUT, rtt_ns)).with_stop(stop))
                 .map_err(|source| FlowError::PeerLost { during: "opening a stream", source })?;
             DataSocket::Tcp(tcp)
         };
         Ok(StreamPlan::new(spec.id, spec.index, spec.direction, spec.job(Side::Client), socket, 0))
     };
-    specs.iter().enumerate().map(open).collect()
+    // UDP: an iperf3 server takes the next hello only after it has answered the one before.
+    if p.protocol == Protocol::Udp || rtt_ns * (specs.len() as u64) < SEQUENTIAL_NS {
+        return specs.iter().enumerate().map(|(index, spec)| open(index, spec)).collect();
+    }
+    let gap_ns = rtt_ns / RTT_PER_GAP;
+    let mut streams = Vec::with_capacity(specs.len());
+    for same_direction in specs.chunk_by(|a, b| a.direction == b.direction) {
+        let first = streams.len();
+        streams.extend(open_spaced(same_direction, gap_ns, |at, spec| open(first + at, spec))?);
+    }
+    Ok(streams)
+}
+
+/// Opens connections on threads, each `gap_ns` after the one before.
+fn open_spaced(
+    specs: &[StreamSpec],
+    gap_ns: u64,
+    open: impl Fn(usize, &StreamSpec) -> Result<StreamPlan, FlowError> + Sync,
+) -> Result<Vec<StreamPlan>, FlowError> {
+    let what = || "start a thread for a data connection".to_owned();
+    let failed = |source| FlowError::Setup { what: what(), source };
+    std::thread::scope(|scope| {
+        let begun_ns = clock::monotonic_ns();
+        let mut opening = Vec::with_capacity(specs.len());
+        for (at, spec) in specs.iter().enumerate() {
+            clock::sleep_until(begun_ns + at as u64 * gap_ns);
+            let open = &open;
+            opening.push(std::thread::Builder::new().spawn_scoped(scope, move || open(at, spec)).map_err(failed)?);
+        }
+        opening
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|_| Err(failed(io::Error::other("it panicked")))))
+            .collect()
+    })
 }
 
 /// Opens a UDP stream: the server takes the sender of any datagram as its peer, and answers it.
-fn hello(udp: &UdpSocket, stop: &AtomicBool) -> Result<(), FlowError> {
+fn hello(udp: &UdpSocket, rtt_ns: u64, stop: &AtomicBool) -> Result<(), FlowError> {
     const UDP_HELLO: &[u8; 4] = b"9876";
     const UDP_REPLIES: [[u8; 4]; 2] = [*b"6789", 987_654_321_u32.to_le_bytes()];
     let failed = |source| FlowError::PeerLost { during: "opening a UDP stream", source };
-    let deadline_ns = clock::monotonic_ns() + HELLO_TIMEOUT_NS;
+    let timeout_ns = timeout_ns(HELLO_TIMEOUT_NS, rtt_ns);
+    let deadline_ns = clock::monotonic_ns() + timeout_ns;
     let mut again_ns = 0;
     let mut buffer = [0; 16];
     loop {
         let now = clock::monotonic_ns();
         if now >= deadline_ns || stop.load(Ordering::Relaxed) {
             let timeout =
-                FlowError::Timeout { what: "the answer to a UDP hello", seconds: HELLO_TIMEOUT_NS / 1_000_000_000 };
+                FlowError::Timeout { what: "the answer to a UDP hello", seconds: timeout_ns / 1_000_000_000 };
             return Err(FlowError::or_interrupted(stop, timeout));
         }
         if now >= again_ns {

@@ -2,7 +2,7 @@
 
 use landspeed_flow::assemble::{self, CollectedRun};
 use landspeed_flow::control::printable;
-use landspeed_flow::end::{EndReport, Job, StreamReport};
+use landspeed_flow::end::{EndReport, Job, Side, StreamReport};
 use landspeed_flow::layout::StreamSpec;
 use landspeed_model::{Direction, Iperf3End, Parameters, Protocol, RunDocument, StreamEnd, UdpEnd};
 use serde_json::Value;
@@ -83,8 +83,8 @@ pub fn version(output: &Value) -> Option<String> {
     Some(printable(text, 40))
 }
 
-/// Converts the server's totals to a report without samples.
-pub fn server_report(theirs: &Results, specs: &[StreamSpec], near: &EndReport) -> Result<EndReport, String> {
+/// Converts the totals of the remote end, which is on this side of the test, to a report without samples.
+pub fn report_of(side: Side, theirs: &Results, specs: &[StreamSpec], near: &EndReport) -> Result<EndReport, String> {
     let mut report = EndReport::default();
     for (index, spec) in specs.iter().enumerate() {
         let number = identity::number(index);
@@ -92,7 +92,7 @@ pub fn server_report(theirs: &Results, specs: &[StreamSpec], near: &EndReport) -
             return Err(format!("its results lack stream {number}"));
         };
         let Some(near) = near.streams.iter().find(|s| s.id == spec.id) else { continue };
-        let sends = spec.server_job == Job::Send;
+        let sends = spec.job(side) == Job::Send;
         report.streams.push(StreamReport {
             id: spec.id,
             direction: spec.direction,

@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use landspeed_flow::client::{DirectionProgress, Progress, RunEvent};
+use landspeed_flow::control::deadline::timeout_ns;
 use landspeed_flow::end::{Job, Peer, Watch};
 use landspeed_flow::error::FlowError;
 use landspeed_flow::layout::StreamSpec;
@@ -15,7 +16,7 @@ use super::open::DuplicatedStream;
 use crate::ReportTimes;
 use crate::wire::State;
 
-/// Maximum time for data to arrive after the end was sent, nanoseconds.
+/// Maximum time for data to arrive after the end was sent, in addition to four round trips, nanoseconds.
 const DRAIN_TIMEOUT_NS: u64 = 10_000_000_000;
 /// Time without data after which a stream is complete, nanoseconds.
 const DRAIN_IDLE_NS: u64 = 500_000_000;
@@ -83,7 +84,8 @@ impl<'a, 'c> Server<'a, 'c> {
         }
     }
 
-    /// Handles one step of the traffic stage; returns whether the time or byte limit is reached.
+    /// Handles one step of the traffic stage; returns whether the time or byte limit is reached, and stops the
+    /// senders then.
     fn traffic(&mut self, watch: &Watch) -> Result<bool, FlowError> {
         if self.conversation.interrupted.load(Ordering::Relaxed) {
             watch.stop.stop_sending();
@@ -116,7 +118,11 @@ impl<'a, 'c> Server<'a, 'c> {
         let received_all =
             direction != Direction::Upload && self.parameters.bytes.is_some_and(|bytes| downloaded >= bytes);
         let sent_all = self.senders > 0 && self.senders_done >= self.senders;
-        Ok(watch.stop.sending() || received_all || (sent_all && direction == Direction::Upload))
+        let moved_all = received_all || (sent_all && direction == Direction::Upload);
+        if moved_all && !watch.stop.sending() {
+            watch.reach_byte_limit();
+        }
+        Ok(watch.stop.sending())
     }
 
     fn readings(&self, watch: &Watch) -> Vec<(u32, Sample)> {
@@ -156,8 +162,7 @@ impl Peer for Server<'_, '_> {
         self.stage = match self.stage {
             Stage::Traffic => {
                 if self.traffic(watch)? {
-                    watch.stop.stop_sending();
-                    Stage::Flushing { deadline_ns: clock::monotonic_ns() + DRAIN_TIMEOUT_NS }
+                    Stage::Flushing { deadline_ns: clock::monotonic_ns() + timeout_ns(DRAIN_TIMEOUT_NS, self.rtt_ns) }
                 } else {
                     Stage::Traffic
                 }
@@ -192,7 +197,9 @@ impl Peer for Server<'_, '_> {
                 if bytes != received {
                     (received, since_ns) = (bytes, now);
                 }
-                if now > since_ns + DRAIN_IDLE_NS.max(3 * self.rtt_ns) || now > ended_ns + DRAIN_TIMEOUT_NS {
+                if now > since_ns + DRAIN_IDLE_NS.max(3 * self.rtt_ns)
+                    || now > ended_ns + timeout_ns(DRAIN_TIMEOUT_NS, self.rtt_ns)
+                {
                     watch.stop.stop_receiving();
                 }
                 clock::sleep_until(now + 1_000_000);

@@ -3,6 +3,7 @@
 //! Every wait has a deadline and every text a size limit, so the session ends and releases its resources
 //! whatever the client does.
 
+mod served;
 mod traffic;
 
 use std::io;
@@ -12,7 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use landspeed_flow::address::unmap;
-use landspeed_flow::control::deadline::Deadline;
+use landspeed_flow::control::channel::min_rtt_ns;
+use landspeed_flow::control::deadline::{Deadline, timeout};
 use landspeed_flow::control::preface::Token;
 use landspeed_flow::end::{self, DataSocket, EndPlan, EndReport, Side, StreamPlan, Watch};
 use landspeed_flow::error::FlowError;
@@ -23,16 +25,17 @@ use landspeed_flow::sockets;
 use landspeed_model::{Parameters, Protocol};
 use landspeed_sys::{clock, socket};
 use serde_json::{Value, json};
-use socket2::{SockRef, TcpKeepalive};
 
+use self::served::ServedTest;
 use self::traffic::{Client, Sending};
+use crate::KeepAlive;
 use crate::request::{self, TestRequest};
 use crate::results::Results;
 use crate::server::{AcceptedStream, Tests};
 use crate::server_output;
 use crate::wire::{BUSY_REPLY, ControlConnection, Cookie, MAX_REQUEST, Refusal, State, TextReadError};
 
-/// Timeout for a step of the client.
+/// Timeout for a step of the client, in addition to four round trips.
 const STEP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for sending a refusal.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
@@ -40,12 +43,16 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
 const STOP_TIMEOUT: Duration = Duration::from_millis(100);
 /// Timeout for the client's final state.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum time for which a client may block its address while opening UDP streams, and for which another one
-/// waits, nanoseconds.
+/// Maximum time for which a client may block its address while opening UDP streams, in addition to the round trips of its
+/// streams, and for which another one waits, nanoseconds.
 const UDP_OPEN_TIMEOUT_NS: u64 = 10_000_000_000;
+/// Round trips that a client needs to open a stream: iperf3 opens one after the other. They are limited to this time in
+/// all, nanoseconds.
+const ROUND_TRIPS_PER_STREAM: u64 = 2;
+const MAX_ROUND_TRIPS_NS: u64 = 120_000_000_000;
 /// Time without acknowledgements on the control connection after which the client's host is considered gone,
 /// seconds.
-const KEEPALIVE_TIMEOUT_S: u64 = 15;
+const KEEPALIVE_TIMEOUT_S: u32 = 15;
 /// Time after its limit at which a test is ended, nanoseconds: the client's clock starts later than the
 /// server's.
 const GRACE_NS: u64 = 10_000_000_000;
@@ -58,7 +65,7 @@ pub(super) fn spawn(
     tests: &Arc<Tests>,
     shared: &Arc<Shared>,
 ) -> Result<(), TcpStream> {
-    keep_alive(&stream);
+    keep_alive(&stream, tests.keep_alive());
     let (tests, server) = (Arc::clone(tests), Arc::clone(shared));
     shared.admission.spawn_session(stream, peer, "iperf3", move |admitted, stream| {
         let Ok(line) = ControlConnection::new(stream) else { return };
@@ -66,14 +73,23 @@ pub(super) fn spawn(
     })
 }
 
-/// Enables keepalive, so that the kernel detects a vanished client within [`KEEPALIVE_TIMEOUT_S`]: iperf3's clients send
+/// Enables keepalive as configured, or so that the kernel detects a vanished client within [`KEEPALIVE_TIMEOUT_S`]: iperf3's clients send
 /// nothing on this connection during a test, and UDP is not acknowledged.
-fn keep_alive(stream: &TcpStream) {
+fn keep_alive(stream: &TcpStream, configured: Option<KeepAlive>) {
+    if let Some(configured) = configured {
+        configured.apply(stream);
+        return;
+    }
     let probes = 3;
-    let each = Duration::from_secs(KEEPALIVE_TIMEOUT_S / u64::from(probes));
-    let keepalive = TcpKeepalive::new().with_time(each).with_interval(each).with_retries(probes - 1);
-    let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
-    let _ = socket::set_user_timeout_ms(stream.as_fd(), KEEPALIVE_TIMEOUT_S as u32 * 1000);
+    let each_s = Some(KEEPALIVE_TIMEOUT_S / probes);
+    KeepAlive { idle_s: each_s, interval_s: each_s, probes: Some(probes - 1) }.apply(stream);
+    let _ = socket::set_user_timeout_ms(stream.as_fd(), KEEPALIVE_TIMEOUT_S * 1000);
+}
+
+/// Number of bytes after which the server stops sending; `None` to send until the client ends the test: it waits for
+/// lost datagrams, and does not count omitted bytes.
+fn bytes_to_send(granted: &Parameters) -> Option<u64> {
+    granted.bytes.filter(|_| granted.protocol == Protocol::Tcp && granted.omit_ns == 0)
 }
 
 struct Session {
@@ -138,11 +154,11 @@ impl Session {
         self.line
             .send(State::ParamExchange, &self.shared.step(STEP_TIMEOUT))
             .map_err(lost("greeting an iperf3 client"))?;
-        let text =
-            self.line.receive_json(MAX_REQUEST, &self.shared.step(STEP_TIMEOUT)).map_err(|unread| match unread {
-                TextReadError::Text(message) => Ended::Refused(Refusal::Parameters, message),
-                lost @ TextReadError::Lost(_) => lost.during("in an iperf3 client's request").into(),
-            })?;
+        let step = self.shared.step(timeout(STEP_TIMEOUT, self.round_trip_ns()));
+        let text = self.line.receive_json(MAX_REQUEST, &step).map_err(|unread| match unread {
+            TextReadError::Text(message) => Ended::Refused(Refusal::Parameters, message),
+            lost @ TextReadError::Lost(_) => lost.during("in an iperf3 client's request").into(),
+        })?;
         let wanted = request::decode(&text).map_err(|(number, why)| Ended::Refused(number, why))?;
         let user = self.authorize(&wanted)?;
         let granted = self.grant(&wanted)?;
@@ -239,7 +255,7 @@ impl Session {
         self.line
             .send(State::CreateStreams, &self.shared.step(STEP_TIMEOUT))
             .map_err(lost("asking for the streams"))?;
-        let deadline_ns = clock::monotonic_ns() + STEP_TIMEOUT.as_nanos() as u64;
+        let deadline_ns = clock::monotonic_ns() + STEP_TIMEOUT.as_nanos() as u64 + self.opening_ns(wanted);
         let mut found: Vec<AcceptedStream> = Vec::new();
         while found.len() < wanted {
             found.extend(arrivals.try_iter());
@@ -247,6 +263,16 @@ impl Session {
         }
         found.sort_by_key(|arrival| arrival.order);
         Ok(found.into_iter().map(|arrival| DataSocket::Tcp(arrival.stream)).collect())
+    }
+
+    /// Time for the round trips of opening this many streams, nanoseconds.
+    fn opening_ns(&self, streams: usize) -> u64 {
+        let round_trips = ROUND_TRIPS_PER_STREAM * (streams as u64 + 2);
+        self.round_trip_ns().saturating_mul(round_trips).min(MAX_ROUND_TRIPS_NS)
+    }
+
+    fn round_trip_ns(&self) -> u64 {
+        min_rtt_ns(self.line.stream().as_fd())
     }
 
     fn udp_sockets(&mut self, wanted: usize) -> Result<Vec<DataSocket>, Ended> {
@@ -265,7 +291,7 @@ impl Session {
         self.line
             .send(State::CreateStreams, &self.shared.step(STEP_TIMEOUT))
             .map_err(lost("asking for the streams"))?;
-        let deadline_ns = clock::monotonic_ns() + UDP_OPEN_TIMEOUT_NS;
+        let deadline_ns = clock::monotonic_ns() + UDP_OPEN_TIMEOUT_NS + self.opening_ns(wanted);
         let mut found: Vec<UdpSocket> = Vec::new();
         while found.len() < wanted {
             for socket in arrivals.try_iter() {
@@ -313,19 +339,22 @@ impl Session {
         let limit_ns = granted.time_ns.map_or(limits.max_duration_ns, |t| {
             (t + granted.omit_ns).min(limits.max_duration_ns).saturating_add(GRACE_NS)
         });
-        let interface = landspeed_host::snapshot(Some(unmap(self.peer))).nic.map(|nic| nic.name);
+        let host = landspeed_host::snapshot(Some(unmap(self.peer)));
+        let interface = host.nic.as_ref().map(|nic| nic.name.clone());
         self.line.send(State::TestStart, &self.shared.step(STEP_TIMEOUT)).map_err(lost("starting"))?;
         self.line.send(State::TestRunning, &self.shared.step(STEP_TIMEOUT)).map_err(lost("starting"))?;
         let plan = EndPlan {
             side: Side::Server,
             dialect: wanted.dialect(granted),
-            parameters: Parameters { time_ns: None, bytes: None, ..granted.clone() },
+            parameters: Parameters { time_ns: None, bytes: bytes_to_send(granted), ..granted.clone() },
             t0_ns: clock::monotonic_ns(),
             streams,
             interface,
             limit_ns,
+            rtt_ns: self.round_trip_ns(),
             receive_cap_bps: self.admitted.receive_cap_bps(granted),
         };
+        let started_unix_ns = clock::realtime_ns();
         let watch = Watch::new(&plan);
         let sending = Sending::duplicate(&plan.streams);
         let rate_limit_bps = self.admitted.rate_limit_bps();
@@ -347,6 +376,12 @@ impl Session {
         self.line.send(State::DisplayResults, &self.shared.step(STEP_TIMEOUT)).map_err(lost("saying good-bye"))?;
         // The final state of the client; without it the results are complete too.
         let _ = self.line.receive(&self.shared.step(CLOSE_TIMEOUT));
+        if let (Some(output), Some(theirs)) = (self.tests.output(), &known.peer) {
+            let id = self.id.as_deref().unwrap_or_default();
+            let (peer, parameters) = (unmap(self.peer), granted);
+            let served = ServedTest { id, peer, parameters, specs, started_unix_ns, host };
+            output.completed(&served.document(&report, theirs, output.interval_ns).map_err(Ended::Lost)?);
+        }
         Ok(report)
     }
 }

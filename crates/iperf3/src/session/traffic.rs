@@ -3,7 +3,8 @@
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 
-use landspeed_flow::control::deadline::Deadline;
+use landspeed_flow::control::channel::min_rtt_ns;
+use landspeed_flow::control::deadline::{Deadline, timeout, timeout_ns};
 use landspeed_flow::end::{Job, Peer, StreamPlan, Watch};
 use landspeed_flow::layout::StreamSpec;
 use landspeed_flow::progress::SenderDone;
@@ -21,7 +22,8 @@ use crate::wire::{ControlConnection, MAX_CLIENT_RESULTS, Refusal, State};
 /// Time without data and control messages after which a client is considered gone, nanoseconds. iperf3 uses 120
 /// s too.
 const IDLE_TIMEOUT_NS: u64 = 120_000_000_000;
-/// Wait for outstanding data at the end of a test, nanoseconds: since the last progress, and in total.
+/// Wait for outstanding data at the end of a test, in addition to two and to four round trips, nanoseconds: since the last
+/// progress, and in total.
 const DRAIN_IDLE_NS: u64 = 300_000_000;
 const DRAIN_TIMEOUT_NS: u64 = 10_000_000_000;
 
@@ -34,6 +36,7 @@ pub(super) struct Client<'a> {
     sending: Sending,
     guard: Option<RateGuard>,
     t0_ns: u64,
+    rtt_ns: u64,
     stage: Stage,
     /// Values that the server knows in addition to its report.
     pub known: SessionValues,
@@ -62,6 +65,7 @@ impl<'a> Client<'a> {
     ) -> Self {
         Self {
             shared,
+            rtt_ns: min_rtt_ns(line.stream().as_fd()),
             line,
             specs,
             parameters,
@@ -122,7 +126,7 @@ impl<'a> Client<'a> {
                 let ended_ns = clock::monotonic_ns();
                 watch.stop.stop_sending();
                 self.known.end_ns = Some(ended_ns - self.t0_ns);
-                let deadline_ns = ended_ns + DRAIN_TIMEOUT_NS;
+                let deadline_ns = ended_ns + timeout_ns(DRAIN_TIMEOUT_NS, self.rtt_ns);
                 Ok(Stage::Flushing { ended_ns, queued: self.sending.queued(), since_ns: ended_ns, deadline_ns })
             }
             Some(byte) if byte == State::ClientTerminate as i8 as u8 => {
@@ -132,10 +136,15 @@ impl<'a> Client<'a> {
         }
     }
 
+    fn idle_ns(&self) -> u64 {
+        DRAIN_IDLE_NS + 2 * self.rtt_ns
+    }
+
     /// Receives the client's results, and waits for the bytes that it sent.
     fn exchange(&mut self, watch: &Watch, ended_ns: u64) -> Result<Stage, Ended> {
         self.line.send(State::ExchangeResults, &self.shared.step(STEP_TIMEOUT)).map_err(lost("ending the test"))?;
-        let text = self.line.receive_json(MAX_CLIENT_RESULTS, &self.shared.step(STEP_TIMEOUT));
+        let step = self.shared.step(timeout(STEP_TIMEOUT, self.rtt_ns));
+        let text = self.line.receive_json(MAX_CLIENT_RESULTS, &step);
         let text = text.map_err(|unread| Ended::from(unread.during("in the client's results")))?;
         let theirs = Results::decode(&text).map_err(Ended::Lost)?;
         let mut expected = 0;
@@ -149,6 +158,7 @@ impl<'a> Client<'a> {
                 watch.peer_sender_done(&SenderDone { stream, bytes, packets, stopped_ns }, self.t0_ns);
             }
         }
+        self.known.peer = Some(theirs);
         Ok(Stage::Draining { ended_ns, expected, received: 0, since_ns: clock::monotonic_ns() })
     }
 }
@@ -168,7 +178,7 @@ impl Peer for Client<'_> {
             // Some clients read until the end of file; others stop reading, and then the queue makes no progress.
             Stage::Flushing { ended_ns, queued, since_ns, deadline_ns } => {
                 let waits = queued > 0 || self.sending.writing > 0;
-                if waits && clock::monotonic_ns() < deadline_ns.min(since_ns + DRAIN_IDLE_NS) && !stopping {
+                if waits && clock::monotonic_ns() < deadline_ns.min(since_ns + self.idle_ns()) && !stopping {
                     clock::sleep_until(clock::monotonic_ns() + 1_000_000);
                     let left = self.sending.queued();
                     let since_ns = if left == queued { since_ns } else { clock::monotonic_ns() };
@@ -185,7 +195,9 @@ impl Peer for Client<'_> {
                 }
                 // The number of bytes in the omitted part is not exact, so such a test ends after a pause only.
                 let all_here = self.known.omit_ns == 0 && received >= expected && self.known.sent.is_empty();
-                if all_here || stopping || now > since_ns + DRAIN_IDLE_NS || now > ended_ns + DRAIN_TIMEOUT_NS {
+                let late =
+                    now > since_ns + self.idle_ns() || now > ended_ns + timeout_ns(DRAIN_TIMEOUT_NS, self.rtt_ns);
+                if all_here || stopping || late {
                     watch.stop.stop_receiving();
                 }
                 clock::sleep_until(now + 500_000);

@@ -5,6 +5,7 @@
 mod consumers;
 mod far;
 mod flags;
+mod server_json;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

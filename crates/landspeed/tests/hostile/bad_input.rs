@@ -13,6 +13,15 @@ use crate::hostile::common::{
 use crate::hostile::raw;
 use landspeed_testkit::process::run_concurrently;
 
+#[test]
+fn an_iperf3_server_is_recognised_on_any_port() {
+    let server = Server::start(&["--iperf3-port", "0"]);
+    let target = server.process.address_in("iperf3 clients").to_string();
+    let ended = begin(&target, &["-t", "1"]).end(TIMEOUT_S);
+    assert_eq!(ended.code, 2);
+    assert!(ended.stderr.contains("add --iperf3"), "{}", ended.stderr);
+}
+
 /// Invalid options, each with a word that the error must contain.
 const INVALID_OPTIONS: &[(&str, &str)] = &[
     ("--time -1", "--time"),

@@ -265,7 +265,7 @@ fn only_a_fresh_proof_opens_a_udp_flow() {
         mine.send(&wrong).unwrap();
     }
     assert!(thief::heard(&mine).is_empty());
-    keyed_hello::run_handshake(&mine, 0, &credentials, &raw::NOT_INTERRUPTED).expect("the flow is still open");
+    keyed_hello::run_handshake(&mine, 0, &credentials, 0, &raw::NOT_INTERRUPTED).expect("the flow is still open");
     client.ready();
     client.tx.queue(&ToServer::Stop).unwrap();
     assert!(thief::heard(&theirs).is_empty());

@@ -124,7 +124,7 @@ fn a_client_that_exceeds_its_rate_share_is_stopped() {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(server.addr).unwrap();
     socket.set_read_timeout(Some(IO_TIMEOUT)).unwrap();
-    landspeed_flow::control::hello::run_handshake(&socket, 0, client.token, &NOT_INTERRUPTED).expect("proved");
+    landspeed_flow::control::hello::run_handshake(&socket, 0, client.token, 0, &NOT_INTERRUPTED).expect("proved");
     client.ready();
     let at_ns = client.server_clock();
     client.tx.queue(&ToServer::Start { at_ns, lead_ns: None }).unwrap();
@@ -324,7 +324,7 @@ fn data_to_a_silent_client() -> f64 {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     socket.connect(server.addr).unwrap();
     socket.set_read_timeout(Some(IO_TIMEOUT)).unwrap();
-    landspeed_flow::control::hello::run_handshake(&socket, 0, client.token, &NOT_INTERRUPTED).expect("proved");
+    landspeed_flow::control::hello::run_handshake(&socket, 0, client.token, 0, &NOT_INTERRUPTED).expect("proved");
     client.ready();
     // The latest possible start time: the timeout counts from the last message, not from the start.
     let at_ns = client.server_clock() + 10 * SECOND_NS;

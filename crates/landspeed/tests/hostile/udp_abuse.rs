@@ -78,7 +78,7 @@ fn unproved_addresses_get_no_amplification() {
     // A client that only sends a hello does not block others; once the stream is proved, others with the token
     // get no answer.
     let other = self::socket(server.addr);
-    hello::run_handshake(&other, 0, test.token, &crate::hostile::raw::NOT_INTERRUPTED)
+    hello::run_handshake(&other, 0, test.token, 0, &crate::hostile::raw::NOT_INTERRUPTED)
         .expect("the stream is still open");
     let late = self::socket(server.addr);
     late.send(&hello::encode(0, Step::Hello(test.token))).unwrap();
@@ -134,7 +134,7 @@ fn impossible_sequence_numbers_and_counts_are_survived() {
         let upload = Parameters { direction: Direction::Upload, time_ns: Some(300_000_000), ..flood_parameters() };
         let mut test = ask(server.addr, upload).expect("accepted");
         let socket = socket(server.addr);
-        hello::run_handshake(&socket, 0, test.token, &crate::hostile::raw::NOT_INTERRUPTED).expect("proved");
+        hello::run_handshake(&socket, 0, test.token, 0, &crate::hostile::raw::NOT_INTERRUPTED).expect("proved");
         test.ready();
         let at_ns = test.server_clock();
         test.tx.queue(&ToServer::Start { at_ns, lead_ns: None }).unwrap();

@@ -6,6 +6,7 @@
 
 mod hostile_clients;
 mod hostile_servers;
+mod long_path;
 mod ours_to_theirs;
 pub mod parties;
 mod several;

@@ -152,10 +152,12 @@ fn path_mtu(flow: &Flow, seen: &Symptoms) -> Option<NamedCause> {
         text::number(before),
         text::number(now)
     );
+    // TCP's probing stops at a size that passes, which is not always the largest.
+    let mtu = flow.probed_mtu().map_or(now + 52.0, f64::from);
     let next = format!(
         "Find the link with the smaller MTU with `tracepath HOST`, or set the interface's MTU on {} to {}.",
         flow.label(&flow.sender),
-        text::number(now + 52.0)
+        text::number(mtu)
     );
     let strength = if seen.timeouts > 0.0 || flow.stalled() { Strength::Strong } else { Strength::Moderate };
     Some(NamedCause::new(Cause::PathMtu, strength, why, next))
