@@ -19,7 +19,7 @@ mod ratio;
 
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
 pub use changes::{ChangePoint, MIN_VALUES, change_points};
-pub use contrast::{Contrast, median_interval, min_values};
+pub use contrast::{Contrast, UNBOUNDED_CHANGE, median_interval, min_values, relative_change, stopping_level};
 pub use correlation::autocorrelation;
 pub use histogram::{Bucket, LatencyHistogram};
 pub use holm::{HolmStep, holm};
