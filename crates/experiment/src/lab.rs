@@ -10,7 +10,7 @@ use landspeed_lab::{gallery, scenario};
 use landspeed_model::{LabChart, Warning};
 use landspeed_problems::{Problem, Problems, suggest_or_list};
 use landspeed_sweep::order::Order;
-use landspeed_sweep::plan::{LabSubject, Written};
+use landspeed_sweep::plan::{LabSubject, Setting, Written};
 use landspeed_sweep::{Design, Factor, Level, Plan, id};
 use landspeed_sys::file;
 use landspeed_sys::process::available_memory;
@@ -79,10 +79,8 @@ impl Lab {
         repeats: u32,
     ) -> Result<Self, Error> {
         let program = file::read(Path::new("/proc/self/exe"), file::MAX_DOCUMENT_BYTES).map_err(Error::Program)?;
-        let factors: Vec<&str> =
-            plan.factors.iter().flat_map(|factor| &factor.keys).map(|key| key.value.as_str()).collect();
-        let set = subject.set.iter().filter(|setting| !factors.contains(&setting.key.value.as_str()));
-        let set: Vec<_> = set.map(|setting| (setting.key.value.clone(), to_edit(&setting.value.value))).collect();
+        let of = |setting: &Setting| (setting.key.value.clone(), to_edit(&setting.value.value));
+        let set: Vec<_> = subject.set.iter().map(of).collect();
         add_factors_of_scenario(plan, &text, &set);
         let mut charts = Vec::new();
         if let Ok(loaded) = scenario::load(&edit::fix(&text, &[])) {
@@ -123,12 +121,7 @@ impl Lab {
                     .maybe_hint(suggest_or_list(&flow.value, flows.iter().copied())),
             );
         }
-        for (setting, (key, value)) in subject
-            .set
-            .iter()
-            .filter(|setting| self.set.iter().any(|(key, _)| *key == setting.key.value))
-            .zip(&self.set)
-        {
+        for (setting, (key, value)) in subject.set.iter().zip(&self.set) {
             let text = edit::fix(&self.text, &[(key, key, value.clone())]);
             if let Err(found) = scenario::load(&text) {
                 for problem in found.list {
@@ -138,6 +131,9 @@ impl Lab {
                     );
                 }
             }
+        }
+        if problems.is_empty() {
+            self.check_factors(plan, &mut problems);
         }
         if problems.is_empty() {
             self.check_levels(plan, &mut problems);
@@ -155,6 +151,45 @@ impl Lab {
         });
         let flow = subject.flow.as_ref().map(|flow| flow.value.clone());
         Ok((flow, warnings.collect()))
+    }
+
+    /// Checks each factor without the others, so that an error refers to its own line. A level that the scenario
+    /// accepts only together with other factors is left to [`Lab::check_levels`].
+    fn check_factors(&self, plan: &Plan, problems: &mut Vec<Problem>) {
+        for (number, factor) in plan.factors.iter().enumerate() {
+            for (at, key) in factor.keys.iter().enumerate() {
+                let set = |level: &Level| {
+                    let mut sets: Vec<_> =
+                        self.set.iter().map(|(key, value)| (key.as_str(), key.as_str(), value.clone())).collect();
+                    sets.push((key.value.as_str(), key.value.as_str(), to_edit(&level.values[at])));
+                    edit::fix(&self.text, &sets)
+                };
+                for (place, level) in factor.levels.iter().enumerate() {
+                    match scenario::load(&set(level)) {
+                        Ok(loaded) => {
+                            // Of the default kernel, the congestion controls are those of mainline Linux.
+                            let unknown = loaded.warnings.iter().filter(|warning| {
+                                warning.code == "congestion-unknown" && loaded.cells[0].scenario.kernel.is_none()
+                            });
+                            for warning in unknown.filter(|_| key.value.ends_with("congestion")) {
+                                let (message, hint) =
+                                    warning.message.split_once("; ").unwrap_or((&warning.message, ""));
+                                let at = format!("factor.{number}.levels.{place}");
+                                problems.push(plan.problem(&level.span, &at, message).hint(hint));
+                            }
+                        }
+                        Err(found) => {
+                            let about_key = found.list.into_iter().find(is_about_key);
+                            if let Some(problem) = about_key {
+                                let at = format!("factor.{number}.key");
+                                problems.push(plan.problem(&key.span, &at, problem.message).maybe_hint(problem.hint));
+                                break;
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
 
     /// Checks each level combined with the first levels of all other factors, so that errors refer to a place in

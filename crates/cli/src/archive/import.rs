@@ -54,7 +54,8 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         Import { args, archive: &mut archive, batch: Vec::new(), bytes: 0, new: 0, known: 0, left_out: 0, failed: 0 };
     for path in &args.files {
         if path.as_os_str() == "-" {
-            let bytes = file::read_from(io::stdin().lock(), MAX_DOCUMENT_BYTES).context("cannot read standard input")?;
+            let bytes =
+                file::read_from(io::stdin().lock(), MAX_DOCUMENT_BYTES).context("cannot read standard input")?;
             import.content(&bytes, "standard input", true)?;
         } else if path.is_dir() {
             let mut files = Vec::new();

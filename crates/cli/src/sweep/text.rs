@@ -10,6 +10,7 @@ use landspeed_model::{
     ComparedMetric, ComparisonVerdict, Metric, SweepCell, SweepDocument, SweepFactor, SweepFlow, SweepRun,
     SweepStatus,
 };
+use landspeed_stats::Interval;
 use landspeed_sweep::rules;
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
@@ -246,10 +247,10 @@ fn kernels(document: &SweepDocument) -> Option<String> {
 }
 
 /// What the table says about the spread of the runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Precision {
-    /// A cell has enough runs for an interval.
-    Interval,
+    /// A cell has enough runs for an interval, which this function computes.
+    Interval(fn(&[f64]) -> Option<Interval>),
     /// A cell has several runs.
     Range,
     /// Every cell has one run.
@@ -258,9 +259,10 @@ enum Precision {
 
 impl Precision {
     fn of(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Self {
+        let interval = if document.design.until.is_some() { rules::stopping_interval } else { rules::interval };
         let runs = document.cells.iter().map(|cell| values(cell, metric, flow));
-        runs.map(|values| match (rules::interval(&values), values.len()) {
-            (Some(_), _) => (2, Self::Interval),
+        runs.map(|values| match (interval(&values), values.len()) {
+            (Some(_), _) => (2, Self::Interval(interval)),
             (None, 2..) => (1, Self::Range),
             _ => (0, Self::None),
         })
@@ -270,7 +272,7 @@ impl Precision {
 
     fn title(self) -> Option<&'static str> {
         match self {
-            Self::Interval => Some("INTERVAL"),
+            Self::Interval(_) => Some("INTERVAL"),
             Self::Range => Some("RANGE"),
             Self::None => None,
         }
@@ -278,7 +280,7 @@ impl Precision {
 
     fn show(self, metric: Metric, values: &[f64]) -> Option<String> {
         let bounds = match self {
-            Self::Interval => rules::interval(values).map(|interval| (interval.low, interval.high)),
+            Self::Interval(interval) => interval(values).map(|interval| (interval.low, interval.high)),
             Self::Range => values.iter().copied().reduce(f64::min).zip(values.iter().copied().reduce(f64::max)),
             Self::None => return None,
         };

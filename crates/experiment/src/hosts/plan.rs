@@ -1,6 +1,6 @@
 //! The tests between hosts that a plan describes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -10,6 +10,7 @@ use landspeed_model::Change;
 use landspeed_problems::{Problem, suggest_or_list};
 use landspeed_sweep::order::Order;
 use landspeed_sweep::plan::{HostsSubject, Setting, Written};
+use landspeed_sweep::schedule::MIN_BLOCKS;
 use landspeed_sweep::{Design, Factor, Level, Plan, id};
 use landspeed_sys::file;
 use landspeed_tune::{objection, parse_setting};
@@ -24,6 +25,8 @@ use crate::setup::{CellInfo, Request, Setup};
 
 /// Setup time per test for connections, clock synchronization and results, seconds.
 const SETUP_S: f64 = 1.0;
+/// Maximum number of existing runs that a dry run reads.
+const MAX_READ: usize = 64;
 /// Keys of the implicit factors for plans with several hosts.
 const SENDER: &str = "hosts.sender";
 const RECEIVER: &str = "hosts.receiver";
@@ -69,8 +72,8 @@ impl Hosts {
         self.command
     }
 
-    /// Returns the parameters of the sweep, after a short test between the hosts. A dry run contacts no hosts, so it
-    /// recognizes no existing runs.
+    /// Returns the parameters of the sweep, after a short test between the hosts. A dry run contacts no hosts: it takes
+    /// their facts from existing runs.
     pub fn setup(&self, plan: Plan, request: Request, interrupted: &'static AtomicBool) -> Result<Setup, Error> {
         if request.jobs.is_some_and(|jobs| jobs != 1) {
             return Err(Error::SeveralJobs);
@@ -78,14 +81,10 @@ impl Hosts {
         self.check(&plan)?;
         let design = Design::of(&plan);
         let survey = if request.dry_run {
-            Survey::default()
+            self.survey_of_runs(&plan, &design, &request)?
         } else {
             let cells = self.host_cells(&plan, &design)?;
-            let mut pairs = BTreeMap::new();
-            for cell in &cells {
-                pairs.entry(cell.pair()).or_insert(cell);
-            }
-            let survey = Survey::take(self.command, &pairs, interrupted)?;
+            let survey = Survey::take(self.command, &tests_to_survey(&cells), interrupted)?;
             check_changes(&cells, interrupted)?;
             survey
         };
@@ -94,6 +93,30 @@ impl Hosts {
         let Request { directory, rules, .. } = request;
         let (flow, engine, warnings, charts) = (None, "local", Vec::new(), Vec::new());
         Ok(Setup { plan, design, cells, rules, order, flow, directory, engine, jobs: 1, warnings, charts })
+    }
+
+    /// Returns the facts of the hosts with which the plan has the most of the existing runs.
+    fn survey_of_runs(&self, plan: &Plan, design: &Design, request: &Request) -> Result<Survey, Error> {
+        let present: BTreeSet<String> = request.directory.ids().into_iter().collect();
+        let facts = Survey::recorded(&request.directory, present.iter().take(MAX_READ));
+        let blocks = request.rules.blocks.unwrap_or(MIN_BLOCKS);
+        let known = |survey: &Survey| -> Result<usize, Error> {
+            let cells = self.cells(plan, design, survey)?;
+            let order = Order::new(cells.iter().map(|cell| cell.group).collect(), plan.seed, plan.seed, false);
+            let runs = (0..blocks).flat_map(|block| order.block(block));
+            Ok(runs.filter(|run| present.contains(&id::run(&cells[run.cell].id, run))).count())
+        };
+        let (mut best, mut most) = (Survey::default(), 0);
+        for pair in self.host_cells(plan, design)?.iter().map(HostCell::pair).collect::<BTreeSet<_>>() {
+            for facts in &facts {
+                let survey = best.with(pair.clone(), facts.clone());
+                let runs = known(&survey)?;
+                if runs > most {
+                    (best, most) = (survey, runs);
+                }
+            }
+        }
+        Ok(best)
     }
 
     /// Checks options and levels before anything runs.
@@ -323,6 +346,12 @@ impl Hosts {
         };
         plan.factors.iter().flat_map(of).collect()
     }
+}
+
+/// One cell of each pair of hosts and congestion control: only the hosts know which of them they have.
+fn tests_to_survey(cells: &[HostCell]) -> Vec<&HostCell> {
+    let mut seen = BTreeSet::new();
+    cells.iter().filter(|cell| seen.insert((cell.pair(), cell.test.parameters().0.congestion))).collect()
 }
 
 fn host(plan: &Plan, host: &Written<String>) -> Result<Target, Problem> {

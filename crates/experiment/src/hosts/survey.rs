@@ -9,24 +9,26 @@ use landspeed_tune::ChangeError;
 use super::attempt::{Unmeasured, try_run};
 use super::cell::{HostCell, Pair};
 use super::command::RunCommand;
+use crate::directory::Directory;
 use crate::error::Error;
 
 /// Duration of the test that collects facts of the hosts, nanoseconds.
 const SURVEY_NS: u64 = 200_000_000;
 
 /// Facts of the hosts of each pair, collected by a short test.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Survey(BTreeMap<Pair, BTreeMap<String, String>>);
 
 impl Survey {
-    /// Runs a short test between each pair.
+    /// Runs a short test of each cell. The facts of a pair are those of its first test.
     pub fn take(
         command: &dyn RunCommand,
-        pairs: &BTreeMap<Pair, &HostCell>,
+        cells: &[&HostCell],
         interrupted: &'static AtomicBool,
     ) -> Result<Self, Error> {
         let mut hosts = BTreeMap::new();
-        for (pair, cell) in pairs {
+        for cell in cells {
+            let pair = cell.pair();
             let mut request = cell.test.request().map_err(|entry| Error::Request(command.describe(&entry)))?;
             request.parameters.time_ns = Some(SURVEY_NS);
             request.parameters.omit_ns = 0;
@@ -40,9 +42,30 @@ impl Survey {
                 Unmeasured::Refused(message) => failed(message),
                 Unmeasured::Failed(entry) => failed(command.describe(&entry)),
             })?;
-            hosts.insert(pair.clone(), Document::Run(Box::new(document)).records().remove(0).hosts);
+            hosts.entry(pair).or_insert_with(|| Document::Run(Box::new(document)).records().remove(0).hosts);
         }
         Ok(Self(hosts))
+    }
+
+    /// Returns the different facts of hosts in stored runs.
+    pub fn recorded<'a>(
+        directory: &Directory,
+        ids: impl Iterator<Item = &'a String>,
+    ) -> Vec<BTreeMap<String, String>> {
+        let mut found = Vec::new();
+        for id in ids {
+            let document = directory.bytes(id).and_then(|bytes| Document::read(&bytes).ok());
+            let facts = document.and_then(|document| Some(document.records().into_iter().next()?.hosts));
+            found.extend(facts.filter(|facts| !found.contains(facts)));
+        }
+        found
+    }
+
+    /// Returns the survey with the facts of another pair.
+    pub fn with(&self, pair: Pair, facts: BTreeMap<String, String>) -> Self {
+        let mut survey = self.clone();
+        survey.0.insert(pair, facts);
+        survey
     }
 
     /// Returns the facts of a pair's hosts.

@@ -33,9 +33,25 @@ fn options_of_run_are_varied_over_loopback() {
         |cell: usize| document["cells"][cell]["runs"][0]["flows"][0]["streams_bps"].as_array().map(Vec::len);
     assert_eq!((streams(0), streams(1)), (Some(1), Some(2)));
     assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ended.stdout);
-    // All runs exist, so nothing is measured again.
+    // All runs exist, so nothing is measured again; a dry run knows it without the server.
+    for options in [&["--dry-run"][..], &[]] {
+        let ended = sweep.run(options);
+        assert!(ended.stderr.contains("6 runs, 6 of them there already"), "{options:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn unknown_congestion_control_is_found_before_the_first_run() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let _server = serve(&address, &[]);
+    let plan = plan(&address, 2, "200ms")
+        .replace("run.parallel", "run.congestion")
+        .replace("[1, 2]", "[\"reno\", \"rneo\"]");
+    let sweep = Sweep::new(&plan);
     let ended = sweep.run(&[]);
-    assert!(ended.stderr.contains("6 runs, 6 of them there already"), "{}", ended.stderr);
+    assert_eq!(ended.code, 2, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.contains("rneo"), "{}", ended.stderr);
+    assert!(!sweep.path().join("plan.sweep").exists());
 }
 
 #[test]

@@ -28,6 +28,19 @@ fn plan_errors_name_line_and_key() {
         ("levels that are no sizes", format!("{LAB}{}", factor(limit, "[\"64KB\", \"fish\", \"-3\"]"))),
         ("a level twice", format!("{LAB}{}", factor(limit, "[\"64KB\", \"64KB\"]"))),
         ("two factors of one key", format!("{LAB}{}{}", factor(limit, "[\"64KB\"]"), factor(limit, "[\"1MB\"]"))),
+        (
+            "one setting by two keys",
+            format!("{LAB}{}{}", factor("hosts.congestion", "[\"cubic\"]"), factor("host.*.congestion", "[\"bbr\"]")),
+        ),
+        (
+            "a key of the second factor",
+            format!("{LAB}{}{}", factor(limit, "[\"64KB\", \"1MB\"]"), factor("hosts.congestoin", "[\"cubic\"]")),
+        ),
+        (
+            "a congestion control that Linux does not have",
+            format!("{LAB}{}{}", factor(limit, "[\"64KB\"]"), factor("hosts.congestion", "[\"cubic\", \"htpc\"]")),
+        ),
+        ("an option that a factor sets too", format!("{RUN}parallel = 2\n{}", factor("run.parallel", "[1, 4]"))),
         ("no levels", format!("{LAB}{}", factor(limit, "[]"))),
         ("options of run", format!("{RUN}windw = \"1M\"\n{}", factor("run.congestoin", "[\"cubic\"]"))),
         ("a value of an option", format!("{RUN}window = \"fish\"\n")),

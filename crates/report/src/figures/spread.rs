@@ -1,7 +1,7 @@
 //! Summarizes the runs of one cell as a point: median and its confidence interval.
 
 use landspeed_model::FigureLine;
-use landspeed_stats::{median, median_interval};
+use landspeed_stats::{median, median_interval, stopping_level};
 
 /// Confidence level of every interval.
 pub(crate) const LEVEL: f64 = 0.95;
@@ -17,19 +17,20 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Summarizes values; `None` without values.
-    pub(crate) fn of(values: &[f64]) -> Option<Self> {
+    /// Summarizes values; `None` without values. `stopping`: of an experiment that ended by precision.
+    pub(crate) fn of(values: &[f64], stopping: bool) -> Option<Self> {
+        let level = if stopping { stopping_level(values.len()) } else { LEVEL };
         Some(Self {
             median: median(values)?,
-            interval: median_interval(values, LEVEL).map(|interval| (interval.low, interval.high)),
+            interval: median_interval(values, level).map(|interval| (interval.low, interval.high)),
             runs: values.len(),
         })
     }
 }
 
 /// Adds a point to a line: its median, its interval if there is one, and each run as a dot.
-pub(crate) fn add(line: &mut FigureLine, x: f64, values: &[f64]) {
-    let spread = Spread::of(values);
+pub(crate) fn add(line: &mut FigureLine, x: f64, values: &[f64], stopping: bool) {
+    let spread = Spread::of(values, stopping);
     line.x.push(x);
     line.y.push(spread.map(|s| s.median));
     line.low.push(spread.and_then(|s| Some(s.interval?.0)));
@@ -66,18 +67,18 @@ mod tests {
 
     #[test]
     fn few_runs_have_a_median_without_an_interval() {
-        let spread = Spread::of(&[1.0, 3.0, 2.0]).unwrap();
+        let spread = Spread::of(&[1.0, 3.0, 2.0], false).unwrap();
         assert_eq!((spread.median, spread.interval, spread.runs), (2.0, None, 3));
-        assert_eq!(Spread::of(&[]), None);
-        let (low, high) = Spread::of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap().interval.unwrap();
+        assert_eq!(Spread::of(&[], false), None);
+        let (low, high) = Spread::of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], false).unwrap().interval.unwrap();
         assert!(1.0 < low && low < 2.0 && 5.0 < high && high < 6.0, "{low} {high}");
     }
 
     #[test]
     fn a_point_without_runs_is_missing() {
         let mut line = FigureLine::default();
-        add(&mut line, 1.0, &[]);
-        add(&mut line, 2.0, &[5.0]);
+        add(&mut line, 1.0, &[], false);
+        add(&mut line, 2.0, &[5.0], false);
         assert_eq!((line.y, line.runs, line.dots), (vec![None, Some(5.0)], vec![0, 1], vec![]));
     }
 

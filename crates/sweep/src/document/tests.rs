@@ -141,3 +141,16 @@ fn scenario_hash_distinguishes_scenarios_varied_by_factors() {
     assert_eq!(scenario("one"), scenario("one"));
     assert_ne!(scenario("one"), scenario("two"));
 }
+
+#[test]
+fn runs_without_the_metric_are_named() {
+    let mut runs = ten_blocks();
+    assert!(of(&runs).warnings.is_empty());
+    for run in runs.iter_mut().filter(|run| run.planned.cell == 1 && run.planned.block < 3) {
+        run.facts.flows[0].figures.clear();
+    }
+    let warnings = of(&runs).warnings;
+    let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+    assert_eq!(warning.code, "missing-values");
+    assert!(warning.message.starts_with("no goodput, so not in its median: 3 of 10 runs of a=1 b=2"), "{warning:?}");
+}
