@@ -221,20 +221,23 @@ fn import_and_compare_read_the_same_files() {
     let transfer = std::fs::read("fixtures/foreign/nuttcp-tcp.txt").expect("a fixture");
     let (log, utf16) = (file("log.txt", log.as_bytes()), file("powershell.json", &utf16));
     let nuttcp = file("nuttcp.txt", &transfer.repeat(3));
-    let out = run(directory.path(), &["archive", "import", &log, &utf16, &nuttcp]);
+    let out = run(directory.path(), &["archive", "import", log.as_str(), utf16.as_str(), nuttcp.as_str()]);
     // The documents of both logs are the same.
     assert!(out.starts_with("3 documents stored, 2 there already"), "{out}");
     let found = run(directory.path(), &["archive", "find", "kind=nuttcp", "--json", "-"]);
     let found: Value = serde_json::from_str(&found).expect("JSON");
     assert_eq!(found["records"].as_array().map(Vec::len), Some(3));
     for files in [&log, &utf16] {
-        let json = run(directory.path(), &["compare", files, &nuttcp, "--metric", "goodput", "--json", "-"]);
+        let json = run(
+            directory.path(),
+            &["compare", files.as_str(), nuttcp.as_str(), "--metric", "goodput", "--json", "-"],
+        );
         let document: Value = serde_json::from_str(&json).expect("JSON");
         assert_eq!(document["groups"][0]["runs"], 2, "{document:#}");
     }
     let cut = file("cut.json", &one.as_bytes()[..1000]);
-    for words in [&["archive", "import", &cut][..], &["compare", &cut, &log]] {
-        let (status, _, err) = output(&mut landspeed(directory.path(), words));
+    for words in [vec!["archive", "import", cut.as_str()], vec!["compare", cut.as_str(), log.as_str()]] {
+        let (status, _, err) = output(&mut landspeed(directory.path(), &words));
         assert!(status > 0 && err.contains("damaged at byte 1000"), "{words:?}: {err}");
     }
 }

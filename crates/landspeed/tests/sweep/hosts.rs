@@ -34,8 +34,8 @@ fn options_of_run_are_varied_over_loopback() {
     assert_eq!((streams(0), streams(1)), (Some(1), Some(2)));
     assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ended.stdout);
     // All runs exist, so nothing is measured again; a dry run knows it without the server.
-    for options in [&["--dry-run"][..], &[]] {
-        let ended = sweep.run(options);
+    for options in [vec!["--dry-run"], Vec::new()] {
+        let ended = sweep.run(&options);
         assert!(ended.stderr.contains("6 runs, 6 of them there already"), "{options:?}: {}", ended.stderr);
     }
 }

@@ -28,19 +28,6 @@ fn plan_errors_name_line_and_key() {
         ("levels that are no sizes", format!("{LAB}{}", factor(limit, "[\"64KB\", \"fish\", \"-3\"]"))),
         ("a level twice", format!("{LAB}{}", factor(limit, "[\"64KB\", \"64KB\"]"))),
         ("two factors of one key", format!("{LAB}{}{}", factor(limit, "[\"64KB\"]"), factor(limit, "[\"1MB\"]"))),
-        (
-            "one setting by two keys",
-            format!("{LAB}{}{}", factor("hosts.congestion", "[\"cubic\"]"), factor("host.*.congestion", "[\"bbr\"]")),
-        ),
-        (
-            "a key of the second factor",
-            format!("{LAB}{}{}", factor(limit, "[\"64KB\", \"1MB\"]"), factor("hosts.congestoin", "[\"cubic\"]")),
-        ),
-        (
-            "a congestion control that Linux does not have",
-            format!("{LAB}{}{}", factor(limit, "[\"64KB\"]"), factor("hosts.congestion", "[\"cubic\", \"htpc\"]")),
-        ),
-        ("an option that a factor sets too", format!("{RUN}parallel = 2\n{}", factor("run.parallel", "[1, 4]"))),
         ("no levels", format!("{LAB}{}", factor(limit, "[]"))),
         ("options of run", format!("{RUN}windw = \"1M\"\n{}", factor("run.congestoin", "[\"cubic\"]"))),
         ("a value of an option", format!("{RUN}window = \"fish\"\n")),
@@ -56,6 +43,20 @@ fn plan_errors_name_line_and_key() {
         let _ = writeln!(text, "## {what}\n\n{plan}\n{}\n", ended.stderr.trim_end());
     }
     golden::same("sweep-plan-errors.txt", &text);
+}
+
+#[test]
+fn mistakes_are_reported_at_the_line_of_their_factor() {
+    let limit = factor("switch.west.queue.limit", "[\"64KB\", \"1MB\"]");
+    let plans = [
+        (factor("hosts.congestoin", "[\"cubic\", \"htcp\"]"), "plan.toml:8:7: factor.1.key"),
+        (factor("hosts.congestion", "[\"cubic\", \"htpc\"]"), "plan.toml:9:20: factor.1.levels.1"),
+    ];
+    for (second, place) in plans {
+        let ended = Sweep::new(&format!("{LAB}{limit}{second}")).run(&["--dry-run"]);
+        assert_eq!(ended.code, 2, "{second}: {}", ended.stdout);
+        assert!(ended.stderr.contains(place) && !ended.stderr.contains("factor.0"), "{second}: {}", ended.stderr);
+    }
 }
 
 #[test]
