@@ -19,7 +19,7 @@ use serde_json::json;
 use super::cell::{Cross, HostCell};
 use super::command::{RunCommand, RunTest};
 use super::options::{self, RunOption};
-use super::survey::{Survey, check_changes};
+use super::survey::{Objection, Survey, check_changes};
 use crate::error::Error;
 use crate::setup::{CellInfo, Request, Setup};
 
@@ -84,9 +84,9 @@ impl Hosts {
             self.survey_of_runs(&plan, &design, &request)?
         } else {
             let cells = self.host_cells(&plan, &design)?;
-            let survey = Survey::take(self.command, &tests_to_survey(&cells), interrupted)?;
-            check_changes(&cells, interrupted)?;
-            survey
+            let survey = Survey::take(self.command, &cells, interrupted);
+            let survey = survey.and_then(|survey| check_changes(&cells, interrupted).map(|()| survey));
+            survey.map_err(|objection| locate(&plan, &design, objection))?
         };
         let cells = self.cells(&plan, &design, &survey)?;
         let order = Order::new(cells.iter().map(|cell| cell.group).collect(), plan.seed, plan.seed, false);
@@ -348,10 +348,26 @@ impl Hosts {
     }
 }
 
-/// One cell of each pair of hosts and congestion control: only the hosts know which of them they have.
-fn tests_to_survey(cells: &[HostCell]) -> Vec<&HostCell> {
-    let mut seen = BTreeSet::new();
-    cells.iter().filter(|cell| seen.insert((cell.pair(), cell.test.parameters().0.congestion))).collect()
+/// Returns the error of a host at the level whose value it names.
+fn locate(plan: &Plan, design: &Design, objection: Objection) -> Error {
+    let Some(message) = &objection.message else { return objection.error };
+    let is_named = |value: &toml::Value| options::scalar(value).is_some_and(|value| has_word(message, &value));
+    let levels = plan.factors.iter().zip(&design.cells[objection.cell]).enumerate();
+    let mut named = levels.filter(|(_, (factor, level))| factor.levels[**level].values.iter().any(is_named));
+    match (named.next(), named.next()) {
+        (Some((number, (factor, &level))), None) => {
+            let at = format!("factor.{number}.levels.{level}");
+            plan.problems(vec![plan.problem(&factor.levels[level].span, &at, message)]).into()
+        }
+        _ => objection.error,
+    }
+}
+
+/// Whether a text has a word, or several, and not as a part of another word.
+fn has_word(text: &str, word: &str) -> bool {
+    let outside = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+    text.match_indices(word)
+        .any(|(at, _)| outside(text[..at].chars().next_back()) && outside(text[at + word.len()..].chars().next()))
 }
 
 fn host(plan: &Plan, host: &Written<String>) -> Result<Target, Problem> {

@@ -2,6 +2,9 @@
 
 use std::process::Command;
 
+use landspeed_testkit::netns::{Namespace, veth};
+use landspeed_testkit::or_skip;
+use landspeed_testkit::pair::Pair;
 use landspeed_testkit::process::{Process, free_port, until};
 
 use crate::common::PROGRAM;
@@ -50,8 +53,33 @@ fn unknown_congestion_control_is_found_before_the_first_run() {
     let sweep = Sweep::new(&plan);
     let ended = sweep.run(&[]);
     assert_eq!(ended.code, 2, "{}{}", ended.stdout, ended.stderr);
-    assert!(ended.stderr.contains("rneo"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("factor.0.levels.1") && ended.stderr.contains("rneo"), "{}", ended.stderr);
     assert!(!sweep.path().join("plan.sweep").exists());
+}
+
+#[test]
+fn settings_that_a_host_refuses_are_found_before_the_first_run() {
+    let left = or_skip!(Namespace::new("left"));
+    let right = or_skip!(Namespace::new("right"));
+    veth(&left, &right, "10.93.0.1/24", "10.93.0.2/24");
+    let pair = Pair::across_with(PROGRAM, &left, &right, "10.93.0.2", &["--allow-host-changes"]);
+    let congestion = || left.exec(["sysctl", "-n", "net.ipv4.tcp_congestion_control"]);
+    let before = congestion();
+    let plan = |name: &str| {
+        plan(pair.target(), 1, "200ms")
+            .replace("run.parallel", "host.client.net.ipv4.tcp_congestion_control")
+            .replace("[1, 2]", &format!("[\"reno\", \"{name}\"]"))
+    };
+    let sweep = Sweep::new(&plan("rneo"));
+    let ended = left.run(|| sweep.run(&[]));
+    assert_eq!(ended.code, 2, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.contains("factor.0.levels.1") && ended.stderr.contains("rneo"), "{}", ended.stderr);
+    assert!(!sweep.path().join("plan.sweep").exists());
+    assert_eq!(congestion(), before);
+    let sweep = Sweep::new(&plan("cubic"));
+    let ended = left.run(|| sweep.run(&[]));
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(congestion(), before);
 }
 
 #[test]
