@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use landspeed_model::{ComparisonDesign, Metric};
 use landspeed_results::{Record, RecordStatus};
+use landspeed_stats::block_mean;
 
 /// The metrics compared by default: rates, their cost, and delay. Each additional metric widens all intervals
 /// (Holm).
@@ -158,7 +159,7 @@ impl Values {
         let positive = baseline.iter().chain(&candidate).all(|value| *value > 0.0);
         let of = |block: &Vec<RunPair>| {
             let side = |of: fn(&RunPair) -> &Vec<f64>| {
-                mean(&block.iter().map(|pair| mean(of(pair), positive)).collect::<Vec<f64>>(), positive)
+                block_mean(&block.iter().map(|pair| block_mean(of(pair), positive)).collect::<Vec<f64>>(), positive)
             };
             (side(|pair| &pair.0), side(|pair| &pair.1))
         };
@@ -192,17 +193,8 @@ fn clustered(records: &[&Record], metric: Metric) -> (Vec<f64>, Vec<f64>) {
     }
     let all: Vec<f64> = records.iter().filter_map(|record| record.figures.get(metric)).collect();
     let positive = all.iter().all(|value| *value > 0.0);
-    let means = clusters.iter().map(|(_, values)| mean(values, positive)).collect();
+    let means = clusters.iter().map(|(_, values)| block_mean(values, positive)).collect();
     (all, means)
-}
-
-/// Geometric mean, so that the ratio of means is the mean ratio; arithmetic mean if a value may be 0.
-fn mean(values: &[f64], positive: bool) -> f64 {
-    match values {
-        [one] => *one,
-        _ if positive => (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp(),
-        _ => values.iter().sum::<f64>() / values.len() as f64,
-    }
 }
 
 /// Settings that vary within both groups; runs are paired by their values.

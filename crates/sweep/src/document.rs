@@ -198,7 +198,7 @@ pub fn document(plan: &Plan, design: &Design, frame: SweepMetadata, runs: &[Fini
         metrics: metrics(plan, &cells),
         flow: frame.flow.clone(),
         control: None,
-        effects: effects::of(plan, frame.flow.as_deref(), design, &cells),
+        effects: effects::of(plan, &frame.rules, frame.flow.as_deref(), design, &cells),
         digests,
         cells,
         environments,

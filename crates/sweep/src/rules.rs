@@ -47,6 +47,13 @@ impl fmt::Display for PrecisionTarget {
     }
 }
 
+impl Rules {
+    /// The median and its 95 % interval in an experiment with these rules; `None` with too few values.
+    pub fn interval(&self, values: &[f64]) -> Option<Interval> {
+        if self.until.is_some() { stopping_interval(values) } else { interval(values) }
+    }
+}
+
 impl PrecisionTarget {
     /// The largest allowed half-width of the interval, as a share of the median.
     pub fn share(self) -> f64 {

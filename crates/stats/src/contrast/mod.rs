@@ -71,6 +71,17 @@ pub fn relative_change(a: f64, b: f64) -> f64 {
     }
 }
 
+/// Mean of the values of one block: geometric, so that the ratio of means is the mean ratio; arithmetic if a value of the
+/// comparison may be 0 (`positive` is false).
+pub fn block_mean(values: &[f64], positive: bool) -> f64 {
+    let mean = |sum: f64| sum / values.len() as f64;
+    match values {
+        [one] => *one,
+        _ if positive => mean(values.iter().map(|value| value.ln()).sum()).exp(),
+        _ => mean(values.iter().sum()),
+    }
+}
+
 impl Contrast {
     /// Contrasts pairs by the median of their differences (or of any independent values); `None` without values.
     ///
