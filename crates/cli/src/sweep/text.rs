@@ -159,7 +159,10 @@ pub fn summary(document: &SweepDocument, directory: Option<&Path>) -> String {
     page.line(
         "table",
         &match Precision::of(document, metric, flow) {
-            Precision::Interval => format!("median {name} of each cell with its 95 % interval{of_flow}"),
+            Precision::Interval(_) if document.design.until.is_some() => {
+                format!("median {name} of each cell with its 95 % interval (after every block){of_flow}")
+            }
+            Precision::Interval(_) => format!("median {name} of each cell with its 95 % interval{of_flow}"),
             Precision::Range => format!("median {name} of each cell with minimum and maximum{of_flow}"),
             Precision::None => format!("{name} of each cell, one run each{of_flow}"),
         },

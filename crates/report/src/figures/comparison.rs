@@ -257,7 +257,7 @@ fn values(comparison: &ComparisonDocument) -> Vec<Figure> {
         Some(Figure {
             id: format!("values-{name}"),
             title: format!("{} of each run", title(first)),
-            caption: spread::caption(&runs),
+            caption: spread::caption(&runs, false),
             drawing: Drawing::Chart(FigureChart {
                 x: FigureAxis {
                     scale: FigureScale::Category,

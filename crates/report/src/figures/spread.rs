@@ -7,6 +7,8 @@ use landspeed_stats::{median, median_interval, stopping_level};
 pub(crate) const LEVEL: f64 = 0.95;
 /// Minimum number of runs for an interval of the median at that level.
 pub(crate) const MIN_RUNS: usize = 6;
+/// The same for an experiment that ends by precision, at [`stopping_level`].
+const STOPPING_MIN_RUNS: usize = 9;
 
 /// Median with its confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,21 +43,28 @@ pub(crate) fn add(line: &mut FigureLine, x: f64, values: &[f64], stopping: bool)
     }
 }
 
-/// Describes points, bands and dots, for cells with these numbers of runs.
-pub(crate) fn caption(runs: &[usize]) -> String {
+/// Describes points, bands and dots, for cells with these numbers of runs. `stopping`: of an experiment that ended by
+/// precision.
+pub(crate) fn caption(runs: &[usize], stopping: bool) -> String {
+    let needed = if stopping { STOPPING_MIN_RUNS } else { MIN_RUNS };
+    let how = if stopping {
+        "order statistics, wider because it is computed after every block"
+    } else {
+        "order statistics"
+    };
     let counted: Vec<usize> = runs.iter().copied().filter(|n| *n > 0).collect();
     let (least, most) = (counted.iter().min().copied().unwrap_or(0), counted.iter().max().copied().unwrap_or(0));
     let n = if least == most { format!("n = {most}") } else { format!("n = {least} to {most}") };
     match (least, most) {
         (_, 0) => "No usable run.".to_owned(),
         (1, 1) => "n = 1: one run per point, without an interval.".to_owned(),
-        (_, most) if most < MIN_RUNS => format!(
-            "Points: median of the runs ({n}). Small dots: each run. A 95 % interval of a median needs {MIN_RUNS} runs."
+        (_, most) if most < needed => format!(
+            "Points: median of the runs ({n}). Small dots: each run. A 95 % interval of a median needs {needed} runs."
         ),
         (least, _) => {
-            let some = if least < MIN_RUNS { format!(", where n ≥ {MIN_RUNS}") } else { String::new() };
+            let some = if least < needed { format!(", where n ≥ {needed}") } else { String::new() };
             format!(
-                "Points: median of the runs ({n}). Bands and bars: its 95 % interval (order statistics){some}. Small dots: each run."
+                "Points: median of the runs ({n}). Bands and bars: its 95 % interval ({how}){some}. Small dots: each run."
             )
         }
     }
@@ -84,8 +93,10 @@ mod tests {
 
     #[test]
     fn the_caption_states_the_number_of_runs() {
-        assert!(caption(&[15, 15]).starts_with("Points: median of the runs (n = 15). Bands"));
-        assert!(caption(&[3, 4]).contains("n = 3 to 4") && caption(&[3, 4]).contains("needs 6 runs"));
-        assert!(caption(&[1]).starts_with("n = 1"));
+        assert!(caption(&[15, 15], false).starts_with("Points: median of the runs (n = 15). Bands"));
+        assert!(caption(&[3, 4], false).contains("n = 3 to 4") && caption(&[3, 4], false).contains("needs 6 runs"));
+        assert!(caption(&[6, 8], true).contains("needs 9 runs") && caption(&[6, 9], true).contains("where n ≥ 9"));
+        assert_eq!(landspeed_stats::min_values(stopping_level(STOPPING_MIN_RUNS)), STOPPING_MIN_RUNS);
+        assert!(caption(&[1], false).starts_with("n = 1"));
     }
 }

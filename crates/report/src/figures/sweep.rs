@@ -305,7 +305,7 @@ fn curves(
                 .collect(),
         })
         .collect();
-    let mut caption = spread::caption(&runs);
+    let mut caption = spread::caption(&runs, samples.stopping);
     if missing > 0 {
         caption.push_str(&format!(" {} without a value: gaps.", plural(missing, "cell")));
     }
