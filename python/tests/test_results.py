@@ -71,6 +71,22 @@ def test_files_are_read_without_touching_the_archive(server: str, tmp_path: Path
     assert len(list((tmp_path / "untouched" / "documents").rglob("*.gz"))) == kept
 
 
+def test_results_of_other_programs_have_no_queues() -> None:
+    results = landspeed.load([FIXTURES / "foreign" / "nuttcp-tcp.txt", FIXTURES / "iperf3" / "3.12" / "tcp.json"])
+    assert len(results.runs()) == 2
+    assert len(results.queues()) == 0
+    (iperf3,) = results.documents()
+    assert iperf3["start"]["version"] == "iperf 3.12"
+
+
+def test_lists_of_files_are_compared() -> None:
+    files = [FIXTURES / "iperf3" / version / "tcp.json" for version in ("3.12", "3.18", "3.22")]
+    compared = landspeed.compare(files[:2], files[2:])
+    assert [group["runs"] for group in compared.json["groups"]] == [2, 1]
+    with pytest.raises(ValueError, match="empty list"):
+        landspeed.compare([], files)
+
+
 def test_a_damaged_file_is_named_and_the_others_are_read(server: str, tmp_path: Path) -> None:
     (tmp_path / "good.json").write_text(json.dumps(landspeed.run(server, time="200ms", timeout_s=60).json))
     (tmp_path / "damaged.json").write_text('{"schema": "landspeed.run/1", "summ')

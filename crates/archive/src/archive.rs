@@ -128,7 +128,7 @@ impl Archive {
         Mark::begin(&self.files).map_err(ArchiveError::file("write to", self.directory()))
     }
 
-    /// Stores documents given by content and file name; gzip data must be decompressed before ([`crate::inflate`]).
+    /// Stores documents, each given by its content ([`crate::documents`]) and file name.
     /// Parses them on all cores and indexes them in one transaction. Does not sync the files, because they can be
     /// imported again.
     ///

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use flate2::Compression;
-use flate2::read::GzDecoder;
+use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use landspeed_sys::clock;
 use landspeed_sys::file::{self, AtomicFile};
@@ -169,7 +169,7 @@ impl Files {
 
 /// Decompresses gzip data; fails beyond [`MAX_DOCUMENT_BYTES`].
 pub fn unpack(packed: impl io::Read) -> io::Result<Vec<u8>> {
-    file::read_from(GzDecoder::new(packed), MAX_DOCUMENT_BYTES)
+    file::read_from(MultiGzDecoder::new(packed), MAX_DOCUMENT_BYTES)
 }
 
 /// Writes a file, for its owner only, under a temporary name and renames it. Creates directories as needed.

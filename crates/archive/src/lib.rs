@@ -35,7 +35,7 @@ pub use export::{csv, openmetrics};
 pub use id::Id;
 pub use location::{ENV_VARIABLE, Location};
 pub use query::{Condition, Operator, Query, QueryError};
-pub use reading::{Reading, inflate};
+pub use reading::{Reading, StoredPart, documents};
 pub use rows::{ListedDocument, Row};
 #[cfg(feature = "columns")]
 pub use series::series;

@@ -10,16 +10,38 @@ use serde::Deserialize;
 use crate::ArchiveError;
 use crate::files::unpack;
 
-/// Decompresses gzip data; returns other data unchanged.
-///
-/// # Errors
-/// If the gzip data is damaged or exceeds 1 GiB.
-pub fn inflate(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ArchiveError> {
+/// Decompresses gzip data up to 1 GiB; returns other data unchanged.
+fn inflate(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ArchiveError> {
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let plain = unpack(bytes).map_err(|why| ArchiveError::NoResult(format!("damaged gzip data: {why}")))?;
         return Ok(Cow::Owned(plain));
     }
     Ok(Cow::Borrowed(bytes))
+}
+
+/// Splits a file into its documents: gzip data is decompressed, then [`landspeed_results::split`]. Import, comparison and report
+/// read files by this function and [`Reading::of`].
+///
+/// # Errors
+/// If the data is damaged, with the byte.
+pub fn documents(bytes: &[u8]) -> Result<Vec<StoredPart>, ArchiveError> {
+    let plain = inflate(bytes)?;
+    let parts = landspeed_results::split(&plain).map_err(|why| ArchiveError::NoResult(why.to_string()))?;
+    let single = parts.len() == 1;
+    let of = |part: landspeed_results::Part<'_>| StoredPart {
+        line: (!single).then_some(part.line),
+        bytes: part.bytes.into_owned(),
+    };
+    Ok(parts.into_iter().map(of).collect())
+}
+
+/// One document of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredPart {
+    /// Line in which it begins, if the file has several.
+    pub line: Option<usize>,
+    /// Its bytes, UTF-8.
+    pub bytes: Vec<u8>,
 }
 
 /// Contents of a document, as far as the archive needs them.

@@ -75,11 +75,20 @@ impl ProgressLine {
         self.total_ns = total_ns;
     }
 
+    /// Duration of all runs: of those that began as it is, of the others as it was estimated.
+    fn total_ns(&self) -> u64 {
+        let working = || self.working.iter().flatten();
+        let begun_ns = self.done_ns + working().map(|run| run.span_ns).sum::<u64>();
+        let left = self.runs.saturating_sub(self.finished + working().count()) as u64;
+        begun_ns + left * (self.total_ns / self.runs.max(1) as u64)
+    }
+
     fn line(&self, now_ns: u64) -> String {
+        let total_ns = self.total_ns();
         let running: u64 = self.working.iter().flatten().map(|w| w.passed_ns.min(w.span_ns)).sum();
         let (passed, wall_s) = (self.done_ns + running, (now_ns - self.start_ns) as f64 / 1e9);
-        let left = (passed > self.total_ns / 50)
-            .then(|| wall_s * (self.total_ns.saturating_sub(passed)) as f64 / passed.max(1) as f64);
+        let left = (passed > total_ns / 50)
+            .then(|| wall_s * (total_ns.saturating_sub(passed)) as f64 / passed.max(1) as f64);
         let left = left.map(|s| format!(", about {} left", duration(s))).unwrap_or_default();
         let runs = match self.runs {
             1 => String::new(),
@@ -90,7 +99,7 @@ impl ProgressLine {
         format!(
             "{runs}{:.2} of {:.2} s{}{rate}, {} elapsed{left}",
             passed as f64 / 1e9,
-            self.total_ns as f64 / 1e9,
+            total_ns as f64 / 1e9,
             self.nouns.time,
             duration(wall_s)
         )
@@ -164,5 +173,31 @@ pub fn duration(seconds: f64) -> String {
         s if s < 60 => format!("{s} s"),
         s if s < 5400 => format!("{} min {:02} s", s / 60, s % 60),
         _ => format!("{:.1} h", seconds / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_does_not_exceed_its_total() {
+        let mut board = ProgressLine::new(Nouns { runs: "runs", time: "" }, 2, true);
+        // The runs take longer than estimated.
+        board.expect(3, 3_000_000_000);
+        let line = |board: &ProgressLine| board.line(board.start_ns);
+        for (worker, ends) in [(0, false), (1, true), (0, true), (1, true)] {
+            if board.working[worker].is_none() {
+                board.begin(worker, 2_000_000_000);
+            }
+            board.show(worker, 9_000_000_000, 0);
+            if ends {
+                board.end(worker);
+            }
+            let passed =
+                board.done_ns + board.working.iter().flatten().map(|w| w.passed_ns.min(w.span_ns)).sum::<u64>();
+            assert!(passed <= board.total_ns(), "{}", line(&board));
+        }
+        assert!(line(&board).starts_with("3 of 3 runs done, 6.00 of 6.00 s"), "{}", line(&board));
     }
 }

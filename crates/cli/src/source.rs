@@ -4,12 +4,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
-use landspeed_archive::Query;
-use landspeed_results::{Document, ReadError, Record, foreign};
+use landspeed_archive::{Query, Reading, StoredPart, documents};
+use landspeed_results::{Document, Record};
 use landspeed_sys::file;
 
 /// Prefix of operands that query the archive.
 pub const ARCHIVE: &str = "archive:";
+/// Extensions of results in a directory, each also with `.gz`.
+const RESULT_EXTENSIONS: [&str; 6] = ["json", "jsonl", "ndjson", "flent", "txt", "log"];
 /// Maximum number of levels listed in an error.
 const MAX_LISTED: usize = 12;
 
@@ -88,16 +90,37 @@ pub fn load(operand: &str, keep: LoadedData) -> anyhow::Result<Source> {
         return Ok(source);
     }
     for path in paths(operand)? {
-        let origin = path.display().to_string();
-        match read(&path) {
-            Ok((document, records)) => {
-                let document = document.filter(|_| keep == LoadedData::Documents);
-                source.items.push(Item { origin, document, records });
-            }
-            Err(why) => source.unreadable.push(Unreadable { origin, why }),
-        }
+        source.file(&path, keep);
     }
     Ok(source)
+}
+
+impl Source {
+    /// Adds the documents of a file. Text in a directory that is no result is left out.
+    fn file(&mut self, path: &Path, keep: LoadedData) {
+        let origin = path.display().to_string();
+        let is_text = path.extension().is_some_and(|extension| extension == "txt" || extension == "log");
+        let optional = is_text && Path::new(&self.operand).is_dir();
+        let mut unreadable = |origin: String, why: String| {
+            if !optional {
+                self.unreadable.push(Unreadable { origin, why });
+            }
+        };
+        let parts = match parts(path) {
+            Ok(parts) => parts,
+            Err(why) => return unreadable(origin, why),
+        };
+        for StoredPart { line, bytes } in parts {
+            let origin = line.map_or_else(|| origin.clone(), |line| format!("{origin}:{line}"));
+            match read(&bytes) {
+                Ok((document, records)) => {
+                    let document = document.filter(|_| keep == LoadedData::Documents);
+                    self.items.push(Item { origin, document, records });
+                }
+                Err(why) => unreadable(origin, why),
+            }
+        }
+    }
 }
 
 /// Loads the archived documents with a matching record, oldest first. Records come from the index, so that
@@ -122,7 +145,7 @@ fn from_archive(mut source: Source, query: &str, keep: LoadedData) -> anyhow::Re
             LoadedData::Records => None,
             LoadedData::Documents => {
                 let bytes = archive.document(&id).map_err(|why| why.to_string());
-                match bytes.and_then(|bytes| read_bytes(&bytes)) {
+                match bytes.and_then(|bytes| read(&bytes)) {
                     Ok((document, _)) => document,
                     Err(why) => {
                         source.unreadable.push(Unreadable { origin, why });
@@ -159,8 +182,11 @@ fn read_part(source: &mut Source, file: &str, levels: &str, keep: LoadedData) ->
     let path = paths(file)?;
     let [path] = path.as_slice() else { bail!("cannot read a part of {file}: it is not one sweep.json") };
     let origin = format!("{}:{levels}", path.display());
-    let bytes = bytes(path).map_err(|why| anyhow!("cannot read {}: {why}", path.display()))?;
-    let document = Document::read(&bytes).with_context(|| format!("cannot read {}", path.display()))?;
+    let parts = parts(path).map_err(|why| anyhow!("cannot read {}: {why}", path.display()))?;
+    let [StoredPart { bytes, .. }] = parts.as_slice() else {
+        bail!("cannot read a part of {}: it has {} documents", path.display(), parts.len());
+    };
+    let document = Document::read(bytes).with_context(|| format!("cannot read {}", path.display()))?;
     let Document::Sweep(mut sweep) = document else {
         bail!("cannot select {levels} in {}: it is a {} document, not a sweep", path.display(), document.kind());
     };
@@ -226,7 +252,7 @@ fn paths(operand: &str) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Returns the results in a directory, sorted by name: its sweep.json, else the runs of an unfinished sweep
-/// (`PLAN.sweep/runs`), else `*.json`.
+/// (`PLAN.sweep/runs`), else the files with an extension of results.
 fn directory(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let whole = path.join("sweep.json");
     if whole.is_file() {
@@ -237,37 +263,40 @@ fn directory(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(within).with_context(|| format!("cannot read {}", within.display()))?;
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "json") && path.is_file())
+        .filter(|path| path.is_file() && has_result_extension(path))
         .collect();
     files.sort();
-    anyhow::ensure!(!files.is_empty(), "cannot read {}: it has no *.json files", within.display());
+    anyhow::ensure!(
+        !files.is_empty(),
+        "cannot read {}: it has no results (*.json, *.flent, *.txt …)",
+        within.display()
+    );
     Ok(files)
 }
 
-/// Reads a document and its records.
-fn read(path: &Path) -> Result<(Option<Document>, Vec<Record>), String> {
-    read_bytes(&bytes(path)?)
+/// Whether a file name is one of results; others in a directory, such as plans, are not read.
+fn has_result_extension(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    Path::new(name).extension().is_some_and(|extension| RESULT_EXTENSIONS.iter().any(|known| extension == *known))
 }
 
-fn read_bytes(bytes: &[u8]) -> Result<(Option<Document>, Vec<Record>), String> {
-    match Document::read(bytes) {
-        Ok(document) => {
+/// Reads a document and its records, as `archive import` does.
+fn read(bytes: &[u8]) -> Result<(Option<Document>, Vec<Record>), String> {
+    let reading = Reading::of(bytes).map_err(|why| why.to_string())?;
+    match reading.document {
+        Some(document) => {
             let records = document.records();
             Ok((Some(document), records))
         }
-        // Not a landspeed document: from another program, or damaged.
-        Err(own @ (ReadError::NoSchema | ReadError::NotJson(_))) => match foreign::read(bytes) {
-            Ok(other) => Ok((None, other.records)),
-            // Invalid JSON that begins with `{` is reported as a damaged document, not as another program's output.
-            Err(_) if matches!(own, ReadError::NotJson(_)) && bytes.trim_ascii_start().starts_with(b"{") => {
-                Err(own.to_string())
-            }
-            Err(why) => Err(why.to_string()),
-        },
-        Err(why) => Err(why.to_string()),
+        None if reading.understood => Ok((None, reading.records)),
+        // The archive keeps documents of later versions; they cannot be compared.
+        None => Err(Document::read(bytes).map_or_else(|why| why.to_string(), |_| "unknown".to_owned())),
     }
 }
 
-fn bytes(path: &Path) -> Result<Vec<u8>, String> {
-    file::read(path, file::MAX_DOCUMENT_BYTES).map_err(|error| error.to_string())
+/// The documents in a file.
+fn parts(path: &Path) -> Result<Vec<StoredPart>, String> {
+    let bytes = file::read(path, file::MAX_DOCUMENT_BYTES).map_err(|error| error.to_string())?;
+    documents(&bytes).map_err(|why| why.to_string())
 }

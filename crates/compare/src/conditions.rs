@@ -99,9 +99,11 @@ impl Condition {
             | (Change::Worse | Change::Different, ComparisonVerdict::Worse) => true,
             _ => return false,
         };
-        // Without a ratio there is a change from or to zero, which exceeds any percentage.
-        let (Some(low), Some(high)) = (metric.low, metric.high) else { return right_side };
-        low >= 1.0 + self.min_change && low > 1.0 || high <= 1.0 - self.min_change && high < 1.0
+        // Without both ends of the interval it is a change from 0, which exceeds any percentage.
+        let (low, high) = (metric.low, metric.high);
+        (low.is_none() && high.is_none() && right_side)
+            || low.is_some_and(|low| low >= 1.0 + self.min_change && low > 1.0)
+            || high.is_some_and(|high| high <= 1.0 - self.min_change && high < 1.0)
     }
 
     fn failure_reason(&self, metric: &ComparedMetric) -> String {

@@ -61,7 +61,8 @@ impl Group {
         for record in std::mem::take(&mut self.records) {
             let what = format!("{} of {}", record.title.as_deref().unwrap_or("a result"), record.started);
             if record.status != RecordStatus::Complete {
-                self.left_out.push(format!("{what}: {}", record.status.word()));
+                let why = record.notes.first().map_or_else(String::new, |note| format!(" ({note})"));
+                self.left_out.push(format!("{what}: {}{why}", record.status.word()));
             } else if seen.iter().any(|other| same(other, &record)) {
                 self.left_out.push(format!("{what}: the same result is there already"));
             } else {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use landspeed_model::{ComparisonDesign, Metric};
 use landspeed_results::{Record, RecordStatus};
+use landspeed_stats::block_mean;
 
 /// The metrics compared by default: rates, their cost, and delay. Each additional metric widens all intervals
 /// (Holm).
@@ -87,7 +88,20 @@ impl Group {
 
 /// The values of one metric in two groups.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Values {
+pub(crate) struct Values {
+    /// The runs of the baseline.
+    pub(crate) baseline: Vec<f64>,
+    /// The runs of the candidate.
+    pub(crate) candidate: Vec<f64>,
+    /// The independent values of both.
+    pub(crate) units: Units,
+    /// Number of blocks, if the values are means of blocks.
+    pub(crate) blocks: Option<u32>,
+}
+
+/// Independent values: runs of one block, or with one seed of a lab, share conditions and give one value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Units {
     /// Baseline and candidate of each block.
     Paired(Vec<(f64, f64)>),
     /// All values of baseline and of candidate.
@@ -101,52 +115,86 @@ pub(crate) enum Values {
 
 impl Values {
     /// Collects the values of two groups in the order of time; pairs them by block if both have blocks of the same
-    /// experiment.
+    /// experiment. Runs of a block that differ in other factors are compared level by level, and their mean is the
+    /// block's value.
     pub(crate) fn of(baseline: &[&Record], candidate: &[&Record], metric: Metric) -> Self {
         let varying = varying(baseline, candidate);
-        let keyed = |records: &[&Record]| -> Option<BTreeMap<Vec<String>, f64>> {
-            let with = records.iter().filter_map(|record| Some((record, record.figures.get(metric)?)));
-            with.map(|(record, value)| Some((key(record, &varying)?, value))).collect()
+        let keyed = |records: &[&Record]| -> Option<BTreeMap<RunKey, Vec<f64>>> {
+            let mut runs: BTreeMap<RunKey, Vec<f64>> = BTreeMap::new();
+            for record in records {
+                if let Some(value) = record.figures.get(metric) {
+                    runs.entry(key(record, &varying)?).or_default().push(value);
+                }
+            }
+            Some(runs)
         };
         if let (Some(a), Some(b)) = (keyed(baseline), keyed(candidate)) {
-            let pairs: Vec<(f64, f64)> = a.iter().filter_map(|(key, a)| Some((*a, *b.get(key)?))).collect();
-            if !pairs.is_empty() {
-                return Self::Paired(pairs);
+            let mut blocks: BTreeMap<String, Vec<RunPair>> = BTreeMap::new();
+            for (key, a) in a {
+                if let Some(b) = b.get(&key) {
+                    blocks.entry(key.0).or_default().push((a, b.clone()));
+                }
+            }
+            if !blocks.is_empty() {
+                return Self::paired(blocks.into_values().collect());
             }
         }
-        let values = |records: &[&Record]| {
-            records.iter().filter_map(|record| record.figures.get(metric)).collect::<Vec<f64>>()
-        };
+        let (a, a_means) = clustered(baseline, metric);
+        let (b, b_means) = clustered(candidate, metric);
         // Lab runs are independent because each has its own seed; records without a time have no order.
         let in_time = [baseline, candidate].into_iter().all(|records| {
             let times: BTreeSet<&str> = records.iter().map(|record| record.started.as_str()).collect();
             times.len() > 1 && records.iter().all(|record| record.digest.is_none())
         });
-        Self::Unpaired { a: values(baseline), b: values(candidate), in_time }
+        let means = a_means.len() < a.len() || b_means.len() < b.len();
+        let blocks = means.then(|| a_means.len().min(b_means.len()) as u32);
+        Self { baseline: a, candidate: b, units: Units::Unpaired { a: a_means, b: b_means, in_time }, blocks }
     }
 
-    /// The values of baseline and candidate.
-    pub(crate) fn baseline_and_candidate(&self) -> (Vec<f64>, Vec<f64>) {
-        match self {
-            Self::Paired(pairs) => pairs.iter().copied().unzip(),
-            Self::Unpaired { a, b, .. } => (a.clone(), b.clone()),
-        }
+    /// The values of the runs of blocks: of each block, the runs of baseline and candidate with the same levels.
+    pub(crate) fn paired(blocks: Vec<Vec<RunPair>>) -> Self {
+        let runs =
+            |of: fn(&RunPair) -> &Vec<f64>| blocks.iter().flatten().flat_map(of).copied().collect::<Vec<f64>>();
+        let (baseline, candidate) = (runs(|pair| &pair.0), runs(|pair| &pair.1));
+        let positive = baseline.iter().chain(&candidate).all(|value| *value > 0.0);
+        let of = |block: &Vec<RunPair>| {
+            let side = |of: fn(&RunPair) -> &Vec<f64>| {
+                block_mean(&block.iter().map(|pair| block_mean(of(pair), positive)).collect::<Vec<f64>>(), positive)
+            };
+            (side(|pair| &pair.0), side(|pair| &pair.1))
+        };
+        let pairs: Vec<(f64, f64)> = blocks.iter().map(of).collect();
+        Self { baseline, candidate, blocks: Some(pairs.len() as u32), units: Units::Paired(pairs) }
     }
 
     /// Whether neither group has values.
     pub(crate) fn is_empty(&self) -> bool {
-        match self {
-            Self::Paired(pairs) => pairs.is_empty(),
-            Self::Unpaired { a, b, .. } => a.is_empty() && b.is_empty(),
-        }
+        self.baseline.is_empty() && self.candidate.is_empty()
     }
 
     pub(crate) fn design(&self) -> ComparisonDesign {
-        match self {
-            Self::Paired(_) => ComparisonDesign::Paired,
-            Self::Unpaired { .. } => ComparisonDesign::Unpaired,
+        match self.units {
+            Units::Paired(_) => ComparisonDesign::Paired,
+            Units::Unpaired { .. } => ComparisonDesign::Unpaired,
         }
     }
+}
+
+/// The values of all runs, and the mean of each block, in the order of the first run.
+fn clustered(records: &[&Record], metric: Metric) -> (Vec<f64>, Vec<f64>) {
+    let mut clusters: Vec<(Option<String>, Vec<f64>)> = Vec::new();
+    for record in records {
+        let Some(value) = record.figures.get(metric) else { continue };
+        let cluster = cluster(record);
+        match clusters.iter_mut().find(|(known, _)| known.is_some() && *known == cluster) {
+            Some((_, values)) => values.push(value),
+            None => clusters.push((cluster, vec![value])),
+        }
+    }
+    let all: Vec<f64> = records.iter().filter_map(|record| record.figures.get(metric)).collect();
+    let positive = all.iter().all(|value| *value > 0.0);
+    let means = clusters.iter().map(|(_, values)| block_mean(values, positive)).collect();
+    (all, means)
 }
 
 /// Settings that vary within both groups; runs are paired by their values.
@@ -162,9 +210,26 @@ fn varying(baseline: &[&Record], candidate: &[&Record]) -> Vec<String> {
     within(baseline).intersection(&within(candidate)).cloned().collect()
 }
 
-/// The key by which runs of two groups are paired: experiment, block and varying settings.
-fn key(record: &Record, varying: &[String]) -> Option<Vec<String>> {
-    let block = record.block?.to_string();
+/// Runs of baseline and candidate with the same levels in one block.
+pub(crate) type RunPair = (Vec<f64>, Vec<f64>);
+
+/// Block, and the levels of the varying settings.
+type RunKey = (String, Vec<String>);
+
+/// The key by which runs of two groups are paired.
+fn key(record: &Record, varying: &[String]) -> Option<RunKey> {
+    record.block?;
     let levels = varying.iter().map(|name| record.settings.get(name).cloned().unwrap_or_default());
-    Some([record.experiment.clone().unwrap_or_default(), block].into_iter().chain(levels).collect())
+    Some((cluster(record)?, levels.collect()))
+}
+
+/// What runs share that are not independent: block of an experiment, or seed of a lab.
+fn cluster(record: &Record) -> Option<String> {
+    let experiment = record.experiment.as_deref().unwrap_or_default();
+    match (record.block, record.seed.filter(|_| record.digest.is_some())) {
+        // Blocks in the order of their numbers.
+        (Some(block), _) => Some(format!("{experiment} {block:010}")),
+        (None, Some(seed)) => Some(format!("{experiment} seed {seed}")),
+        (None, None) => None,
+    }
 }

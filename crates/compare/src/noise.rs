@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use landspeed_model::ComparedMetric;
 use landspeed_results::{Record, RecordStatus};
 
-use crate::group::{Options, Values};
+use crate::group::{Options, Units, Values};
 use crate::verdict::{MetricComparison, answer};
 
 /// Value of [`ComparedMetric::candidate`] for the second half of the group.
@@ -24,9 +24,13 @@ pub fn noise(records: &[Record], options: &Options) -> Vec<ComparedMetric> {
         records.sort_by(|a, b| a.started.cmp(&b.started));
         for metric in options.metrics() {
             let (control, first): (Vec<&Record>, Vec<&Record>) = records.iter().partition(|record| record.control);
-            let values = match Values::of(&first, &control, metric) {
-                values @ Values::Paired(_) => values,
-                Values::Unpaired { a, .. } => Values::Paired(pair_neighbours(&a)),
+            let values = Values::of(&first, &control, metric);
+            let values = match &values.units {
+                Units::Paired(_) => values,
+                Units::Unpaired { a, .. } => {
+                    let pairs = pair_neighbours(a).into_iter().map(|(a, b)| vec![(vec![a], vec![b])]).collect();
+                    Values { blocks: None, ..Values::paired(pairs) }
+                }
             };
             if !values.is_empty() {
                 questions.push(MetricComparison::new(AA_CONTROL, flow, metric, values, options.seed));

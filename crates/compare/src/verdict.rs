@@ -4,9 +4,11 @@ use std::cmp::Ordering;
 
 use landspeed_model::{Better, ComparedInterval, ComparedMetric, ComparisonVerdict, Metric};
 use landspeed_results::{Record, RecordStatus};
-use landspeed_stats::{BootstrapError, Contrast, HolmStep, autocorrelation, holm, median};
+use landspeed_stats::{
+    BootstrapError, Contrast, HolmStep, UNBOUNDED_CHANGE, autocorrelation, holm, median, relative_change,
+};
 
-use crate::group::{Group, Options, Values};
+use crate::group::{Group, Options, Units, Values};
 
 /// One metric of one flow of one candidate, before the level of its interval is known.
 pub(crate) struct MetricComparison {
@@ -16,6 +18,8 @@ pub(crate) struct MetricComparison {
     values: Values,
     /// `None` if a group has no values.
     contrast: Option<Contrast>,
+    /// Relative change, if there are zeros.
+    change: Option<Contrast>,
     scale: Scale,
     autocorrelation: Option<f64>,
 }
@@ -52,31 +56,41 @@ pub fn compare(baseline: &Group, candidates: &[Group], options: &Options) -> Vec
 impl MetricComparison {
     /// Creates a question from values that are already paired or grouped.
     pub(crate) fn new(candidate: &str, flow: Option<&str>, metric: Metric, values: Values, seed: u64) -> Self {
-        let (a, b) = values.baseline_and_candidate();
+        let (a, b): (Vec<f64>, Vec<f64>) = match &values.units {
+            Units::Paired(pairs) => pairs.iter().copied().unzip(),
+            Units::Unpaired { a, b, .. } => (a.clone(), b.clone()),
+        };
         let scale = if a.iter().chain(&b).all(|value| *value > 0.0) { Scale::Ratio } else { Scale::Greater };
         let mut correlated = None;
-        let contrast = match &values {
-            Values::Paired(pairs) if scale == Scale::Ratio => {
-                Contrast::of_pairs(&pairs.iter().map(|(a, b)| (b / a).ln()).collect::<Vec<f64>>())
+        let (contrast, change) = match &values.units {
+            Units::Paired(pairs) if scale == Scale::Ratio => {
+                (Contrast::of_pairs(&pairs.iter().map(|(a, b)| (b / a).ln()).collect::<Vec<f64>>()), None)
             }
-            Values::Paired(pairs) => Contrast::share_of_pairs(pairs),
-            Values::Unpaired { a, b, in_time } => {
-                let correlation = if *in_time { autocorrelation([a, b]) } else { 0.0 };
+            Units::Paired(pairs) => (
+                Contrast::share_of_pairs(pairs),
+                Contrast::of_pairs(&pairs.iter().map(|(a, b)| relative_change(*a, *b)).collect::<Vec<f64>>()),
+            ),
+            Units::Unpaired { in_time, .. } => {
+                let correlation = if *in_time { autocorrelation([&a, &b]) } else { 0.0 };
                 correlated = in_time.then_some(correlation);
                 match scale {
-                    Scale::Ratio => Contrast::of_groups(a, b, correlation, seed),
-                    Scale::Greater => Contrast::share_of_groups(a, b, correlation, seed),
+                    Scale::Ratio => (Contrast::of_groups(&a, &b, correlation, seed), None),
+                    Scale::Greater => (
+                        Contrast::share_of_groups(&a, &b, correlation, seed),
+                        Contrast::change_of_groups(&a, &b, correlation, seed),
+                    ),
                 }
             }
         };
         let (candidate, flow) = (candidate.to_owned(), flow.map(str::to_owned));
-        Self { candidate, flow, metric, values, contrast, scale, autocorrelation: correlated }
+        Self { candidate, flow, metric, values, contrast, change, scale, autocorrelation: correlated }
     }
 
     fn answer(self, p_value: Option<f64>, step: HolmStep) -> ComparedMetric {
         let level = 1.0 - step.tail;
         let metric = self.metric;
-        let (a, b) = self.values.baseline_and_candidate();
+        let design = self.values.design();
+        let (a, b) = (self.values.baseline, self.values.candidate);
         let interval = self.contrast.as_ref().map(|contrast| contrast.interval(level));
         let ends = interval.as_ref().and_then(|interval| interval.as_ref().ok());
         let verdict = match self.contrast.as_ref().map(|contrast| contrast.side(level)) {
@@ -90,9 +104,17 @@ impl MetricComparison {
         let estimate = self.contrast.as_ref().map(Contrast::estimate);
         let (baseline_median, candidate_median) = (median(&a), median(&b));
         let ratios = self.scale == Scale::Ratio;
-        // If some values are zero, the medians can have a ratio, but it has no interval.
-        let of_medians = baseline_median.zip(candidate_median).filter(|(a, _)| *a > 0.0).map(|(a, b)| b / a);
-        let as_ratio = |value: Option<f64>| value.filter(|_| ratios).map(f64::exp);
+        // If some values are zero, the ratio is 1 + the relative change, without an end where it is a change from 0.
+        let relative = |change: f64| Some(1.0 + change).filter(|ratio| *ratio < UNBOUNDED_CHANGE / 2.0);
+        let (ratio, low, high) = match self.change.as_ref().map(|change| (change.estimate(), change.interval(level)))
+        {
+            Some((estimate, ends)) => {
+                let ends = ends.ok();
+                let end = |end: fn(&(f64, f64)) -> f64| ends.as_ref().map(end).and_then(relative);
+                (relative(estimate), end(|ends| ends.0), end(|ends| ends.1))
+            }
+            None => (estimate.map(f64::exp), ends.map(|ends| ends.0.exp()), ends.map(|ends| ends.1.exp())),
+        };
         ComparedMetric {
             candidate: self.candidate,
             name: metric.name().to_owned(),
@@ -103,14 +125,15 @@ impl MetricComparison {
             candidate_runs: b.len() as u32,
             baseline_median,
             candidate_median,
-            ratio: as_ratio(estimate).or(of_medians),
-            low: as_ratio(ends.map(|ends| ends.0)),
-            high: as_ratio(ends.map(|ends| ends.1)),
+            blocks: self.values.blocks,
+            ratio,
+            low,
+            high,
             level,
             verdict,
-            design: self.values.design(),
-            p_value,
-            adjusted_p_value: p_value.map(|_| step.adjusted),
+            design,
+            p_value: p_value.filter(|_| ends.is_some()),
+            adjusted_p_value: p_value.filter(|_| ends.is_some()).map(|_| step.adjusted),
             greater: estimate.filter(|_| !ratios).map(|estimate| ComparedInterval {
                 estimate,
                 low: ends.map(|ends| ends.0),

@@ -178,3 +178,134 @@ fn precision_needs_six_runs() {
     assert_eq!(precision(&records[..5], Metric::Goodput, 0.95), None);
     assert_eq!(precision(&records, Metric::Cpu, 0.95), None);
 }
+
+/// A sweep of `cc` with `others` levels of a second factor in each of `blocks` blocks. The effect of `cc` varies from
+/// block to block: effects of two runs of one block have the correlation `rho`.
+fn two_factors(seed: u64, blocks: u32, others: u32, rho: f64, effect: f64) -> (Group, Group) {
+    let mut random = landspeed_stats::SplitMix64::new(seed);
+    let mut normal = move || (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
+    let (mut a, mut b) = (Group::new("cubic", "a", Vec::new()), Group::new("bbr", "b", Vec::new()));
+    for block in 0..blocks {
+        let shared = normal() * rho.sqrt();
+        for other in 0..others {
+            let own = normal() * (1.0 - rho).sqrt();
+            let add = |group: &mut Group, goodput: f64| {
+                let mut record = run((block * others + other) as usize, goodput);
+                record.experiment = Some("a sweep".to_owned());
+                record.block = Some(block);
+                record.settings.insert("cc".to_owned(), group.name.clone());
+                record.settings.insert("buffer".to_owned(), other.to_string());
+                group.records.push(record);
+            };
+            add(&mut a, 1e9 * f64::from(other + 1));
+            add(&mut b, 1e9 * f64::from(other + 1) * (0.05 * (shared + own) + effect).exp());
+        }
+    }
+    (a, b)
+}
+
+/// Share of comparisons without a true difference that claim one, and of intervals that cover a true effect.
+fn false_alarms(blocks: u32, others: u32, rho: f64, experiments: u64) -> (f64, f64) {
+    let options = Options { metrics: vec![Metric::StreamBalance], ..Options::default() };
+    let verdict = |seed: u64, effect: f64| {
+        let (mut a, mut b) = two_factors(seed, blocks, others, rho, effect);
+        // One metric, so that Holm's correction does not change the level.
+        for record in a.records.iter_mut().chain(&mut b.records) {
+            record.figures.set(Metric::StreamBalance, record.figures.get(Metric::Goodput));
+        }
+        compare(&a, &[b], &options).remove(0)
+    };
+    let (mut alarms, mut covered) = (0, 0);
+    for seed in 0..experiments {
+        alarms += u64::from(verdict(seed, 0.0).verdict != ComparisonVerdict::NoDetectableDifference);
+        let effect = verdict(seed, 0.03);
+        let (low, high) = effect.low.zip(effect.high).expect("an interval");
+        covered += u64::from(low <= 0.03_f64.exp() && 0.03_f64.exp() <= high);
+    }
+    (alarms as f64 / experiments as f64, covered as f64 / experiments as f64)
+}
+
+#[test]
+fn runs_of_one_block_are_not_replicates() {
+    // 400 comparisons: two standard errors of 5 % are 2.2 %.
+    for (blocks, others, rho) in [(8, 2, 0.9), (8, 4, 0.9), (10, 4, 0.0), (15, 3, 0.9)] {
+        let (alarms, coverage) = false_alarms(blocks, others, rho, 400);
+        assert!(alarms <= 0.08 && coverage >= 0.92, "{blocks} blocks of {others}, rho {rho}: {alarms} {coverage}");
+    }
+    let (a, b) = two_factors(1, 8, 4, 0.9, 0.0);
+    let goodput = compare(&a, &[b], &Options::default()).remove(0);
+    assert_eq!((goodput.blocks, goodput.baseline_runs, goodput.candidate_runs), (Some(8), 32, 32));
+    assert_eq!(goodput.baseline_values.len(), 32);
+}
+
+/// Prints the table of docs/comparing.md: `cargo test -p landspeed-compare -- --ignored --nocapture false_alarms`.
+#[test]
+#[ignore = "takes a minute; prints the table of docs/comparing.md"]
+fn table_of_false_alarms_with_blocks() {
+    for blocks in [6, 10, 30] {
+        for (others, rho) in [(1, 0.0), (2, 0.0), (2, 0.9), (4, 0.0), (4, 0.9)] {
+            let (alarms, coverage) = false_alarms(blocks, others, rho, 2000);
+            println!("| {blocks} | {others} | {rho} | {:.1} % | {:.1} % |", alarms * 100.0, coverage * 100.0);
+        }
+    }
+}
+
+#[test]
+fn groups_of_two_sweeps_count_blocks_too() {
+    let (a, mut b) = two_factors(1, 8, 4, 0.9, 0.0);
+    for record in &mut b.records {
+        record.experiment = Some("another sweep".to_owned());
+    }
+    let metric = compare(&a, &[b], &Options::default()).remove(0);
+    assert_eq!((metric.design, metric.blocks, metric.baseline_runs), (ComparisonDesign::Unpaired, Some(8), 32));
+    // Cells of a lab set with the same seeds.
+    let seeded = |name: &str| {
+        let (mut group, _) = two_factors(1, 8, 4, 0.9, 0.0);
+        for record in &mut group.records {
+            (record.seed, record.digest) = (record.block.take().map(u64::from), Some(record.started.clone()));
+            record.experiment = None;
+        }
+        Group { name: name.to_owned(), ..group }
+    };
+    assert_eq!(compare(&seeded("a"), &[seeded("b")], &Options::default()).remove(0).blocks, Some(8));
+}
+
+#[test]
+fn a_factor_that_only_one_group_varies_does_not_drop_runs() {
+    let (mut a, b) = two_factors(1, 8, 4, 0.0, 0.0);
+    a.records.retain(|record| record.settings["buffer"] == "0");
+    let metric = compare(&a, &[b], &Options::default()).remove(0);
+    assert_eq!((metric.baseline_runs, metric.candidate_runs, metric.blocks), (8, 32, Some(8)));
+}
+
+#[test]
+fn one_zero_does_not_make_a_change_of_50_percent() {
+    let small = RATES.map(|rate| rate * 0.991);
+    for (mut a, mut b) in [(blocks("a", &RATES), blocks("b", &small)), (group("a", 0, &RATES), group("b", 0, &small))]
+    {
+        b.records[3].figures.set(Metric::Goodput, Some(0.0));
+        let document = compared(vec![a.clone(), b.clone()], &["goodput worse 50%", "any different 50%"]);
+        assert!(document.conditions.iter().all(|condition| !condition.holds), "{:?}", document.conditions);
+        let goodput = &document.metrics[0];
+        assert!(goodput.low.is_some() && goodput.high.is_some_and(|high| high > 0.5), "{goodput:?}");
+        // A change to 0 in every run is one of 100 %.
+        for record in &mut b.records {
+            record.figures.set(Metric::Goodput, Some(0.0));
+        }
+        let document = compared(vec![a.clone(), b.clone()], &["goodput worse 50%", "goodput worse 99%"]);
+        assert!(document.conditions.iter().all(|condition| condition.holds), "{:?}", document.conditions);
+        assert_eq!(document.metrics[0].ratio, Some(0.0));
+        // A change from 0 exceeds any percentage.
+        for record in &mut a.records {
+            record.figures.set(Metric::Goodput, Some(0.0));
+        }
+        let document = compared(vec![a, group("b", 0, &RATES)], &["goodput better 99%"]);
+        assert!(document.conditions[0].holds, "{:?}", document.conditions);
+    }
+}
+
+#[test]
+fn one_run_of_each_has_no_p_value() {
+    let metrics = compare(&group("a", 0, &RATES[..1]), &[group("b", 9, &[1e9])], &Options::default());
+    assert_eq!((metrics[0].verdict, metrics[0].p_value), (ComparisonVerdict::TooFewRuns, None));
+}

@@ -121,6 +121,14 @@ pub enum Error {
         /// Reason.
         why: String,
     },
+    /// A host refuses a setting.
+    #[error("cannot apply settings of {pair}: {why}")]
+    Settings {
+        /// Client and server.
+        pair: String,
+        /// Reason.
+        why: String,
+    },
     /// The user interrupted the sweep.
     #[error("interrupted")]
     Interrupted,

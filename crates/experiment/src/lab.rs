@@ -1,16 +1,17 @@
 //! Cells that are lab scenarios in virtual time.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use landspeed_lab::cell::{self, PreparedCell, SharedSettings};
-use landspeed_lab::kernel::{self, Kernel};
+use landspeed_lab::kernel::{self, Features, Kernel};
 use landspeed_lab::{gallery, scenario};
 use landspeed_model::{LabChart, Warning};
 use landspeed_problems::{Problem, Problems, suggest_or_list};
 use landspeed_sweep::order::Order;
-use landspeed_sweep::plan::{LabSubject, Written};
+use landspeed_sweep::plan::{LabSubject, Setting, Written};
 use landspeed_sweep::{Design, Factor, Level, Plan, id};
 use landspeed_sys::file;
 use landspeed_sys::process::available_memory;
@@ -79,10 +80,8 @@ impl Lab {
         repeats: u32,
     ) -> Result<Self, Error> {
         let program = file::read(Path::new("/proc/self/exe"), file::MAX_DOCUMENT_BYTES).map_err(Error::Program)?;
-        let factors: Vec<&str> =
-            plan.factors.iter().flat_map(|factor| &factor.keys).map(|key| key.value.as_str()).collect();
-        let set = subject.set.iter().filter(|setting| !factors.contains(&setting.key.value.as_str()));
-        let set: Vec<_> = set.map(|setting| (setting.key.value.clone(), to_edit(&setting.value.value))).collect();
+        let of = |setting: &Setting| (setting.key.value.clone(), to_edit(&setting.value.value));
+        let set: Vec<_> = subject.set.iter().map(of).collect();
         add_factors_of_scenario(plan, &text, &set);
         let mut charts = Vec::new();
         if let Ok(loaded) = scenario::load(&edit::fix(&text, &[])) {
@@ -123,12 +122,7 @@ impl Lab {
                     .maybe_hint(suggest_or_list(&flow.value, flows.iter().copied())),
             );
         }
-        for (setting, (key, value)) in subject
-            .set
-            .iter()
-            .filter(|setting| self.set.iter().any(|(key, _)| *key == setting.key.value))
-            .zip(&self.set)
-        {
+        for (setting, (key, value)) in subject.set.iter().zip(&self.set) {
             let text = edit::fix(&self.text, &[(key, key, value.clone())]);
             if let Err(found) = scenario::load(&text) {
                 for problem in found.list {
@@ -138,6 +132,9 @@ impl Lab {
                     );
                 }
             }
+        }
+        if problems.is_empty() {
+            self.check_factors(plan, &mut problems);
         }
         if problems.is_empty() {
             self.check_levels(plan, &mut problems);
@@ -157,21 +154,51 @@ impl Lab {
         Ok((flow, warnings.collect()))
     }
 
+    /// Checks each factor without the others, so that an error refers to its own line. A level that the scenario
+    /// accepts only together with other factors is left to [`Lab::check_levels`].
+    fn check_factors(&self, plan: &Plan, problems: &mut Vec<Problem>) {
+        for (number, factor) in plan.factors.iter().enumerate() {
+            for (at, key) in factor.keys.iter().enumerate() {
+                let set = |level: &Level| {
+                    let mut sets: Vec<_> =
+                        self.set.iter().map(|(key, value)| (key.as_str(), key.as_str(), value.clone())).collect();
+                    sets.push((key.value.as_str(), key.value.as_str(), to_edit(&level.values[at])));
+                    edit::fix(&self.text, &sets)
+                };
+                for level in &factor.levels {
+                    if let Err(found) = scenario::load(&set(level))
+                        && let Some(problem) = found.list.into_iter().find(is_about_key)
+                    {
+                        let at = format!("factor.{number}.key");
+                        problems.push(plan.problem(&key.span, &at, problem.message).maybe_hint(problem.hint));
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
     /// Checks each level combined with the first levels of all other factors, so that errors refer to a place in
     /// the plan.
     fn check_levels(&self, plan: &Plan, problems: &mut Vec<Problem>) {
+        let first = vec![0; plan.factors.len()];
+        let of_first = self.kernel_problem(&self.text_of(plan, &first));
+        problems.extend(of_first.as_ref().map(|found| self.locate(plan, &first, found)));
         for (number, factor) in plan.factors.iter().enumerate() {
             for (at, level) in factor.levels.iter().enumerate() {
-                let mut cell = vec![0; plan.factors.len()];
-                cell[number] = at;
-                let found = match self.cell(plan, &cell, plan.seed) {
+                let mut levels = first.clone();
+                levels[number] = at;
+                let found = match self.cell(plan, &levels, plan.seed) {
                     Ok(cell) => {
                         let named = factor.keys.iter().any(|key| key.value == "kernel");
-                        if named && let Err(error) = self.kernel(cell.scenario.kernel.as_deref()) {
-                            let text = error.to_string();
-                            let (message, hint) = text.split_once('\n').unwrap_or((&text, ""));
-                            let problem = plan.problem(&level.span, &format!("factor.{number}.levels.{at}"), message);
-                            problems.push(problem.hint(hint));
+                        let not_found = self.kernel(cell.scenario.kernel.as_deref()).err().filter(|_| named);
+                        let found = match not_found {
+                            Some(error) => Some(message_and_hint(&error.to_string())),
+                            None => self.kernel_problem(&self.text_of(plan, &levels)),
+                        };
+                        if let Some((message, hint)) = found.filter(|found| Some(found) != of_first.as_ref()) {
+                            let at = format!("factor.{number}.levels.{at}");
+                            problems.push(plan.problem(&level.span, &at, message).maybe_hint(hint));
                         }
                         continue;
                     }
@@ -196,6 +223,38 @@ impl Lab {
                 }
             }
         }
+    }
+
+    /// Returns what the kernel of a scenario lacks, with a hint. `None` also if there is no such kernel, or if the scenario
+    /// is refused.
+    fn kernel_problem(&self, text: &str) -> Option<(String, Option<String>)> {
+        let loaded = scenario::load(text).ok()?;
+        let scenario = &loaded.cells[0].scenario;
+        let kernel = self.kernel(self.only_kernel.as_deref().or(scenario.kernel.as_deref())).ok()?;
+        let (message, hint) =
+            message_and_hint(&cell::check_kernel(scenario, &kernel, &kernel.features().ok()?).err()?);
+        let unknown = loaded.warnings.iter().find(|warning| warning.code == "congestion-unknown");
+        let suggestion = unknown.and_then(|warning| Some(warning.message.split_once("; ")?.1.to_owned()));
+        Some((message, suggestion.or(hint)))
+    }
+
+    /// Returns the problem of a cell at the place in the plan without which it does not occur.
+    fn locate(&self, plan: &Plan, levels: &[usize], found: &(String, Option<String>)) -> Problem {
+        let causes = |part| {
+            let text = self.text_without(plan, levels, Some(part));
+            scenario::load(&text).is_ok() && self.kernel_problem(&text).as_ref() != Some(found)
+        };
+        let factor = (0..plan.factors.len()).find(|number| causes(Part::Factor(*number)));
+        let set = || (0..self.set.len()).find(|number| causes(Part::Set(*number)));
+        let (span, at) = if let Some(number) = factor {
+            let level = levels[number];
+            (&plan.factors[number].levels[level].span, format!("factor.{number}.levels.{level}"))
+        } else if let Some(number) = set() {
+            (&self.subject.set[number].value.span, format!("lab.set.{}", self.set[number].0))
+        } else {
+            (&self.subject.scenario.span, "lab.scenario".to_owned())
+        };
+        plan.problem(span, &at, &found.0).maybe_hint(found.1.clone())
     }
 
     /// Returns the parameters of the sweep, with the flow and the warnings from [`Lab::check`].
@@ -226,6 +285,7 @@ impl Lab {
         let mut refused = Vec::new();
         let mut cells: Vec<CellInfo> = Vec::with_capacity(design.cells.len());
         let mut known: HashMap<String, usize> = HashMap::new();
+        let mut features: HashMap<String, Features> = HashMap::new();
         for levels in &design.cells {
             let cell = match self.cell(plan, levels, plan.seed) {
                 Ok(cell) => cell,
@@ -240,6 +300,14 @@ impl Lab {
                 }
             };
             let kernel = self.kernel(self.only_kernel.as_deref().or(cell.scenario.kernel.as_deref()))?;
+            let features = match features.entry(kernel.id.clone()) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(unknown) => unknown.insert(kernel.features()?),
+            };
+            if let Err(why) = cell::check_kernel(&cell.scenario, &kernel, features) {
+                refused.push(format!("  {}: {}", plan.describe(levels), message_and_hint(&why).0));
+                continue;
+            }
             let need = scenario::estimate(&cell.scenario);
             let id = self.id_of(&cell, &kernel);
             if let Some(&at) = known.get(&id) {
@@ -320,9 +388,15 @@ impl Lab {
 
     /// Returns the scenario's text with the values of a cell.
     fn text_of(&self, plan: &Plan, levels: &[usize]) -> String {
+        self.text_without(plan, levels, None)
+    }
+
+    fn text_without(&self, plan: &Plan, levels: &[usize], without: Option<Part>) -> String {
+        let set = self.set.iter().enumerate().filter(|(number, _)| without != Some(Part::Set(*number)));
         let mut sets: Vec<(&str, &str, toml_edit::Value)> =
-            self.set.iter().map(|(key, value)| (key.as_str(), key.as_str(), value.clone())).collect();
-        for (factor, &level) in plan.factors.iter().zip(levels) {
+            set.map(|(_, (key, value))| (key.as_str(), key.as_str(), value.clone())).collect();
+        let factors = plan.factors.iter().zip(levels).enumerate();
+        for (_, (factor, &level)) in factors.filter(|(number, _)| without != Some(Part::Factor(*number))) {
             for (key, value) in factor.keys.iter().zip(&factor.levels[level].values) {
                 let label = if factor.keys.len() == 1 { factor.name.as_str() } else { key.value.as_str() };
                 sets.push((label, key.value.as_str(), to_edit(value)));
@@ -351,6 +425,19 @@ fn add_factors_of_scenario(plan: &mut Plan, text: &str, set: &[(String, toml_edi
         let levels = levels.collect();
         plan.factors.push(Factor { name, keys: vec![Written { value: varied.key, span: 0..0 }], levels });
     }
+}
+
+/// A part of a plan that sets keys of the scenario, by its number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Set(usize),
+    Factor(usize),
+}
+
+/// Splits an error into its first line and the advice on the second.
+fn message_and_hint(text: &str) -> (String, Option<String>) {
+    let (message, hint) = text.split_once('\n').map_or((text, None), |(message, hint)| (message, Some(hint)));
+    (message.to_owned(), hint.map(str::to_owned))
 }
 
 /// Whether the scenario's problem concerns the key and not its value.

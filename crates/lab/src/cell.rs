@@ -7,10 +7,10 @@ use landspeed_model::{ErrorEntry, KernelInfo, LabDocument, ScenarioInfo, Warning
 
 use crate::boot::{self, Boot, BootError};
 use crate::guest::Progress;
-use crate::kernel::Kernel;
+use crate::kernel::{Features, Kernel};
 use crate::outcome::{self, DocumentHeader};
 use crate::plan::{self, Plan};
-use crate::scenario::{Cell, estimate};
+use crate::scenario::{Cell, Scenario, estimate};
 
 /// Code of the warning that there are too few runs for a spread.
 pub const ONE_DRAW: &str = "one-draw";
@@ -58,16 +58,7 @@ pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &SharedSettings<'_>) -> Re
     if kernel.has_exact_links() {
         plan.use_exact_links();
     }
-    let features = kernel.features().map_err(|error| error.to_string())?;
-    let missing = features.missing(&plan.features());
-    if !missing.is_empty() {
-        return Err(format!(
-            "cannot run on kernel {} ({}): it lacks {}, which the scenario needs\nBuild another one: landspeed lab kernel build",
-            kernel.release,
-            kernel.id,
-            missing.join(", ")
-        ));
-    }
+    check_features(&plan, kernel, &kernel.features().map_err(|error| error.to_string())?)?;
     let memory_bytes = estimate(&cell.scenario).memory_bytes;
     let frame = DocumentHeader {
         started: setting.started.to_owned(),
@@ -90,6 +81,29 @@ pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &SharedSettings<'_>) -> Re
         warnings: setting.warnings.iter().cloned().chain(one_draw(cell.repeats, cell.seed)).collect(),
     };
     Ok(PreparedCell { plan, memory_bytes, frame, kernel: kernel.clone() })
+}
+
+/// Checks that a kernel with these features has what a scenario needs: its queueing disciplines and congestion controls.
+///
+/// # Errors
+/// Returns why the scenario cannot run, and what to do.
+pub fn check_kernel(scenario: &Scenario, kernel: &Kernel, features: &Features) -> Result<(), String> {
+    let plan = plan::plan(scenario, &[]).map_err(|error| error.to_string())?;
+    check_features(&plan, kernel, features)
+}
+
+fn check_features(plan: &Plan, kernel: &Kernel, features: &Features) -> Result<(), String> {
+    let wanted = plan.features();
+    let missing = features.missing(&wanted);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "cannot run on kernel {} ({}): it lacks {}, which the scenario needs\nBuild another one: landspeed lab kernel build",
+        kernel.release,
+        kernel.id,
+        missing.join(", ")
+    ))
 }
 
 /// Returns the warning that a single run has no spread.
@@ -136,4 +150,21 @@ fn entry(error: &BootError) -> ErrorEntry {
         BootError::Interrupted => ("interrupted", None),
     };
     ErrorEntry { code: code.to_owned(), message: error.to_string(), advice: advice.map(str::to_owned) }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernel::Features;
+    use crate::{plan, scenario};
+
+    #[test]
+    fn kernels_need_the_congestion_controls_of_hosts_and_flows() {
+        let text = "name = \"n\"\n[hosts]\ncongestion = \"highspeed\"\n[host.a]\n[host.b]\ncongestion = \"reno\"\n[[link]]\n\
+                    between = [\"a\", \"b\"]\nrate = \"1G\"\n[[flow]]\nfrom = \"a\"\nto = \"b\"\ncongestion = \"htpc\"\n";
+        let cells = scenario::read(text).unwrap_or_else(|problems| panic!("{problems}"));
+        let wanted = plan::plan(&cells[0].scenario, &[]).expect("a plan").features();
+        let missing = Features::parse("CONFIG_TCP_CONG_HSTCP=y\n");
+        assert_eq!(missing.missing(&wanted), ["CONFIG_TCP_CONG_HTPC"], "{wanted:?}");
+        assert!(wanted.contains(&"CONFIG_TCP_CONG_HSTCP".to_owned()), "{wanted:?}");
+    }
 }

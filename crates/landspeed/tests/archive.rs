@@ -205,6 +205,43 @@ fn results_of_other_programs_are_imported() {
     assert!(err.contains("README.md: not a result") && err.contains("missing.json"), "{err}");
 }
 
+/// An iperf3 log with two documents, as `--logfile` writes it, in UTF-16 and after a warning.
+#[test]
+fn import_and_compare_read_the_same_files() {
+    let directory = new();
+    let one = std::fs::read_to_string("fixtures/iperf3/3.12/tcp.json").expect("a fixture");
+    let two = std::fs::read_to_string("fixtures/iperf3/3.22/tcp.json").expect("a fixture");
+    let log = format!("Warning: experimental\n{one}{two}iperf3: error - broken pipe\n");
+    let utf16: Vec<u8> = [0xfeff].into_iter().chain(log.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, bytes).expect("a file");
+        path.display().to_string()
+    };
+    let transfer = std::fs::read("fixtures/foreign/nuttcp-tcp.txt").expect("a fixture");
+    let (log, utf16) = (file("log.txt", log.as_bytes()), file("powershell.json", &utf16));
+    let nuttcp = file("nuttcp.txt", &transfer.repeat(3));
+    let out = run(directory.path(), &["archive", "import", log.as_str(), utf16.as_str(), nuttcp.as_str()]);
+    // The documents of both logs are the same.
+    assert!(out.starts_with("3 documents stored, 2 there already"), "{out}");
+    let found = run(directory.path(), &["archive", "find", "kind=nuttcp", "--json", "-"]);
+    let found: Value = serde_json::from_str(&found).expect("JSON");
+    assert_eq!(found["records"].as_array().map(Vec::len), Some(3));
+    for files in [&log, &utf16] {
+        let json = run(
+            directory.path(),
+            &["compare", files.as_str(), nuttcp.as_str(), "--metric", "goodput", "--json", "-"],
+        );
+        let document: Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(document["groups"][0]["runs"], 2, "{document:#}");
+    }
+    let cut = file("cut.json", &one.as_bytes()[..1000]);
+    for words in [vec!["archive", "import", cut.as_str()], vec!["compare", cut.as_str(), log.as_str()]] {
+        let (status, _, err) = output(&mut landspeed(directory.path(), &words));
+        assert!(status > 0 && err.contains("damaged at byte 1000"), "{words:?}: {err}");
+    }
+}
+
 #[test]
 fn invalid_queries_give_advice() {
     let directory = new();

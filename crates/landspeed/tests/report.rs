@@ -119,6 +119,20 @@ fn invalid_documents_are_named_and_the_rest_drawn() {
 }
 
 #[test]
+fn results_of_other_programs_are_drawn() {
+    let directory = tempfile::tempdir().expect("a directory");
+    for name in ["iperf3/3.12/tcp.json", "foreign/nuttcp-tcp.txt", "foreign/rrul.flent"] {
+        let to = directory.path().join(Path::new(name).file_name().expect("a name"));
+        std::fs::copy(fixture(name), to).expect("a copy");
+    }
+    let output = report(directory.path(), &[".", "-o", "page.html", "--json", "figures.out"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let document: Value =
+        serde_json::from_slice(&std::fs::read(directory.path().join("figures.out")).expect("a file")).expect("JSON");
+    assert_eq!(document["figures"][0]["drawing"]["rows"]["rows"].as_array().map(Vec::len), Some(3), "{document:#}");
+}
+
+#[test]
 fn at_most_twenty_runs_are_drawn_and_others_named() {
     let directory = runs(23);
     let output = report(directory.path(), &[".", "--json", "-"]);

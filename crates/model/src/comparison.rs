@@ -100,14 +100,17 @@ pub struct ComparedMetric {
     pub flow: Option<String>,
     /// Number of baseline runs with this metric.
     pub baseline_runs: u32,
-    /// Number of candidate runs with this metric; paired: number of pairs.
+    /// Number of candidate runs with this metric.
     pub candidate_runs: u32,
+    /// Number of independent blocks, of each group, if runs have blocks: runs of one block count once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u32>,
     /// Median of the baseline.
     pub baseline_median: Option<f64>,
     /// Median of the candidate.
     pub candidate_median: Option<f64>,
-    /// Candidate / baseline: ratio of the medians; paired: median of the ratios of the pairs. `None` if the baseline
-    /// is 0.
+    /// Candidate / baseline: ratio of the medians; paired: median of the ratios of the blocks. 1 if both are
+    /// 0; `None` if only the baseline is.
     pub ratio: Option<f64>,
     /// Lower limit of the ratio's confidence interval; `None` if there is none.
     pub low: Option<f64>,
@@ -125,12 +128,12 @@ pub struct ComparedMetric {
     /// p-value after Holm's correction; compared with 1 − the document's `level`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adjusted_p_value: Option<f64>,
-    /// Used instead of `ratio` if a value is 0. Unpaired: probability that a candidate run has a greater value than a
+    /// Decides the verdict instead of `ratio` if a value is 0. Unpaired: probability that a candidate run has a greater value than a
     /// baseline run, ties counting half (Mann-Whitney). Paired: share of pairs with a greater candidate value, among
     /// the pairs that differ. 0.5 is no change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub greater: Option<ComparedInterval>,
-    /// For `too-few-runs`: smallest number of runs per group, or of pairs, for an interval at this level.
+    /// For `too-few-runs`: smallest number of runs per group, or of blocks, for an interval at this level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_needed: Option<u32>,
     /// Unpaired: lag-1 autocorrelation of both groups, by which the interval was widened.

@@ -123,6 +123,10 @@ pub struct SweepDesign {
     pub blocks: u32,
     /// Seed of the random order.
     pub seed: u64,
+    /// Precision at which the experiment ends, such as `ci<2%`. Intervals of medians are then wider than those of
+    /// 95 %, because they are computed after every block.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
 }
 
 /// Engine that made the runs.

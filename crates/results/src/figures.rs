@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use landspeed_model::{Direction, HostSnapshot, Metric, PhaseName, RunDocument, Stream};
+use landspeed_model::{Direction, HostSnapshot, Metric, PhaseName, Protocol, RunDocument, Status, Stream};
 use landspeed_stats::quantile;
 
 /// Converts CPU time per byte to CPU time per Gbit.
@@ -61,8 +61,10 @@ pub fn figures(run: &RunDocument) -> Figures {
     let rtt_ns = |p| quantile(&rtts_us, p).map(|us| us * 1e3);
     let delivered = summary.bytes_delivered.map(|bytes| bytes as f64).filter(|bytes| *bytes > 0.0);
     let per_gb = |count: u64| delivered.map(|delivered| count as f64 * 1e9 / delivered);
-    figures.set(Metric::Goodput, summary.goodput_bps);
-    figures.set(Metric::ReverseGoodput, summary.reverse_goodput_bps);
+    let parts = run.requested.direction.parts();
+    let nothing = |part: usize| parts.get(part).is_some_and(|part| delivered_nothing(run, *part)).then_some(0.0);
+    figures.set(Metric::Goodput, summary.goodput_bps.or_else(|| nothing(0)));
+    figures.set(Metric::ReverseGoodput, summary.reverse_goodput_bps.or_else(|| nothing(1)));
     figures.set(Metric::Retransmits, summary.retransmits.and_then(per_gb));
     figures.set(Metric::Loss, summary.loss_ratio);
     figures.set(Metric::RttP50, rtt_ns(0.5));
@@ -77,6 +79,16 @@ pub fn figures(run: &RunDocument) -> Figures {
     // Rate times distance: the Internet2 Land Speed Record, <http://www.internet2.edu/lsr/>.
     figures.set(Metric::Record, summary.goodput_bps.zip(run.requested.distance_m).map(|(bps, metres)| bps * metres));
     figures
+}
+
+/// Whether the receivers of all streams of a finished TCP or UDP test reported that nothing arrived: a goodput of 0.
+fn delivered_nothing(run: &RunDocument, direction: Direction) -> bool {
+    let bulk = matches!(run.requested.protocol, Protocol::Tcp | Protocol::Udp);
+    let mut streams = run.streams.iter().filter(|stream| stream.direction == direction).peekable();
+    let some = streams.peek().is_some();
+    bulk && some
+        && run.status == Status::Complete
+        && streams.all(|stream| stream.receiver.as_ref().is_some_and(|receiver| receiver.bytes == 0))
 }
 
 /// Goodput of each stream of the primary direction in the steady phase, bits/s; none if the rate of a stream is
@@ -154,6 +166,22 @@ mod tests {
         assert_eq!(balance(&[4.0, 0.0, 0.0, 0.0]), Some(0.25));
         assert_eq!(balance(&[4.0]), None);
         assert_eq!(balance(&[0.0, 0.0]), None);
+    }
+
+    #[test]
+    fn a_run_that_delivered_nothing_has_goodput_zero() {
+        let path = format!("{}/../../fixtures/documents/udp.json", env!("CARGO_MANIFEST_DIR"));
+        let bytes = std::fs::read(path).expect("a fixture");
+        let mut run: RunDocument = serde_json::from_slice(&bytes).expect("a run");
+        run.summary.goodput_bps = None;
+        assert_eq!(figures(&run).get(Metric::Goodput), None);
+        for stream in &mut run.streams {
+            stream.receiver.as_mut().expect("a receiver").bytes = 0;
+        }
+        assert_eq!(figures(&run).get(Metric::Goodput), Some(0.0));
+        // Without the receiver's report it is unknown.
+        run.streams[0].receiver = None;
+        assert_eq!(figures(&run).get(Metric::Goodput), None);
     }
 
     #[test]

@@ -107,6 +107,7 @@ impl From<LabSet> for SweepDocument {
                 aliases: Vec::new(),
                 blocks: seeds.len() as u32,
                 seed: seeds.first().copied().unwrap_or_default(),
+                until: None,
             },
             engine: SweepEngine { name: "local".to_owned(), jobs: 0, workers: Vec::new(), requeued: 0 },
             status: match usable {

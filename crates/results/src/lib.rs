@@ -8,13 +8,17 @@ mod document;
 mod figures;
 pub mod foreign;
 mod hosts;
+mod json;
 mod labset;
 mod levels;
+mod parts;
 mod record;
 mod reference;
 
 pub use document::{Document, ReadError};
 pub use figures::{Figures, balance, figures, same_host, steady_bps, streams_bps};
+pub use json::Damage;
 pub use levels::numbers;
+pub use parts::{Part, split};
 pub use record::{Record, RecordStatus};
 pub use reference::{compare_reference, flow_series, mean_rtt_ns};

@@ -14,7 +14,7 @@ use crate::hosts;
 pub enum RecordStatus {
     /// Finished normally.
     Complete,
-    /// Ended early.
+    /// Ended early, or the results of one end are missing.
     Partial,
     /// Finished, but a check failed.
     Invalid,
@@ -67,6 +67,8 @@ pub struct Record {
     pub confidence: Option<Confidence>,
     /// Figures by metric.
     pub figures: Figures,
+    /// Reasons why figures are unknown; not in an archive's index.
+    pub notes: Vec<String>,
     /// Goodput of each stream, bits/s.
     pub streams_bps: Vec<f64>,
     /// Seed, if it is a lab's run.
@@ -97,6 +99,7 @@ impl Record {
             cause: None,
             confidence: None,
             figures: Figures::default(),
+            notes: Vec::new(),
             streams_bps: Vec::new(),
             seed: None,
             digest: None,
@@ -138,6 +141,7 @@ pub fn of_run(run: &RunDocument) -> Record {
         cause: judged.then(|| word(&run.verdict.cause)),
         confidence: judged.then_some(run.verdict.confidence),
         figures: figures(run),
+        notes: Vec::new(),
         streams_bps: streams_bps(run),
         seed: None,
         digest: None,

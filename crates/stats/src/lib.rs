@@ -19,7 +19,9 @@ mod ratio;
 
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
 pub use changes::{ChangePoint, MIN_VALUES, change_points};
-pub use contrast::{Contrast, median_interval, min_values};
+pub use contrast::{
+    Contrast, UNBOUNDED_CHANGE, block_mean, median_interval, min_values, relative_change, stopping_level,
+};
 pub use correlation::autocorrelation;
 pub use histogram::{Bucket, LatencyHistogram};
 pub use holm::{HolmStep, holm};

@@ -132,6 +132,7 @@ impl Design {
             aliases: if self.words.is_empty() { Vec::new() } else { self.aliases(&names) },
             blocks: rules.blocks.unwrap_or(0),
             seed: plan.seed,
+            until: rules.until.map(|until| until.to_string()),
         }
     }
 }

@@ -173,6 +173,7 @@ pub fn document(plan: &Plan, design: &Design, frame: SweepMetadata, runs: &[Fini
     let mut warnings = frame.warnings;
     warnings.extend(warnings_of_runs(runs));
     warnings.extend(changed);
+    warnings.extend(missing_values(plan, frame.flow.as_deref(), &cells));
     let mut design_text = design.describe(plan, &frame.rules);
     design_text.blocks = frame.blocks;
     let mut document = SweepDocument {
@@ -197,7 +198,7 @@ pub fn document(plan: &Plan, design: &Design, frame: SweepMetadata, runs: &[Fini
         metrics: metrics(plan, &cells),
         flow: frame.flow.clone(),
         control: None,
-        effects: effects::of(plan, frame.flow.as_deref(), design, &cells),
+        effects: effects::of(plan, &frame.rules, frame.flow.as_deref(), design, &cells),
         digests,
         cells,
         environments,
@@ -291,6 +292,29 @@ fn cells(plan: &Plan, design: &Design, ids: &[String], runs: &[FinishedRun]) -> 
     }
     cells.iter_mut().for_each(|cell| cell.runs.sort_by_key(|run| (run.block, run.place)));
     cells
+}
+
+/// Names the usable runs without the plan's metric: they are not in its median.
+fn missing_values(plan: &Plan, flow: Option<&str>, cells: &[SweepCell]) -> Option<Warning> {
+    let mut described = Vec::new();
+    for cell in cells {
+        let usable = || cell.runs.iter().filter(|run| run.usable && !run.control);
+        let without: Vec<String> = usable()
+            .filter(|run| figure(&run.flows, flow, plan.metric).is_none())
+            .map(|run| short(&run.id).to_owned())
+            .collect();
+        if let Some(first) = without.first() {
+            let levels: Vec<String> =
+                cell.levels.iter().map(|(name, level)| format!("{name}={}", crate::plan::plain(level))).collect();
+            let (some, all) = (without.len(), usable().count());
+            described.push(format!("{some} of {all} runs of {} (such as {first})", levels.join(" ")));
+        }
+    }
+    let name = plan.metric.name();
+    (!described.is_empty()).then(|| Warning {
+        code: "missing-values".to_owned(),
+        message: format!("no {name}, so not in its median: {}", described.join("; ")),
+    })
 }
 
 fn workers(runs: &[FinishedRun]) -> Vec<String> {

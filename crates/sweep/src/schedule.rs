@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use crate::order::Order;
 use crate::{PlannedRun, Rules, RunKind, rules};
 
-/// Number of blocks before precision is checked; with fewer runs a median has no 95 % interval
-/// ([`landspeed_stats::median_interval`]).
-pub const MIN_BLOCKS: u32 = 6;
+/// Number of blocks before precision is checked; with fewer runs a median has no interval at the level of
+/// [`landspeed_stats::stopping_level`].
+pub const MIN_BLOCKS: u32 = 9;
 /// Maximum number of blocks if the only rule is a precision.
 pub const MAX_BLOCKS: u32 = 100;
 /// Number of consecutive failures after which a cell is given up.

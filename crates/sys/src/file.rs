@@ -19,7 +19,7 @@ use crate::trust::walk::{PathRules, WalkEnd, is_planted_link, is_shared, walk};
 
 mod input;
 
-pub use input::{MAX_DOCUMENT_BYTES, MAX_TEXT_BYTES, open, read, read_from, read_text, read_text_from, too_large};
+pub use input::{MAX_DOCUMENT_BYTES, MAX_TEXT_BYTES, open, read, read_from, read_text, read_text_from};
 
 /// Mode of files that everyone may read if the umask allows it.
 const PUBLIC: u32 = 0o666;

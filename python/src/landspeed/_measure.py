@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, TypeAlias
 
 from landspeed._program import call, options
+
+Group: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 @dataclass(frozen=True)
@@ -100,9 +102,29 @@ def sweep(plan: str | PathLike[str], *, timeout_s: float | None = None, **given:
     return Document(_document("sweep", fspath(plan), given, timeout_s))
 
 
-def compare(baseline: str, *candidates: str, timeout_s: float | None = None, **given: object) -> Document:
-    """Compare groups of results (`landspeed compare A B`): files, directories, sweeps, `archive:` queries."""
-    return Document(_document("compare", baseline, given, timeout_s, *candidates))
+def compare(baseline: Group, *candidates: Group, timeout_s: float | None = None, **given: object) -> Document:
+    """Compare groups of results (`landspeed compare A B`).
+
+    Args:
+        baseline: a file, a directory, a part of a sweep (`sweep.json:cc=bbr`), an `archive:` query, or a list of files.
+        *candidates: groups that are compared with the baseline.
+        timeout_s: as for `run`.
+        **given: long options of `landspeed compare`.
+
+    """
+    return Document(_document("compare", _group(baseline), given, timeout_s, *map(_group, candidates)))
+
+
+def _group(group: Group) -> str:
+    if isinstance(group, (str, PathLike)):
+        return fspath(group)
+    files = [fspath(file) for file in group]
+    if not files:
+        raise ValueError("cannot compare an empty list of files")
+    for file in files:
+        if "," in file and len(files) > 1:
+            raise ValueError(f"cannot compare {file} in a list: its name has a comma; put the files into a directory")
+    return ",".join(files)
 
 
 def _level(value: object) -> str:

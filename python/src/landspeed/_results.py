@@ -87,9 +87,14 @@ class Results:
         return _as(frame, self._table("packets", self._read_packets))
 
     def documents(self) -> list[dict[str, Any]]:
-        """Return every document as JSON, oldest first."""
-        ids = self._call("find", *self._selection(), "--ids").decode().split()
-        return [json.loads(self._call("show", one, "--json=-")) for one in ids]
+        """Return every document as JSON, oldest first; results that are not JSON (nuttcp) are left out."""
+        documents = []
+        for one in self._call("find", *self._selection(), "--ids").decode().split():
+            try:
+                documents.append(json.loads(self._call("show", one, "--json=-")))
+            except ValueError:
+                continue
+        return documents
 
     def _table(self, name: str, read: Any) -> pa.Table:
         if name not in self._tables:
@@ -124,7 +129,9 @@ class Results:
     def _read_queues(self) -> pa.Table:
         columns: dict[str, list[Any]] = {name: [] for name in QUEUE_COLUMNS.names}
         for document in self.documents():
-            for queue in document.get("queues", []) if document["schema"].startswith("landspeed.lab/") else []:
+            # Results of other programs have no schema, and may be a list.
+            of_lab = isinstance(document, dict) and str(document.get("schema")).startswith("landspeed.lab/")
+            for queue in document.get("queues", []) if of_lab else []:
                 series = queue["series"]
                 points = len(series["backlog_bytes_max"])
                 columns["id"] += [document.get("digest")] * points

@@ -1,12 +1,11 @@
 //! `landspeed archive import`.
 
-use std::borrow::Cow;
-use std::io::{self, BufRead, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
-use landspeed_archive::{Archive, ArchiveError, Id, TagChange, inflate};
-use landspeed_sys::file::{self, MAX_DOCUMENT_BYTES, too_large};
+use anyhow::Context as _;
+use landspeed_archive::{Archive, ArchiveError, Id, StoredPart, TagChange, documents};
+use landspeed_sys::file::{self, MAX_DOCUMENT_BYTES};
 
 use super::{advised, directory};
 use crate::{CommandOutcome, keep, text};
@@ -21,8 +20,9 @@ Examples:
   landspeed archive import throughput.json             perfSONAR: pscheduler result, or an answer of its archive
   nuttcp -fparse dtn2 | landspeed archive import -     nuttcp
 
-Files are kept as they are (gzip data decompressed); what is there already is not stored twice. A file of JSON documents, one a
-line, is several documents. A directory stands for the files in it; those that are no results are left out.")]
+Files are kept as they are (gzip data decompressed); what is there already is not stored twice. A file to which several JSON
+documents were appended is stored as several; text around them is left out. A directory stands for the files in it; those that
+are no results are left out.")]
 pub struct Args {
     /// Files or directories (- for standard input)
     #[arg(required = true, value_name = "FILE")]
@@ -54,7 +54,9 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         Import { args, archive: &mut archive, batch: Vec::new(), bytes: 0, new: 0, known: 0, left_out: 0, failed: 0 };
     for path in &args.files {
         if path.as_os_str() == "-" {
-            import.lines(io::stdin().lock(), "standard input")?;
+            let bytes =
+                file::read_from(io::stdin().lock(), MAX_DOCUMENT_BYTES).context("cannot read standard input")?;
+            import.content(&bytes, "standard input", true)?;
         } else if path.is_dir() {
             let mut files = Vec::new();
             walk(path, &mut files).with_context(|| format!("cannot read {}", path.display()))?;
@@ -117,7 +119,7 @@ impl Import<'_> {
     fn file(&mut self, path: &Path, named: bool) -> anyhow::Result<()> {
         let source = path.display().to_string();
         match file::read(path, MAX_DOCUMENT_BYTES) {
-            Ok(bytes) => self.content(bytes, source, named),
+            Ok(bytes) => self.content(&bytes, &source, named),
             Err(why) => {
                 self.fail(&source, &why);
                 Ok(())
@@ -125,49 +127,17 @@ impl Import<'_> {
         }
     }
 
-    fn content(&mut self, bytes: Vec<u8>, source: String, named: bool) -> anyhow::Result<()> {
-        let plain = match inflate(&bytes) {
-            Ok(Cow::Owned(plain)) => plain,
-            Ok(Cow::Borrowed(_)) => bytes,
-            Err(why) => {
-                self.fail(&source, &why);
-                return Ok(());
-            }
-        };
-        let first = plain.iter().position(|byte| *byte == b'\n').unwrap_or(plain.len());
-        if is_lines(&plain) && !plain[first..].trim_ascii().is_empty() {
-            return self.lines(plain.as_slice(), &source);
-        }
-        self.document(plain, source, named)
-    }
-
-    /// Imports one document per line, or the whole input as one document.
-    fn lines(&mut self, mut input: impl BufRead, source: &str) -> anyhow::Result<()> {
-        let read = |why| anyhow!("cannot read {source}: {why}");
-        let mut first = Vec::new();
-        read_line(&mut input, &mut first).map_err(read)?;
-        if !is_lines(&first) {
-            input.take(MAX_DOCUMENT_BYTES + 1 - first.len() as u64).read_to_end(&mut first).map_err(read)?;
-            check_size(&first).map_err(read)?;
-            let plain = match inflate(&first) {
-                Ok(plain) => plain.into_owned(),
-                Err(why) => {
-                    self.fail(source, &why);
-                    return Ok(());
+    fn content(&mut self, bytes: &[u8], source: &str, named: bool) -> anyhow::Result<()> {
+        match documents(bytes) {
+            Ok(parts) => {
+                for StoredPart { line, bytes } in parts {
+                    let source = line.map_or_else(|| source.to_owned(), |line| format!("{source}:{line}"));
+                    self.document(bytes, source, named)?;
                 }
-            };
-            return self.document(plain, source.to_owned(), true);
-        }
-        let mut line = first;
-        let mut number = 1_u64;
-        while !line.is_empty() {
-            let content = line.trim_ascii().to_vec();
-            if !content.is_empty() {
-                self.document(content, format!("{source}:{number}"), true)?;
             }
-            line.clear();
-            read_line(&mut input, &mut line).map_err(read)?;
-            number += 1;
+            // A damaged result is named; a picture beside the results is not.
+            Err(_) if !named && !is_result_name(source) => self.left_out += 1,
+            Err(why) => self.fail(source, &why),
         }
         Ok(())
     }
@@ -225,19 +195,8 @@ impl Import<'_> {
     }
 }
 
-/// Reads a line of at most [`MAX_DOCUMENT_BYTES`].
-fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<()> {
-    input.take(MAX_DOCUMENT_BYTES + 1).read_until(b'\n', line)?;
-    check_size(line)
-}
-
-fn check_size(bytes: &[u8]) -> io::Result<()> {
-    if bytes.len() as u64 > MAX_DOCUMENT_BYTES { Err(too_large(MAX_DOCUMENT_BYTES)) } else { Ok(()) }
-}
-
-/// Whether the first line is a complete JSON object and not an event: the file then has one document per line.
-fn is_lines(bytes: &[u8]) -> bool {
-    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else { return false };
-    let line: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_slice(&bytes[..end]);
-    line.is_ok_and(|document| !document.contains_key("event"))
+/// Whether a file in a directory is a result by its name.
+fn is_result_name(source: &str) -> bool {
+    let extension = Path::new(source).extension().map(|extension| extension.to_ascii_lowercase());
+    extension.is_some_and(|extension| ["json", "jsonl", "flent", "gz"].iter().any(|known| extension == *known))
 }

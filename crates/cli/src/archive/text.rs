@@ -182,6 +182,9 @@ pub fn figures(reading: &Reading) -> String {
         if !all.is_empty() {
             page.line("figures", &all.join(", "));
         }
+        for note in &record.notes {
+            page.line("note", note);
+        }
         let settings: Vec<String> = record.settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
         if !settings.is_empty() {
             page.line("settings", &settings.join(", "));

@@ -197,11 +197,19 @@ fn method(document: &ComparisonDocument) -> String {
     let together = if all > 1 { format!(" for all {all} verdicts together (Holm)") } else { String::new() };
     let paired = document.metrics.iter().filter(|metric| metric.design == ComparisonDesign::Paired).count();
     let how = match paired {
-        0 => "ratio of medians, bootstrap".to_owned(),
         n if n == all => {
-            let pairs = document.metrics.iter().map(|metric| metric.candidate_runs).max().unwrap_or(0);
-            format!("median ratio within {pairs} blocks")
+            let most = |of: fn(&ComparedMetric) -> u32| document.metrics.iter().map(of).max().unwrap_or(0);
+            let blocks = most(|metric| metric.blocks.unwrap_or(metric.candidate_runs));
+            let runs = most(|metric| metric.candidate_runs);
+            let means =
+                if runs > blocks { format!(" (each a mean of its runs, {runs} in all)") } else { String::new() };
+            format!("median ratio within {blocks} blocks{means}")
         }
+        0 if document.metrics.iter().any(|metric| metric.blocks.is_some()) => {
+            let blocks = document.metrics.iter().filter_map(|metric| metric.blocks).max().unwrap_or(0);
+            format!("ratio of medians of {blocks} blocks of each (each a mean of its runs), bootstrap")
+        }
+        0 => "ratio of medians, bootstrap".to_owned(),
         _ => "within blocks where there are blocks, else ratio of medians".to_owned(),
     };
     let correlated = document.metrics.iter().filter_map(|metric| metric.autocorrelation).fold(0.0, f64::max);
@@ -235,7 +243,9 @@ fn noise(document: &ComparisonDocument) -> String {
         .iter()
         .filter_map(|metric| {
             let (low, high) = metric.low.zip(metric.high)?;
-            Some(format!("{} ±{}", label(metric), percent((high / low).sqrt() - 1.0)))
+            // Without an end where a value is 0.
+            let share = Some((high / low).sqrt() - 1.0).filter(|share| share.is_finite())?;
+            Some(format!("{} ±{}", label(metric), percent(share)))
         })
         .collect();
     let pairs = document.noise.iter().map(|metric| metric.candidate_runs).max().unwrap_or(0);

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use landspeed_model::FiguresDocument;
 use landspeed_report::{Source, figures, has_figures, render_document, render_figures, scene, svg};
+use landspeed_results::{Document, Record};
 
 pub use args::Args;
 
@@ -84,6 +85,7 @@ fn check_outputs(args: &Args) -> anyhow::Result<()> {
 /// Reads the documents of all operands; those that cannot be read are added to `left_out`.
 fn read(operands: &[String], left_out: &mut Vec<String>) -> anyhow::Result<Vec<Source>> {
     let mut sources: Vec<Source> = Vec::new();
+    let mut foreign: Vec<(String, Vec<Record>)> = Vec::new();
     for operand in operands {
         let loaded = source::load(operand, LoadedData::Documents)?;
         left_out.extend(loaded.unreadable.iter().map(ToString::to_string));
@@ -98,12 +100,13 @@ fn read(operands: &[String], left_out: &mut Vec<String>) -> anyhow::Result<Vec<S
             };
             match item.document {
                 Some(document) => sources.push(Source { name, document }),
-                None => left_out.push(format!(
-                    "{}: a result of another program has no page: compare it, or export it from the archive",
-                    item.origin
-                )),
+                None => foreign.push((name, item.records)),
             }
         }
+    }
+    if !foreign.is_empty() {
+        let name = foreign[0].0.clone();
+        sources.push(Source { name, document: Document::Figures(Box::new(landspeed_report::of_records(&foreign))) });
     }
     // Items from different directories may have equal names.
     Ok(sources)

@@ -73,11 +73,6 @@ fn sweep(path: &Path, args: &Args) -> anyhow::Result<CommandOutcome> {
         jobs: args.jobs,
         dry_run: args.dry_run,
     };
-    if args.output.prints() {
-        for name in plan.overridden() {
-            errln!("note: `{name}` is varied: the value that it has beside the factors is not used");
-        }
-    }
     match plan.subject.clone() {
         Subject::Lab(subject) => sweep_lab(path, args, plan, subject, request),
         Subject::Hosts(subject) => sweep_hosts(path, args, plan, subject, request),

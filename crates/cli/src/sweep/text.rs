@@ -10,6 +10,7 @@ use landspeed_model::{
     ComparedMetric, ComparisonVerdict, Metric, SweepCell, SweepDocument, SweepFactor, SweepFlow, SweepRun,
     SweepStatus,
 };
+use landspeed_stats::Interval;
 use landspeed_sweep::rules;
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
@@ -158,7 +159,10 @@ pub fn summary(document: &SweepDocument, directory: Option<&Path>) -> String {
     page.line(
         "table",
         &match Precision::of(document, metric, flow) {
-            Precision::Interval => format!("median {name} of each cell with its 95 % interval{of_flow}"),
+            Precision::Interval(_) if document.design.until.is_some() => {
+                format!("median {name} of each cell with its 95 % interval (after every block){of_flow}")
+            }
+            Precision::Interval(_) => format!("median {name} of each cell with its 95 % interval{of_flow}"),
             Precision::Range => format!("median {name} of each cell with minimum and maximum{of_flow}"),
             Precision::None => format!("{name} of each cell, one run each{of_flow}"),
         },
@@ -246,10 +250,10 @@ fn kernels(document: &SweepDocument) -> Option<String> {
 }
 
 /// What the table says about the spread of the runs.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Precision {
-    /// A cell has enough runs for an interval.
-    Interval,
+    /// A cell has enough runs for an interval, which this function computes.
+    Interval(fn(&[f64]) -> Option<Interval>),
     /// A cell has several runs.
     Range,
     /// Every cell has one run.
@@ -258,9 +262,10 @@ enum Precision {
 
 impl Precision {
     fn of(document: &SweepDocument, metric: Metric, flow: Option<&str>) -> Self {
+        let interval = if document.design.until.is_some() { rules::stopping_interval } else { rules::interval };
         let runs = document.cells.iter().map(|cell| values(cell, metric, flow));
-        runs.map(|values| match (rules::interval(&values), values.len()) {
-            (Some(_), _) => (2, Self::Interval),
+        runs.map(|values| match (interval(&values), values.len()) {
+            (Some(_), _) => (2, Self::Interval(interval)),
             (None, 2..) => (1, Self::Range),
             _ => (0, Self::None),
         })
@@ -270,7 +275,7 @@ impl Precision {
 
     fn title(self) -> Option<&'static str> {
         match self {
-            Self::Interval => Some("INTERVAL"),
+            Self::Interval(_) => Some("INTERVAL"),
             Self::Range => Some("RANGE"),
             Self::None => None,
         }
@@ -278,7 +283,7 @@ impl Precision {
 
     fn show(self, metric: Metric, values: &[f64]) -> Option<String> {
         let bounds = match self {
-            Self::Interval => rules::interval(values).map(|interval| (interval.low, interval.high)),
+            Self::Interval(interval) => interval(values).map(|interval| (interval.low, interval.high)),
             Self::Range => values.iter().copied().reduce(f64::min).zip(values.iter().copied().reduce(f64::max)),
             Self::None => return None,
         };

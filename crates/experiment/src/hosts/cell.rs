@@ -54,6 +54,13 @@ impl fmt::Display for Pair {
     }
 }
 
+impl Cross {
+    /// Returns client and server of the traffic.
+    pub fn pair(&self) -> Pair {
+        Pair { from: Some(self.from.to_string()), to: self.test.server().to_string() }
+    }
+}
+
 impl HostCell {
     /// Returns client and server of the cell.
     pub fn pair(&self) -> Pair {
@@ -64,6 +71,7 @@ impl HostCell {
     pub fn changes_hosts(&self) -> bool {
         !self.client.is_empty() || !self.server.is_empty()
     }
+
     /// Opens changes of client and server, after `request`.
     pub fn open_changes(
         &self,

@@ -1,6 +1,6 @@
 //! The tests between hosts that a plan describes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -10,6 +10,7 @@ use landspeed_model::Change;
 use landspeed_problems::{Problem, suggest_or_list};
 use landspeed_sweep::order::Order;
 use landspeed_sweep::plan::{HostsSubject, Setting, Written};
+use landspeed_sweep::schedule::MIN_BLOCKS;
 use landspeed_sweep::{Design, Factor, Level, Plan, id};
 use landspeed_sys::file;
 use landspeed_tune::{objection, parse_setting};
@@ -18,12 +19,14 @@ use serde_json::json;
 use super::cell::{Cross, HostCell};
 use super::command::{RunCommand, RunTest};
 use super::options::{self, RunOption};
-use super::survey::{Survey, check_changes};
+use super::survey::{Objection, Survey, check_changes};
 use crate::error::Error;
 use crate::setup::{CellInfo, Request, Setup};
 
 /// Setup time per test for connections, clock synchronization and results, seconds.
 const SETUP_S: f64 = 1.0;
+/// Maximum number of existing runs that a dry run reads.
+const MAX_READ: usize = 64;
 /// Keys of the implicit factors for plans with several hosts.
 const SENDER: &str = "hosts.sender";
 const RECEIVER: &str = "hosts.receiver";
@@ -69,8 +72,8 @@ impl Hosts {
         self.command
     }
 
-    /// Returns the parameters of the sweep, after a short test between the hosts. A dry run contacts no hosts, so it
-    /// recognizes no existing runs.
+    /// Returns the parameters of the sweep, after a short test between the hosts. A dry run contacts no hosts: it takes
+    /// their facts from existing runs.
     pub fn setup(&self, plan: Plan, request: Request, interrupted: &'static AtomicBool) -> Result<Setup, Error> {
         if request.jobs.is_some_and(|jobs| jobs != 1) {
             return Err(Error::SeveralJobs);
@@ -78,22 +81,42 @@ impl Hosts {
         self.check(&plan)?;
         let design = Design::of(&plan);
         let survey = if request.dry_run {
-            Survey::default()
+            self.survey_of_runs(&plan, &design, &request)?
         } else {
             let cells = self.host_cells(&plan, &design)?;
-            let mut pairs = BTreeMap::new();
-            for cell in &cells {
-                pairs.entry(cell.pair()).or_insert(cell);
-            }
-            let survey = Survey::take(self.command, &pairs, interrupted)?;
-            check_changes(&cells, interrupted)?;
-            survey
+            let survey = Survey::take(self.command, &cells, interrupted);
+            let survey = survey.and_then(|survey| check_changes(&cells, interrupted).map(|()| survey));
+            survey.map_err(|objection| locate(&plan, &design, objection))?
         };
         let cells = self.cells(&plan, &design, &survey)?;
         let order = Order::new(cells.iter().map(|cell| cell.group).collect(), plan.seed, plan.seed, false);
         let Request { directory, rules, .. } = request;
         let (flow, engine, warnings, charts) = (None, "local", Vec::new(), Vec::new());
         Ok(Setup { plan, design, cells, rules, order, flow, directory, engine, jobs: 1, warnings, charts })
+    }
+
+    /// Returns the facts of the hosts with which the plan has the most of the existing runs.
+    fn survey_of_runs(&self, plan: &Plan, design: &Design, request: &Request) -> Result<Survey, Error> {
+        let present: BTreeSet<String> = request.directory.ids().into_iter().collect();
+        let facts = Survey::recorded(&request.directory, present.iter().take(MAX_READ));
+        let blocks = request.rules.blocks.unwrap_or(MIN_BLOCKS);
+        let known = |survey: &Survey| -> Result<usize, Error> {
+            let cells = self.cells(plan, design, survey)?;
+            let order = Order::new(cells.iter().map(|cell| cell.group).collect(), plan.seed, plan.seed, false);
+            let runs = (0..blocks).flat_map(|block| order.block(block));
+            Ok(runs.filter(|run| present.contains(&id::run(&cells[run.cell].id, run))).count())
+        };
+        let (mut best, mut most) = (Survey::default(), 0);
+        for pair in self.host_cells(plan, design)?.iter().map(HostCell::pair).collect::<BTreeSet<_>>() {
+            for facts in &facts {
+                let survey = best.with(pair.clone(), facts.clone());
+                let runs = known(&survey)?;
+                if runs > most {
+                    (best, most) = (survey, runs);
+                }
+            }
+        }
+        Ok(best)
     }
 
     /// Checks options and levels before anything runs.
@@ -323,6 +346,28 @@ impl Hosts {
         };
         plan.factors.iter().flat_map(of).collect()
     }
+}
+
+/// Returns the error of a host at the level whose value it names.
+fn locate(plan: &Plan, design: &Design, objection: Objection) -> Error {
+    let Some(message) = &objection.message else { return objection.error };
+    let is_named = |value: &toml::Value| options::scalar(value).is_some_and(|value| has_word(message, &value));
+    let levels = plan.factors.iter().zip(&design.cells[objection.cell]).enumerate();
+    let mut named = levels.filter(|(_, (factor, level))| factor.levels[**level].values.iter().any(is_named));
+    match (named.next(), named.next()) {
+        (Some((number, (factor, &level))), None) => {
+            let at = format!("factor.{number}.levels.{level}");
+            plan.problems(vec![plan.problem(&factor.levels[level].span, &at, message)]).into()
+        }
+        _ => objection.error,
+    }
+}
+
+/// Whether a text has a word, or several, and not as a part of another word.
+fn has_word(text: &str, word: &str) -> bool {
+    let outside = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+    text.match_indices(word)
+        .any(|(at, _)| outside(text[..at].chars().next_back()) && outside(text[at + word.len()..].chars().next()))
 }
 
 fn host(plan: &Plan, host: &Written<String>) -> Result<Target, Problem> {

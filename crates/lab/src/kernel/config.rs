@@ -39,8 +39,8 @@ impl Features {
     }
 
     /// Returns those of `symbols` that are not built in.
-    pub fn missing<'a>(&self, symbols: &[&'a str]) -> Vec<&'a str> {
-        symbols.iter().copied().filter(|symbol| !self.supports(symbol)).collect()
+    pub fn missing<'a>(&self, symbols: &'a [String]) -> Vec<&'a str> {
+        symbols.iter().map(String::as_str).filter(|symbol| !self.supports(symbol)).collect()
     }
 }
 
@@ -110,7 +110,10 @@ CONFIG_VETH=n
         assert!(features.supports("NET") && features.supports("CONFIG_NET"));
         assert_eq!(features.value("HZ"), Some("1000"));
         assert_eq!(features.value("LOCALVERSION"), Some("-x"));
-        assert_eq!(features.missing(&["CONFIG_NET", "CONFIG_SMP", "CONFIG_VETH"]), ["CONFIG_SMP", "CONFIG_VETH"]);
+        assert_eq!(
+            features.missing(&["CONFIG_NET", "CONFIG_SMP", "CONFIG_VETH"].map(str::to_owned)),
+            ["CONFIG_SMP", "CONFIG_VETH"]
+        );
     }
 
     #[test]

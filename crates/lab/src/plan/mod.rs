@@ -12,6 +12,7 @@ mod flows;
 mod network;
 mod queues;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -19,6 +20,9 @@ use landspeed_model::{Parameters, QueueRole, Topology};
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Scenario;
+
+/// Configuration symbol of the classifier that drops frames.
+const NET_CLS_BPF: &str = "CONFIG_NET_CLS_BPF";
 
 /// The network that the guest builds, and the flows it runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -308,29 +312,33 @@ impl Plan {
     }
 
     /// Returns the kernel features that the plan needs in addition to the core ones, as configuration symbols.
-    pub fn features(&self) -> Vec<&'static str> {
-        let mut wanted = BTreeSet::new();
+    pub fn features(&self) -> Vec<String> {
+        let mut wanted: BTreeSet<Cow<'static, str>> = BTreeSet::new();
         for port in self.nodes.iter().flat_map(|node| &node.ports) {
             if port.drops != PlannedLoss::None {
-                wanted.insert("CONFIG_NET_CLS_BPF");
+                wanted.insert(NET_CLS_BPF.into());
             }
             match &port.egress.kind {
                 EgressKind::Shaped { discipline, .. } => {
-                    wanted.insert(queues::symbol(discipline.kind));
+                    wanted.insert(queues::symbol(discipline.kind).into());
                 }
                 EgressKind::Wire(impairments) => {
                     if impairments.frame_ns > 0 {
-                        wanted.extend([queues::symbol(crate::scenario::QueueKind::Fq), "CONFIG_NET_CLS_BPF"]);
+                        wanted.extend([queues::symbol(crate::scenario::QueueKind::Fq).into(), NET_CLS_BPF.into()]);
                     }
                     if matches!(
                         impairments.loss,
                         PlannedLoss::Every(_) | PlannedLoss::Packets(_) | PlannedLoss::LongerThan(_)
                     ) {
-                        wanted.insert("CONFIG_NET_CLS_BPF");
+                        wanted.insert(NET_CLS_BPF.into());
                     }
                 }
             }
         }
-        wanted.into_iter().collect()
+        let of_hosts = self.nodes.iter().flat_map(|node| &node.sysctls);
+        let of_hosts = of_hosts.filter(|(key, _)| key == network::CONGESTION_SYSCTL).map(|(_, name)| name);
+        let of_flows = self.flows.iter().filter_map(|flow| flow.parameters.congestion.as_ref());
+        wanted.extend(of_hosts.chain(of_flows).filter_map(|name| network::congestion_symbol(name)));
+        wanted.into_iter().map(Cow::into_owned).collect()
     }
 }

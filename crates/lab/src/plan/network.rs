@@ -1,5 +1,6 @@
 //! Nodes, ports, cables and addresses.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -31,6 +32,19 @@ const MAX_BUFFER_BYTES: u64 = (2 << 30) - (64 << 20);
 const DEFAULT_BUFFERS: (u64, u64) = (6_291_456, 4_194_304);
 /// Bytes captured of each packet: headers with all options, and a margin.
 const SNAP_BYTES: u32 = 128;
+
+/// Key of a host's congestion control.
+pub const CONGESTION_SYSCTL: &str = "net/ipv4/tcp_congestion_control";
+
+/// Returns the configuration symbol of a congestion control; `None` for Reno, which every kernel has.
+pub fn congestion_symbol(name: &str) -> Option<Cow<'static, str>> {
+    match name {
+        "reno" => None,
+        "cubic" => Some("CONFIG_TCP_CONG_CUBIC".into()),
+        "highspeed" => Some("CONFIG_TCP_CONG_HSTCP".into()),
+        name => Some(format!("CONFIG_TCP_CONG_{}", name.to_ascii_uppercase().replace('-', "_")).into()),
+    }
+}
 
 /// A scenario's network while it is planned.
 pub struct Network {
@@ -150,7 +164,7 @@ impl Network {
         let node = &mut self.nodes[index];
         node.control = Some(node_address(Ipv4Addr::new(172, 31, 0, 0), index));
         node.quick_ack = settings.delayed_ack == Some(false);
-        node.sysctls.push(("net/ipv4/tcp_congestion_control".to_owned(), congestion));
+        node.sysctls.push((CONGESTION_SYSCTL.to_owned(), congestion));
         // Metrics that one flow left must not affect the next one.
         node.sysctls.push(("net/ipv4/tcp_no_metrics_save".to_owned(), "1".to_owned()));
         for (key, value) in &settings.sysctl {

@@ -2,6 +2,9 @@
 
 use std::process::Command;
 
+use landspeed_testkit::netns::{Namespace, veth};
+use landspeed_testkit::or_skip;
+use landspeed_testkit::pair::Pair;
 use landspeed_testkit::process::{Process, free_port, until};
 
 use crate::common::PROGRAM;
@@ -33,9 +36,50 @@ fn options_of_run_are_varied_over_loopback() {
         |cell: usize| document["cells"][cell]["runs"][0]["flows"][0]["streams_bps"].as_array().map(Vec::len);
     assert_eq!((streams(0), streams(1)), (Some(1), Some(2)));
     assert!(ended.stdout.lines().all(|line| line.chars().count() <= 80), "{}", ended.stdout);
-    // All runs exist, so nothing is measured again.
+    // All runs exist, so nothing is measured again; a dry run knows it without the server.
+    for options in [vec!["--dry-run"], Vec::new()] {
+        let ended = sweep.run(&options);
+        assert!(ended.stderr.contains("6 runs, 6 of them there already"), "{options:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn unknown_congestion_control_is_found_before_the_first_run() {
+    let address = format!("127.0.0.1:{}", free_port());
+    let _server = serve(&address, &[]);
+    let plan = plan(&address, 2, "200ms")
+        .replace("run.parallel", "run.congestion")
+        .replace("[1, 2]", "[\"reno\", \"rneo\"]");
+    let sweep = Sweep::new(&plan);
     let ended = sweep.run(&[]);
-    assert!(ended.stderr.contains("6 runs, 6 of them there already"), "{}", ended.stderr);
+    assert_eq!(ended.code, 2, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.contains("factor.0.levels.1") && ended.stderr.contains("rneo"), "{}", ended.stderr);
+    assert!(!sweep.path().join("plan.sweep").exists());
+}
+
+#[test]
+fn settings_that_a_host_refuses_are_found_before_the_first_run() {
+    let left = or_skip!(Namespace::new("left"));
+    let right = or_skip!(Namespace::new("right"));
+    veth(&left, &right, "10.93.0.1/24", "10.93.0.2/24");
+    let pair = Pair::across_with(PROGRAM, &left, &right, "10.93.0.2", &["--allow-host-changes"]);
+    let congestion = || left.exec(["sysctl", "-n", "net.ipv4.tcp_congestion_control"]);
+    let before = congestion();
+    let plan = |name: &str| {
+        plan(pair.target(), 1, "200ms")
+            .replace("run.parallel", "host.client.net.ipv4.tcp_congestion_control")
+            .replace("[1, 2]", &format!("[\"reno\", \"{name}\"]"))
+    };
+    let sweep = Sweep::new(&plan("rneo"));
+    let ended = left.run(|| sweep.run(&[]));
+    assert_eq!(ended.code, 2, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stderr.contains("factor.0.levels.1") && ended.stderr.contains("rneo"), "{}", ended.stderr);
+    assert!(!sweep.path().join("plan.sweep").exists());
+    assert_eq!(congestion(), before);
+    let sweep = Sweep::new(&plan("cubic"));
+    let ended = left.run(|| sweep.run(&[]));
+    assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(congestion(), before);
 }
 
 #[test]

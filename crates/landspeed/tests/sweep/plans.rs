@@ -46,6 +46,30 @@ fn plan_errors_name_line_and_key() {
 }
 
 #[test]
+fn mistakes_are_reported_at_the_line_of_their_factor() {
+    let limit = factor("switch.west.queue.limit", "[\"64KB\", \"1MB\"]");
+    let plans = [
+        (factor("hosts.congestoin", "[\"cubic\", \"htcp\"]"), "plan.toml:8:7: factor.1.key"),
+        (factor("hosts.congestion", "[\"cubic\", \"htpc\"]"), "plan.toml:9:20: factor.1.levels.1"),
+        (factor("hosts.congestion", "[\"htpc\"]"), "plan.toml:9:11: factor.1.levels.0"),
+    ];
+    for (second, place) in plans {
+        let ended = Sweep::new(&format!("{LAB}{limit}{second}")).run(&["--dry-run"]);
+        assert_eq!(ended.code, 2, "{second}: {}", ended.stdout);
+        assert!(ended.stderr.contains(place) && !ended.stderr.contains("factor.0"), "{second}: {}", ended.stderr);
+    }
+    // The kernel is asked, whatever sets the name.
+    let set = "set = { \"hosts.congestion\" = \"htpc\" }\n";
+    let ended = Sweep::new(&format!("{LAB}{set}{limit}")).run(&["--dry-run"]);
+    let wanted = ["plan.toml:4:30: lab.set.hosts.congestion", "CONFIG_TCP_CONG_HTPC", "did you mean `htcp`?"];
+    assert!(wanted.iter().all(|text| ended.stderr.contains(text)), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("factor"), "{}", ended.stderr);
+    let all = factor("hosts.congestion", "[\"highspeed\", \"reno\", \"bbr\"]");
+    let ended = Sweep::new(&format!("{LAB}{set}{all}").replace(set, "")).run(&["--dry-run"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+}
+
+#[test]
 fn dry_run_opens_no_connection_and_writes_nothing() {
     let sweep = Sweep::new(&format!("{RUN}{}", factor("host.server.net.ipv4.tcp_rmem", "[\"4096 131072 6291456\"]")));
     let ended = sweep.run(&["--dry-run"]);

@@ -58,7 +58,11 @@ pub(crate) fn control(control: &SweepControl) -> Option<Figure> {
     Some(Figure {
         id: "control".to_owned(),
         title: "A/A control: one cell against itself".to_owned(),
-        caption: format!("{} What differs here is noise.", forest_caption(&control.metrics, level)),
+        caption: format!(
+            "Points: ratio of medians. Lines: its interval; {} for each metric by itself. 1: no difference. What differs here \
+             is noise.",
+            quantity::percent(level)
+        ),
         drawing: Drawing::Rows(forest(&control.metrics, false)),
     })
 }
@@ -171,9 +175,13 @@ fn forest(metrics: &[ComparedMetric], several: bool) -> FigureRows {
             label: if several { format!("{}: {}", metric.candidate, title(metric)) } else { title(metric) },
             text: format!("{ratio}{interval}, {}", verdict_word(metric.verdict)),
             detail: format!(
-                "{medians}; n = {} and {}{}",
+                "{medians}; n = {} and {}{}{}",
                 metric.baseline_runs,
                 metric.candidate_runs,
+                match metric.blocks {
+                    Some(blocks) if blocks < metric.candidate_runs => format!(" runs in {blocks} independent blocks"),
+                    _ => String::new(),
+                },
                 if metric.better == Better::Lower { "; lower is better" } else { "" }
             ),
             from: None,
@@ -244,12 +252,12 @@ fn values(comparison: &ComparisonDocument) -> Vec<Figure> {
                 _ => continue,
             };
             runs.push(values.len());
-            spread::add(&mut line, at as f64, values);
+            spread::add(&mut line, at as f64, values, false);
         }
         Some(Figure {
             id: format!("values-{name}"),
             title: format!("{} of each run", title(first)),
-            caption: spread::caption(&runs),
+            caption: spread::caption(&runs, false),
             drawing: Drawing::Chart(FigureChart {
                 x: FigureAxis {
                     scale: FigureScale::Category,

@@ -83,7 +83,7 @@ fn one(
         planned[at] = true;
         let values = Samples::values(cell, flow, &metric.field);
         grid.runs[at] = values.len() as u32;
-        let Some(spread) = Spread::of(values) else {
+        let Some(spread) = Spread::of(values, samples.stopping) else {
             let why = cell.problems.first().map_or("no usable run", String::as_str);
             grid.missing.push(FigureGap { cell: at, why: why.to_owned() });
             continue;

@@ -6,6 +6,7 @@ mod emulate;
 mod grid;
 pub(crate) mod quantity;
 mod record;
+mod records;
 mod runs;
 mod samples;
 mod spread;
@@ -16,6 +17,7 @@ use landspeed_model::{BuildInfo, FIGURES_SCHEMA, Figure, FigureNote, FiguresDocu
 use landspeed_results::Document;
 use landspeed_units::BitRate;
 
+pub use records::of_records;
 pub use tuneup::map_axes;
 pub(crate) use tuneup::{
     drawn as tuneup, headline as tuneup_headline, ratio as tuneup_ratio, whole_rate as tuneup_rate,

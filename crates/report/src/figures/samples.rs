@@ -106,6 +106,8 @@ pub(crate) struct Samples {
     pub(crate) leads: Vec<Lead>,
     /// Reported values that belong to one level or cell.
     pub(crate) reported: Vec<ReportedValue>,
+    /// Whether the experiment ends at a precision, so that its intervals must hold after every block.
+    pub(crate) stopping: bool,
 }
 
 impl Samples {
@@ -117,6 +119,7 @@ impl Samples {
             metrics: sweep.metrics.clone(),
             leads: charts::leads(sweep),
             reported: charts::reported_values(sweep),
+            stopping: sweep.design.until.is_some(),
             ..Self::default()
         };
         for cell in &sweep.cells {

@@ -125,7 +125,7 @@ pub(crate) fn answer(samples: &Samples) -> String {
     let mut all: Vec<(&Cell, &str, Spread)> = Vec::new();
     for flow in &samples.flows {
         for cell in &samples.cells {
-            if let Some(spread) = Spread::of(Samples::values(cell, flow, &metric.field)) {
+            if let Some(spread) = Spread::of(Samples::values(cell, flow, &metric.field), samples.stopping) {
                 all.push((cell, flow, spread));
             }
         }
@@ -298,14 +298,14 @@ fn curves(
                         let values = Samples::values(cell, flow, &metric.field);
                         runs.push(values.len());
                         missing += usize::from(values.is_empty());
-                        spread::add(&mut line, factor.at(cell.levels[x]), values);
+                        spread::add(&mut line, factor.at(cell.levels[x]), values, samples.stopping);
                     }
                     line
                 })
                 .collect(),
         })
         .collect();
-    let mut caption = spread::caption(&runs);
+    let mut caption = spread::caption(&runs, samples.stopping);
     if missing > 0 {
         caption.push_str(&format!(" {} without a value: gaps.", plural(missing, "cell")));
     }

@@ -1,7 +1,8 @@
 //! flent data files (`.flent`, and decompressed `.flent.gz`), versions 1 to 4 of the format.
 //!
-//! Series whose name begins with `TCP upload` or `TCP download` are rates in Mbit/s, those that begin with
-//! `Ping` are times in ms. Sums and averages added by flent are ignored if the individual series are present.
+//! `SERIES_META` has the unit of each series that a test defines, and from version 3 the class that made it. Rates
+//! have the unit Mbits/s. Sums, averages and fairness are computed of others and not counted again; statistics of a
+//! series' socket (`TCP upload::tcp_cwnd`), of queues and CPUs have no unit. Without metadata, names decide.
 
 use landspeed_model::Metric;
 use landspeed_stats::quantile;
@@ -44,49 +45,158 @@ pub fn read(document: &Value) -> Result<ForeignDocument, ForeignError> {
     if let Some(length_s) = metadata.get("LENGTH").and_then(Value::as_u64) {
         record.settings.insert("time_ns".to_owned(), length_s.saturating_mul(1_000_000_000).to_string());
     }
-    let upload = rates_bps(results, "TCP upload");
-    let download = rates_bps(results, "TCP download");
+    let meta = SeriesMeta::of(metadata);
+    let series: Vec<Series> = results.iter().filter_map(|(name, values)| Series::of(name, values, &meta)).collect();
+    let rates = |way: Way| -> Vec<f64> {
+        let flows = series.iter().filter(|series| series.kind == Kind::Rate(way));
+        flows.filter_map(|flow| mean(&flow.values)).map(|mbps| mbps * 1e6).collect()
+    };
+    // A file that was reduced to its sums has their rates.
+    let sums = |way: Way| -> Vec<f64> {
+        let total = series.iter().find(|series| series.kind == Kind::Sum(way));
+        total.and_then(|total| mean(&total.values)).map(|mbps| mbps * 1e6).into_iter().collect()
+    };
+    let of = |way: Way| {
+        let flows = rates(way);
+        if flows.is_empty() { (sums(way), None) } else { (flows.clone(), Some(flows.len())) }
+    };
+    let ((upload, uploads), (download, downloads)) = (of(Way::Upload), of(Way::Download));
     let sum = |rates: &[f64]| (!rates.is_empty()).then(|| rates.iter().sum::<f64>());
-    let (primary, reverse, direction) = match (upload.is_empty(), download.is_empty()) {
-        (false, false) => (upload, download, "both"),
-        (true, false) => (download, Vec::new(), "download"),
-        _ => (upload, Vec::new(), "upload"),
+    let (primary, reverse, streams, direction) = match (upload.is_empty(), download.is_empty()) {
+        (false, false) => (upload, download, uploads, "both"),
+        (true, false) => (download, Vec::new(), downloads, "download"),
+        _ => (upload, Vec::new(), uploads, "upload"),
     };
     if !primary.is_empty() {
-        record.settings.insert("protocol".to_owned(), "tcp".to_owned());
+        let named = |protocol: &&&str| results.keys().any(|name| name.starts_with(**protocol));
+        // sctp_vs_tcp has both.
+        if let [protocol] = ["TCP", "SCTP"].iter().filter(named).collect::<Vec<_>>().as_slice() {
+            record.settings.insert("protocol".to_owned(), protocol.to_ascii_lowercase());
+        }
         record.settings.insert("direction".to_owned(), direction.to_owned());
-        record.settings.insert("streams".to_owned(), primary.len().to_string());
     }
-    let pings_ms: Vec<f64> = results
-        .iter()
-        .filter(|(name, _)| is_single_flow(name, "Ping"))
-        .flat_map(|(_, series)| numbers(series))
-        .collect();
+    if let Some(streams) = streams {
+        record.settings.insert("streams".to_owned(), streams.to_string());
+    }
+    let pings_ms: Vec<f64> =
+        series.iter().filter(|series| series.kind == Kind::Ping).flat_map(|series| series.values.clone()).collect();
+    if series.iter().any(|series| series.kind == Kind::UdpSent) {
+        if primary.is_empty() {
+            record.settings.insert("protocol".to_owned(), "udp".to_owned());
+        }
+        record.notes.push("goodput of UDP unknown: flent has the rate at which it was sent".to_owned());
+    }
     let figures = &mut record.figures;
     figures.set(Metric::Goodput, sum(&primary));
     figures.set(Metric::ReverseGoodput, sum(&reverse));
     figures.set(Metric::StreamBalance, balance(&primary));
     figures.set(Metric::LatencyP50, quantile(&pings_ms, 0.5).map(|ms| ms * 1e6));
     figures.set(Metric::LatencyP99, quantile(&pings_ms, 0.99).map(|ms| ms * 1e6));
-    record.streams_bps = primary;
-    if record.figures == crate::Figures::default() {
-        return Err(missing("a rate (`TCP upload`, `TCP download`) or a latency (`Ping`)"));
+    record.streams_bps = if streams.is_some() { primary } else { Vec::new() };
+    if record.figures == crate::Figures::default() && record.notes.is_empty() {
+        return Err(missing("a rate (a series in Mbits/s) or a latency (`Ping`)"));
     }
     Ok(ForeignDocument { kind: "flent", records: vec![record] })
 }
 
-/// Mean rate of each stream, bits/s.
-fn rates_bps(results: &Map<String, Value>, prefix: &str) -> Vec<f64> {
-    let of = |name: &String| -> Option<f64> { mean(&numbers(&results[name])).map(|mbps| mbps * 1e6) };
-    let parts: Vec<f64> = results.keys().filter(|name| is_single_flow(name, prefix)).filter_map(of).collect();
-    let only_sum = format!("{prefix} sum");
-    if parts.is_empty() { results.keys().filter(|name| **name == only_sum).filter_map(of).collect() } else { parts }
+/// Direction of a transfer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Upload,
+    Download,
 }
 
-/// Whether a series is a single flow, not a sum or an average of others.
-fn is_single_flow(name: &str, prefix: &str) -> bool {
-    let made = ["sum", "avg", "totals"];
-    name.strip_prefix(prefix).is_some_and(|rest| !made.iter().any(|word| rest.trim().ends_with(word)))
+/// What the values of a series are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Rate of one flow, Mbit/s.
+    Rate(Way),
+    /// Sum of the flows of one direction, Mbit/s.
+    Sum(Way),
+    /// Rate at which UDP was sent: what iperf 2 gives flent.
+    UdpSent,
+    /// Round-trip times, ms.
+    Ping,
+}
+
+struct Series {
+    kind: Kind,
+    values: Vec<f64>,
+}
+
+/// Last words of the names of series that flent computes of others. Their units are those of the others.
+const COMPUTED_NAMES: [&str; 5] = ["sum", "avg", "total", "totals", "fairness"];
+/// The classes that compute them, and the one of series that another runner fills.
+const COMPUTING_RUNNERS: [&str; 6] =
+    ["SumRunner", "AverageRunner", "SmoothAverageRunner", "FairnessRunner", "DiffMinRunner", "NullRunner"];
+
+impl Series {
+    /// `None` for a series that is neither a rate nor a ping.
+    fn of(name: &str, values: &Value, meta: &SeriesMeta<'_>) -> Option<Self> {
+        let word = name.rsplit([' ', ':']).next().unwrap_or_default();
+        let computed = match meta.text(name, "RUNNER") {
+            Some(runner) => COMPUTING_RUNNERS.contains(&runner),
+            None => COMPUTED_NAMES.contains(&word),
+        };
+        let units = meta.text(name, "UNITS");
+        // A name such as `TCP upload::3` is a flow, `TCP upload::tcp_rtt` is not.
+        let unit_by_name = || {
+            let statistic = name.split("::").skip(1).any(|part| part.contains('_'));
+            if statistic {
+                None
+            } else if name.starts_with("Ping") {
+                Some("ms")
+            } else {
+                way_by_name(name).map(|_| "Mbits/s")
+            }
+        };
+        let kind = match units.or_else(|| meta.0.is_none().then(unit_by_name).flatten())? {
+            "Mbits/s" if name.starts_with("UDP") => Kind::UdpSent,
+            "Mbits/s" => {
+                let by_command = || way_by_command(meta.text(name, "COMMAND").unwrap_or_default());
+                let way = way_by_name(name).or_else(by_command);
+                match computed {
+                    // The tests without a direction in their names are uploads.
+                    false => Kind::Rate(way.unwrap_or(Way::Upload)),
+                    // `TCP totals` adds both directions.
+                    true if word == "sum" => Kind::Sum(way?),
+                    true => return None,
+                }
+            }
+            "ms" if name.starts_with("Ping") && !computed => Kind::Ping,
+            _ => return None,
+        };
+        Some(Self { kind, values: numbers(values) })
+    }
+}
+
+/// `SERIES_META` of a file; `None` if it has no units, as in early versions.
+struct SeriesMeta<'a>(Option<&'a Map<String, Value>>);
+
+impl<'a> SeriesMeta<'a> {
+    fn of(metadata: &'a Map<String, Value>) -> Self {
+        let all = metadata.get("SERIES_META").and_then(Value::as_object);
+        Self(all.filter(|all| all.values().any(|one| one.get("UNITS").is_some())))
+    }
+
+    fn text(&self, series: &str, key: &str) -> Option<&'a str> {
+        self.0?.get(series)?.get(key)?.as_str()
+    }
+}
+
+fn way_by_name(name: &str) -> Option<Way> {
+    let words: Vec<String> = name.split([' ', ':']).map(str::to_ascii_lowercase).collect();
+    let has = |word: &str| words.iter().any(|have| have.trim_end_matches(|c: char| c.is_ascii_digit()) == word);
+    match (has("upload"), has("download")) {
+        (true, false) => Some(Way::Upload),
+        (false, true) => Some(Way::Download),
+        _ => None,
+    }
+}
+
+/// The direction of netperf's test: `TCP_MAERTS` is received by the client.
+fn way_by_command(command: &str) -> Option<Way> {
+    if command.contains("_MAERTS") { Some(Way::Download) } else { command.contains("_STREAM").then_some(Way::Upload) }
 }
 
 fn numbers(series: &Value) -> Vec<f64> {
@@ -96,6 +206,7 @@ fn numbers(series: &Value) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Record;
 
     #[test]
     fn flent_rates_and_pings_are_parsed() {
@@ -111,5 +222,101 @@ mod tests {
         assert_eq!(record.figures.get(Metric::ReverseGoodput), Some(400e6));
         assert_eq!(record.figures.get(Metric::LatencyP50), Some(24e6));
         assert_eq!(record.settings["streams"], "2");
+    }
+
+    /// The record of a file whose series have one value, with metadata of (name, value, unit, runner).
+    fn record_of(series: &[(&str, f64, &str, &str)], with_meta: bool) -> Record {
+        let (mut results, mut meta) = (Map::new(), Map::new());
+        for (name, value, units, runner) in series {
+            results.insert((*name).to_owned(), serde_json::json!([null, value, value]));
+            let mut one = Map::new();
+            for (key, text) in [("UNITS", units), ("RUNNER", runner)] {
+                if !text.is_empty() {
+                    one.insert(key.to_owned(), (*text).into());
+                }
+            }
+            meta.insert((*name).to_owned(), one.into());
+        }
+        let mut metadata = serde_json::json!({"NAME": "test"});
+        if with_meta {
+            metadata["SERIES_META"] = meta.into();
+        }
+        let file = serde_json::json!({"version": 4, "x_values": [0, 1, 2], "results": results, "metadata": metadata});
+        let read = super::super::read(file.to_string().as_bytes()).expect("a data file");
+        read.records.into_iter().next().expect("a record")
+    }
+
+    const RATE: &str = "Mbits/s";
+
+    #[test]
+    fn only_flows_are_added() {
+        // The series of tcp_nup and rrul_be with socket statistics.
+        let series = [
+            ("TCP upload::1", 3.0, RATE, "NetperfDemoRunner"),
+            ("TCP upload::1::tcp_cwnd", 2000.0, "", "NullRunner"),
+            ("TCP upload::1::tcp_rtt", 70.0, "", "NullRunner"),
+            ("TCP upload::1::tcp_rtt_var", 7.0, "", ""),
+            ("TCP upload::1::tcp_delivery_rate", 900.0, "", ""),
+            ("TCP upload::2", 1.0, RATE, "NetperfDemoRunner"),
+            ("TCP upload avg", 2.0, RATE, "AverageRunner"),
+            ("TCP upload sum", 4.0, RATE, "SumRunner"),
+            // Its unit is copied from the flows.
+            ("TCP upload fairness", 0.8, RATE, "FairnessRunner"),
+            ("TCP download BE", 5.0, RATE, "NetperfDemoRunner"),
+            ("TCP download BE::tcp_pacing_rate", 900.0, "", ""),
+            ("TCP download sum", 5.0, RATE, "SumRunner"),
+            ("TCP totals", 9.0, RATE, "SumRunner"),
+            ("Ping (ms) ICMP", 20.0, "ms", "PingRunner"),
+            ("Ping (ms) UDP BE1::tcp_rtt", 9000.0, "", "NullRunner"),
+            ("Ping (ms) avg", 30.0, "ms", "AverageRunner"),
+            ("HTTP latency", 1000.0, "ms", "HttpGetterRunner"),
+            ("VoIP::delay", 500.0, "ms", "NullRunner"),
+            ("cpu_stats_host::load", 0.5, "", "NullRunner"),
+        ];
+        for with_meta in [true, false] {
+            // Version 2 has units but no runners; version 1 has neither.
+            for with_runners in [true, false] {
+                let series: Vec<_> =
+                    series.iter().map(|one| (one.0, one.1, one.2, if with_runners { one.3 } else { "" })).collect();
+                let record = record_of(&series, with_meta);
+                let figure = |metric| record.figures.get(metric);
+                assert_eq!(figure(Metric::Goodput), Some(4e6), "{record:?}");
+                assert_eq!(figure(Metric::ReverseGoodput), Some(5e6), "{record:?}");
+                assert_eq!(figure(Metric::LatencyP50), Some(20e6), "{record:?}");
+                assert_eq!(figure(Metric::StreamBalance), Some(0.8), "{record:?}");
+                assert_eq!(record.settings["streams"], "2");
+                assert_eq!(record.settings["direction"], "both");
+                assert_eq!(record.settings["protocol"], "tcp");
+            }
+        }
+    }
+
+    #[test]
+    fn sums_are_used_if_the_flows_are_missing() {
+        let record =
+            record_of(&[("TCP download sum", 5.0, RATE, "SumRunner"), ("TCP download avg", 1.0, RATE, "")], true);
+        assert_eq!(record.figures.get(Metric::Goodput), Some(5e6));
+        assert_eq!((record.settings.get("streams"), record.streams_bps.len()), (None, 0));
+        assert_eq!(record.settings["direction"], "download");
+    }
+
+    #[test]
+    fn flows_without_a_direction_in_their_names_are_uploads() {
+        let record = record_of(&[("TCP cubic", 5.0, RATE, ""), ("TCP reno", 3.0, RATE, "")], true);
+        assert_eq!(
+            (record.figures.get(Metric::Goodput), record.settings["direction"].as_str()),
+            (Some(8e6), "upload")
+        );
+    }
+
+    #[test]
+    fn sent_udp_is_not_goodput() {
+        // The series of udp_flood and of cisco_5tcpup_2udpflood.
+        let udp =
+            record_of(&[("UDP upload", 50.0, RATE, "IperfCsvRunner"), ("Ping (ms) ICMP", 20.0, "ms", "")], true);
+        assert_eq!((udp.figures.get(Metric::Goodput), udp.settings["protocol"].as_str()), (None, "udp"));
+        assert!(udp.notes[0].contains("unknown"), "{udp:?}");
+        let both = record_of(&[("UDP upload", 50.0, RATE, ""), ("TCP upload BE0", 3.0, RATE, "")], true);
+        assert_eq!(both.figures.get(Metric::Goodput), Some(3e6));
     }
 }

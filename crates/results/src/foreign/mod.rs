@@ -11,9 +11,10 @@ mod perfsonar;
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use serde_json::Value;
 use thiserror::Error;
 
+use crate::json::{self, Damage};
+use crate::parts;
 use crate::record::{Record, RecordStatus};
 
 /// A result of another program.
@@ -39,30 +40,56 @@ pub enum ForeignError {
         /// The missing part.
         what: &'static str,
     },
+    /// The bytes are not JSON or text.
+    #[error(transparent)]
+    Damaged(#[from] Damage),
+    /// Results of several programs in one text.
+    #[error("results of {first} and {second} in one file")]
+    Mixed {
+        /// Program of the first result.
+        first: &'static str,
+        /// Program of another one.
+        second: &'static str,
+    },
 }
 
 /// The programs whose results [`read`] recognises.
 pub const FOREIGN_KINDS: [&str; 4] = ["iperf3", "nuttcp", "flent", "perfsonar"];
 
-/// Parses a result of another program.
+/// Parses the results of another program: one, or several that were appended to one file.
 ///
 /// # Errors
-/// The format is unknown, or the result has no measurement.
+/// The format is unknown, a result is damaged or has no measurement, or the results are of several programs.
 pub fn read(bytes: &[u8]) -> Result<ForeignDocument, ForeignError> {
-    if let Ok(value) = serde_json::from_slice::<Value>(bytes) {
-        if iperf3::is(&value) {
-            return Ok(iperf3::read(&value));
+    let mut all: Option<ForeignDocument> = None;
+    for part in parts::split(bytes)? {
+        let text = std::str::from_utf8(&part.bytes).map_err(|_| ForeignError::Unknown)?;
+        let document = read_one(text)?;
+        match &mut all {
+            None => all = Some(document),
+            Some(all) if all.kind == document.kind => all.records.extend(document.records),
+            Some(all) => return Err(ForeignError::Mixed { first: all.kind, second: document.kind }),
         }
-        if flent::is(&value) {
-            return flent::read(&value);
-        }
-        return perfsonar::read(&value);
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| ForeignError::Unknown)?;
+    all.ok_or(ForeignError::Unknown)
+}
+
+/// Parses one document of [`parts::split`].
+fn read_one(text: &str) -> Result<ForeignDocument, ForeignError> {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return nuttcp::read(text);
+    }
     if let Some(value) = iperf3::from_events(text) {
         return Ok(iperf3::read(&value));
     }
-    nuttcp::read(text)
+    let value = json::parse(text)?;
+    if iperf3::is(&value) {
+        return Ok(iperf3::read(&value));
+    }
+    if flent::is(&value) {
+        return flent::read(&value);
+    }
+    perfsonar::read(&value)
 }
 
 /// An otherwise empty record of another program, with status complete.

@@ -3,6 +3,7 @@
 use landspeed_model::Metric;
 
 use super::{ForeignDocument, ForeignError, record, variation};
+use crate::record::{Record, RecordStatus};
 
 /// A line with results.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -10,71 +11,123 @@ struct Line {
     megabytes: f64,
     mbps: f64,
     retransmits: Option<f64>,
-    rtt_ms: Option<f64>,
     loss_ratio: Option<f64>,
     udp: bool,
     /// Whether it is the last line of a test: one with CPU figures, or the receiver's with `-v`.
     last: bool,
 }
 
-/// Parses the output of a transfer.
+/// The lines of one transfer.
+#[derive(Debug, Default)]
+struct Transfer {
+    version: Option<String>,
+    /// Ends that printed their version.
+    ends: Vec<String>,
+    streams: Option<f64>,
+    intervals: Vec<Line>,
+    /// What `-v` prints in lines of their own.
+    verbose: Line,
+    /// The line of the transfer's end.
+    total: Option<Line>,
+    /// Whether there is a line of nuttcp.
+    begun: bool,
+}
+
+/// Parses the output of one or more transfers; one record each.
 pub fn read(text: &str) -> Result<ForeignDocument, ForeignError> {
-    let mut version = None;
-    let mut streams = None;
-    let mut intervals = Vec::new();
-    let mut last: Option<Line> = None;
-    let mut verbose = Line::default();
-    let mut is_verbose = false;
+    let (mut transfers, mut open) = (Vec::new(), Transfer::default());
     for line in text.lines() {
-        let end =
-            ["nuttcp-t: ", "nuttcp-r: "].into_iter().find_map(|end| line.strip_prefix(end).map(|rest| (end, rest)));
-        if let Some((end, rest)) = end {
-            is_verbose = true;
-            if let Some(found) = rest.strip_prefix('v').and_then(|rest| rest.strip_suffix(": socket")) {
-                version = Some(found.to_owned());
-            }
-            streams = streams.or_else(|| value(rest, "nstream"));
-            verbose.udp |= rest.contains(" udp") || rest.contains("mode=udp");
-            verbose.rtt_ms = verbose.rtt_ms.or_else(|| value(rest, "RTT").or_else(|| value(rest, "rtt_ms")));
-            verbose.retransmits =
-                verbose.retransmits.or_else(|| value(rest, "retrans").or_else(|| before(rest, " retrans")));
-            // The goodput is the receiver's rate.
-            if end == "nuttcp-r: " {
-                let megabytes = value(rest, "megabytes").or_else(|| before(rest, " MB"));
-                let mbps = value(rest, "rate_Mbps").or_else(|| before(rest, " Mbps"));
-                if let (Some(megabytes), Some(mbps)) = (megabytes, mbps) {
-                    (verbose.megabytes, verbose.mbps) = (megabytes, mbps);
-                    last = Some(Line { last: true, ..verbose.clone() });
-                }
-            }
-            continue;
+        if open.ends_before(line) {
+            transfers.push(std::mem::take(&mut open));
         }
-        let Some(found) = parse(line) else { continue };
-        if found.last { last = Some(found) } else { intervals.push(found) }
+        open.add(line);
     }
-    let Some(mut total) = last else {
-        return Err(if intervals.is_empty() && !is_verbose {
-            ForeignError::Unknown
-        } else {
-            ForeignError::Incomplete { program: "nuttcp", what: "the line of its end" }
-        });
-    };
-    total.retransmits = total.retransmits.or(verbose.retransmits);
-    total.rtt_ms = total.rtt_ms.or(verbose.rtt_ms);
-    let mut record = record(version.map_or_else(|| "nuttcp".to_owned(), |version| format!("nuttcp {version}")));
-    record.settings.insert("protocol".to_owned(), if total.udp { "udp" } else { "tcp" }.to_owned());
-    if let Some(streams) = streams {
-        record.settings.insert("streams".to_owned(), format!("{streams:.0}"));
+    transfers.push(open);
+    transfers.retain(|transfer| transfer.begun);
+    if transfers.is_empty() {
+        return Err(ForeignError::Unknown);
     }
-    let figures = &mut record.figures;
-    figures.set(Metric::Goodput, Some(total.mbps * 1e6));
-    // nuttcp's MB is 2^20 bytes.
-    let bytes = Some(total.megabytes * f64::from(1 << 20)).filter(|bytes| *bytes > 0.0);
-    figures.set(Metric::Retransmits, total.retransmits.zip(bytes).map(|(count, bytes)| count * 1e9 / bytes));
-    figures.set(Metric::Loss, total.loss_ratio);
-    let rates: Vec<f64> = intervals.iter().map(|line| line.mbps).collect();
-    figures.set(Metric::GoodputCv, variation(&rates));
-    Ok(ForeignDocument { kind: "nuttcp", records: vec![record] })
+    if transfers.iter().all(|transfer| transfer.total.is_none()) {
+        return Err(ForeignError::Incomplete { program: "nuttcp", what: "the line of its end" });
+    }
+    Ok(ForeignDocument { kind: "nuttcp", records: transfers.into_iter().map(Transfer::record).collect() })
+}
+
+/// Splits `nuttcp-t: TEXT` of `-v` into the end and the text.
+fn verbose_line(line: &str) -> Option<(&str, &str)> {
+    ["nuttcp-t: ", "nuttcp-r: "].into_iter().find_map(|end| line.strip_prefix(end).map(|rest| (end, rest)))
+}
+
+fn version_of(rest: &str) -> Option<&str> {
+    rest.strip_prefix('v').and_then(|rest| rest.strip_suffix(": socket"))
+}
+
+impl Transfer {
+    /// Whether a line belongs to another transfer.
+    fn ends_before(&self, line: &str) -> bool {
+        match verbose_line(line) {
+            // Each end prints its version once, first.
+            Some((end, rest)) => version_of(rest).is_some() && self.ends.iter().any(|seen| seen == end),
+            None => self.total.is_some() && parse(line).is_some(),
+        }
+    }
+
+    fn add(&mut self, line: &str) {
+        let Some((end, rest)) = verbose_line(line) else {
+            let Some(found) = parse(line) else { return };
+            self.begun = true;
+            if found.last {
+                self.total = Some(found)
+            } else {
+                self.intervals.push(found)
+            }
+            return;
+        };
+        self.begun = true;
+        if let Some(version) = version_of(rest) {
+            self.version = Some(version.to_owned());
+            self.ends.push(end.to_owned());
+        }
+        self.streams = self.streams.or_else(|| value(rest, "nstream"));
+        let verbose = &mut self.verbose;
+        verbose.udp |= rest.contains(" udp") || rest.contains("mode=udp");
+        verbose.retransmits =
+            verbose.retransmits.or_else(|| value(rest, "retrans").or_else(|| before(rest, " retrans")));
+        // The goodput is the receiver's rate.
+        if end == "nuttcp-r: " {
+            let megabytes = value(rest, "megabytes").or_else(|| before(rest, " MB"));
+            let mbps = value(rest, "rate_Mbps").or_else(|| before(rest, " Mbps"));
+            if let (Some(megabytes), Some(mbps)) = (megabytes, mbps) {
+                (verbose.megabytes, verbose.mbps) = (megabytes, mbps);
+                self.total = Some(Line { last: true, ..verbose.clone() });
+            }
+        }
+    }
+
+    fn record(self) -> Record {
+        let name = self.version.map_or_else(|| "nuttcp".to_owned(), |version| format!("nuttcp {version}"));
+        let mut record = record(name);
+        let udp = self.verbose.udp || self.total.iter().chain(&self.intervals).any(|line| line.udp);
+        record.settings.insert("protocol".to_owned(), if udp { "udp" } else { "tcp" }.to_owned());
+        if let Some(streams) = self.streams {
+            record.settings.insert("streams".to_owned(), format!("{streams:.0}"));
+        }
+        let rates: Vec<f64> = self.intervals.iter().map(|line| line.mbps).collect();
+        record.figures.set(Metric::GoodputCv, variation(&rates));
+        let Some(total) = self.total else {
+            record.status = RecordStatus::Partial;
+            record.notes.push("goodput unknown: the line of the transfer's end is missing".to_owned());
+            return record;
+        };
+        let figures = &mut record.figures;
+        figures.set(Metric::Goodput, Some(total.mbps * 1e6));
+        // nuttcp's MB is 2^20 bytes.
+        let bytes = Some(total.megabytes * f64::from(1 << 20)).filter(|bytes| *bytes > 0.0);
+        let retransmits = total.retransmits.or(self.verbose.retransmits);
+        figures.set(Metric::Retransmits, retransmits.zip(bytes).map(|(count, bytes)| count * 1e9 / bytes));
+        figures.set(Metric::Loss, total.loss_ratio);
+        record
+    }
 }
 
 /// Parses a line of either form, without `-v`.
@@ -84,7 +137,6 @@ fn parse(line: &str) -> Option<Line> {
             megabytes,
             mbps,
             retransmits: value(line, "retrans"),
-            rtt_ms: value(line, "rtt_ms"),
             loss_ratio: value(line, "data_loss").map(|percent| percent / 100.0),
             udp: value(line, "pkt").is_some(),
             last: value(line, "tx_cpu").is_some(),
@@ -100,7 +152,6 @@ fn parse(line: &str) -> Option<Line> {
         megabytes: number(megabytes)?,
         mbps: number(mbps)?,
         retransmits: before(rest, " retrans"),
-        rtt_ms: before(rest, " msRTT"),
         loss_ratio: before(rest, " %loss").map(|percent| percent / 100.0),
         udp: rest.contains("drop/pkt"),
         last: rest.contains("%TX"),
@@ -132,12 +183,47 @@ fn number(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Record;
+
+    fn text_of(name: &str) -> String {
+        let path = format!("{}/../../fixtures/foreign/{name}", env!("CARGO_MANIFEST_DIR"));
+        std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{path}: {why}"))
+    }
 
     fn fixture(name: &str) -> Record {
-        let path = format!("{}/../../fixtures/foreign/{name}", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{path}: {why}"));
-        read(&text).unwrap_or_else(|why| panic!("{path}: {why}")).records.remove(0)
+        let mut records = read(&text_of(name)).unwrap_or_else(|why| panic!("{name}: {why}")).records;
+        assert_eq!(records.len(), 1, "{name}");
+        records.remove(0)
+    }
+
+    #[test]
+    fn every_transfer_of_a_file_is_a_record() {
+        for name in [
+            "nuttcp-tcp.txt",
+            "nuttcp-tcp-parse.txt",
+            "nuttcp-udp.txt",
+            "nuttcp-udp-parse.txt",
+            "nuttcp-tcp-verbose.txt",
+            "nuttcp-tcp-verbose-parse.txt",
+        ] {
+            let (one, text) = (fixture(name), text_of(name));
+            let records = read(&format!("{text}\n{text}{text}")).expect("three transfers").records;
+            assert_eq!(records, vec![one; 3], "{name}");
+        }
+        let text = text_of("nuttcp-tcp.txt");
+        let first = text.lines().next().expect("an interval");
+        let records = read(&format!("{text}{first}\n")).expect("a transfer and a half").records;
+        let statuses: Vec<RecordStatus> = records.iter().map(|record| record.status).collect();
+        assert_eq!(statuses, [RecordStatus::Complete, RecordStatus::Partial]);
+        assert!(records[1].notes[0].contains("missing"), "{records:?}");
+        assert_eq!(read(first), Err(ForeignError::Incomplete { program: "nuttcp", what: "the line of its end" }));
+        // An interrupted transfer with `-v` does not lend its lines to the next.
+        let verbose = text_of("nuttcp-tcp-verbose-parse.txt");
+        let begun: String = verbose.split_inclusive('\n').take(13).collect();
+        let records = read(&format!("{begun}{verbose}")).expect("a half and a transfer").records;
+        assert_eq!(
+            (records.len(), records[0].status, &records[1]),
+            (2, RecordStatus::Partial, &fixture("nuttcp-tcp-verbose-parse.txt"))
+        );
     }
 
     #[test]

@@ -71,7 +71,13 @@ fn of_run(run: &Value) -> Option<Record> {
         "rtt" => round_trips(result, &mut record.figures),
         _ => one_way(result, &mut record.figures),
     }
-    (record.figures != Figures::default()).then_some(record)
+    if record.figures == Figures::default() {
+        record.status = RecordStatus::Partial;
+        if record.notes.is_empty() {
+            record.notes.push("figures unknown: the result has none of this test".to_owned());
+        }
+    }
+    Some(record)
 }
 
 /// The test type of a bare result.
@@ -111,9 +117,15 @@ fn throughput(result: &Value, record: &mut Record) {
     // Records of the archive have the sum itself instead of pScheduler's `summary.summary`.
     let summary = result.pointer("/summary/summary").unwrap_or(result);
     let number = |keys: &[&str]| keys.iter().find_map(|key| summary.get(*key)?.as_f64());
-    // pScheduler 5 adds the receiver's count.
-    let bps = number(&["receiver-throughput-bits", "throughput-bits", "throughput"]);
+    // pScheduler 5 adds the receiver's count. With iperf3 and UDP the other one is the sender's.
+    let received = number(&["receiver-throughput-bits"]);
+    let udp = record.settings.get("protocol").is_some_and(|protocol| protocol == "udp");
+    let sender_only = received.is_none() && udp && record.tool.ends_with("iperf3");
+    let bps = received.or_else(|| number(&["throughput-bits", "throughput"]).filter(|_| !sender_only));
     let bytes = number(&["receiver-throughput-bytes", "throughput-bytes"]).filter(|bytes| *bytes > 0.0);
+    if sender_only {
+        record.notes.push("goodput unknown: pScheduler has the rate at which iperf3 sent UDP".to_owned());
+    }
     let figures = &mut record.figures;
     figures.set(Metric::Goodput, bps);
     figures.set(Metric::Retransmits, number(&["retransmits"]).zip(bytes).map(|(count, bytes)| count * 1e9 / bytes));
@@ -123,7 +135,7 @@ fn throughput(result: &Value, record: &mut Record) {
     let streams = result.pointer("/summary/streams").and_then(Value::as_array).into_iter().flatten();
     let of =
         |stream: &Value| stream.get("receiver-throughput-bits").or_else(|| stream.get("throughput-bits"))?.as_f64();
-    record.streams_bps = streams.filter_map(of).collect();
+    record.streams_bps = streams.filter(|_| !sender_only).filter_map(of).collect();
     figures.set(Metric::StreamBalance, balance(&record.streams_bps));
 }
 
@@ -207,6 +219,26 @@ mod tests {
         assert_eq!(run.figures.get(Metric::Goodput), Some(9.41e9));
         assert_eq!(run.settings["time_ns"], "20000000000");
         assert_eq!(run.streams_bps.len(), 2);
+    }
+
+    #[test]
+    fn unknown_figures_of_a_run_have_a_reason() {
+        let run = |udp: bool, summary: &str| {
+            let text = format!(
+                r#"Submitting task...
+{{"test": {{"type": "throughput", "spec": {{"dest": "ps2", "udp": {udp}}}}}, "tool": {{"name": "iperf3"}},
+"result": {{"succeeded": true, "summary": {{"streams": [], "summary": {summary}}}}}}}"#
+            );
+            super::super::read(text.as_bytes()).expect("a run").records.remove(0)
+        };
+        let sent = run(true, r#"{"throughput-bits": 1e8, "sent": 100, "lost": 80}"#);
+        assert_eq!((sent.figures.get(Metric::Goodput), sent.figures.get(Metric::Loss)), (None, Some(0.8)));
+        assert!(sent.notes[0].starts_with("goodput unknown"), "{sent:?}");
+        let received = run(true, r#"{"throughput-bits": 1e8, "receiver-throughput-bits": 2e7}"#);
+        assert_eq!(received.figures.get(Metric::Goodput), Some(2e7));
+        let empty = run(false, "{}");
+        assert_eq!(empty.status, RecordStatus::Partial);
+        assert!(empty.notes[0].starts_with("figures unknown"), "{empty:?}");
     }
 
     #[test]

@@ -15,6 +15,12 @@ const MAX_RESAMPLES: usize = 10_000;
 const MIN_RESAMPLES: usize = 2_000;
 /// Approximate number of values drawn by all resamples of one contrast.
 const MAX_DRAWN_VALUES: usize = 4_000_000;
+/// Error of the interval by which an experiment stops, with [`FULL_VALUES`] values or more.
+const STOPPING_ERROR: f64 = 0.025;
+/// With fewer values the error is proportionally smaller: few values can be close to each other by chance.
+const FULL_VALUES: f64 = 50.0;
+/// A relative change from 0: greater than any other, and finite, so that intervals can be interpolated.
+pub const UNBOUNDED_CHANGE: f64 = 1e200;
 /// Statistical power for the smallest detectable change.
 const POWER: f64 = 0.8;
 
@@ -47,6 +53,35 @@ pub fn median_interval(values: &[f64], level: f64) -> Option<Interval> {
     Some(Interval { estimate: contrast.estimate(), low, high })
 }
 
+/// Level of an interval of `values` values that is computed after each of them until it is narrow enough.
+///
+/// A plain 95 % interval then holds the true median in 91 % of experiments, and in 55 to 81 % of those that stop early.
+/// At this level it holds it in at least 95 %, by simulation (docs/sweeping.md).
+pub fn stopping_level(values: usize) -> f64 {
+    1.0 - STOPPING_ERROR * (values as f64 / FULL_VALUES).min(1.0)
+}
+
+/// Relative change from `a` to `b`, neither negative: b/a − 1. From 0 to 0 it is 0, and from 0 to more
+/// [`UNBOUNDED_CHANGE`].
+pub fn relative_change(a: f64, b: f64) -> f64 {
+    match (a > 0.0, b > 0.0) {
+        (true, _) => b / a - 1.0,
+        (false, true) => UNBOUNDED_CHANGE,
+        (false, false) => 0.0,
+    }
+}
+
+/// Mean of the values of one block: geometric, so that the ratio of means is the mean ratio; arithmetic if a value of the
+/// comparison may be 0 (`positive` is false).
+pub fn block_mean(values: &[f64], positive: bool) -> f64 {
+    let mean = |sum: f64| sum / values.len() as f64;
+    match values {
+        [one] => *one,
+        _ if positive => mean(values.iter().map(|value| value.ln()).sum()).exp(),
+        _ => mean(values.iter().sum()),
+    }
+}
+
 impl Contrast {
     /// Contrasts pairs by the median of their differences (or of any independent values); `None` without values.
     ///
@@ -74,6 +109,21 @@ impl Contrast {
         let (mut left, mut right) = (vec![0.0; a.len()], vec![0.0; b.len()]);
         let draws = resamples(a.len() + b.len(), seed, |random| {
             (resampled_median(b, &mut right, random) / resampled_median(a, &mut left, random)).ln()
+        });
+        let wider = variance_of_median(correlation).sqrt();
+        Some(Self { estimate, null: 0.0, runs: a.len().min(b.len()), shape: Shape::Resampled { draws, wider } })
+    }
+
+    /// Contrasts groups by the relative change of the median, [`relative_change`], for values that may be 0. Bootstrap
+    /// as in [`Contrast::of_groups`].
+    pub fn change_of_groups(a: &[f64], b: &[f64], correlation: f64, seed: u64) -> Option<Self> {
+        if a.iter().chain(b).any(|value| !value.is_finite()) {
+            return None;
+        }
+        let estimate = relative_change(median(a)?, median(b)?);
+        let (mut left, mut right) = (vec![0.0; a.len()], vec![0.0; b.len()]);
+        let draws = resamples(a.len() + b.len(), seed, |random| {
+            relative_change(resampled_median(a, &mut left, random), resampled_median(b, &mut right, random))
         });
         let wider = variance_of_median(correlation).sqrt();
         Some(Self { estimate, null: 0.0, runs: a.len().min(b.len()), shape: Shape::Resampled { draws, wider } })
@@ -142,8 +192,11 @@ impl Contrast {
         }
     }
 
-    /// Returns the p-value: 1 − the highest level whose interval excludes "no change".
+    /// Returns the p-value: 1 − the highest level whose interval exists and excludes "no change". With one value of
+    /// each it is 1.
     pub fn p_value(&self) -> f64 {
+        // The range of n values has the level 1 − 2^(1−n), see [`min_values`].
+        let highest = 0.5_f64.powi(self.runs as i32 - 1);
         let least = match &self.shape {
             Shape::Ordered(values) => 0.5_f64.powi(values.len() as i32 - 1),
             Shape::Resampled { draws, .. } => 2.0 / (draws.len() + 1) as f64,
@@ -153,7 +206,7 @@ impl Contrast {
             let (low, high) = self.ends(1.0 - tail);
             self.beyond(low, high).is_some()
         };
-        let (mut within, mut beyond) = (least.min(1.0), 1.0);
+        let (mut within, mut beyond) = (least.max(highest).min(1.0), 1.0);
         if excludes(within) {
             return within;
         }

@@ -182,3 +182,25 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn too_few_runs_have_no_small_p_value() {
+    for (runs, least) in [(1, 1.0), (2, 0.5), (3, 0.25), (5, 0.0625)] {
+        let (a, b) = (vec![1.0; runs], vec![2.0; runs]);
+        for contrast in [Contrast::of_groups(&a, &b, 0.0, 1), Contrast::share_of_groups(&a, &b, 0.0, 1)] {
+            let p = contrast.expect("a contrast").p_value();
+            assert!((p - least).abs() < 1e-12, "{runs} runs: {p}");
+        }
+    }
+}
+
+#[test]
+fn change_of_groups_with_zeros_has_an_interval() {
+    let (a, b) = ([10.0, 11.0, 9.0, 0.0, 10.5, 9.5, 10.2, 9.9], [12.0, 13.0, 11.0, 12.5, 11.5, 12.2, 0.0, 11.9]);
+    let contrast = Contrast::change_of_groups(&a, &b, 0.0, 1).expect("a contrast");
+    let (low, high) = contrast.interval(0.95).expect("an interval");
+    assert!(low <= contrast.estimate() && contrast.estimate() <= high && high < 0.5, "{low} {high}");
+    assert_eq!(Contrast::change_of_groups(&a, &[], 0.0, 1), None);
+    assert_eq!(Contrast::change_of_groups(&a, &[0.0; 8], 0.0, 1).map(|contrast| contrast.estimate()), Some(-1.0));
+    assert_eq!((relative_change(0.0, 0.0), relative_change(0.0, 1.0)), (0.0, UNBOUNDED_CHANGE));
+}

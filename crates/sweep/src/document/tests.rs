@@ -64,6 +64,19 @@ fn main_effects_are_separated() {
 }
 
 #[test]
+fn runs_that_delivered_nothing_stay_in_the_effects() {
+    let mut runs = ten_blocks();
+    for run in runs.iter_mut().filter(|run| run.planned.cell == 2 && run.planned.block < 3) {
+        run.facts.flows[0].figures.insert("goodput_bps".to_owned(), 0.0);
+    }
+    let effect = of(&runs).effects.remove(0);
+    let low = effect.low.expect("an interval");
+    // Half of the cells of these three blocks delivered nothing: there the ratio is 1, not 2.
+    assert_eq!((effect.factor.as_str(), effect.blocks), ("a", 10));
+    assert!((effect.ratio - 2.0).abs() < 1e-9 && low < 1.1, "{effect:?}");
+}
+
+#[test]
 fn control_compares_the_first_cell_with_itself() {
     let document = of(&ten_blocks());
     let control = document.control.expect("a control");
@@ -140,4 +153,17 @@ fn scenario_hash_distinguishes_scenarios_varied_by_factors() {
     };
     assert_eq!(scenario("one"), scenario("one"));
     assert_ne!(scenario("one"), scenario("two"));
+}
+
+#[test]
+fn runs_without_the_metric_are_named() {
+    let mut runs = ten_blocks();
+    assert!(of(&runs).warnings.is_empty());
+    for run in runs.iter_mut().filter(|run| run.planned.cell == 1 && run.planned.block < 3) {
+        run.facts.flows[0].figures.clear();
+    }
+    let warnings = of(&runs).warnings;
+    let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
+    assert_eq!(warning.code, "missing-values");
+    assert!(warning.message.starts_with("no goodput, so not in its median: 3 of 10 runs of a=1 b=2"), "{warning:?}");
 }

@@ -153,19 +153,6 @@ impl Plan {
         Problems::new(self.file.clone(), list)
     }
 
-    /// Keys of the plan's base that a factor also sets; the levels of the factor take precedence.
-    pub fn overridden(&self) -> Vec<&str> {
-        let (prefix, base) = match &self.subject {
-            Subject::Lab(lab) => ("", &lab.set),
-            Subject::Hosts(hosts) => ("run.", &hosts.options),
-        };
-        let is_varied = |name: &str| {
-            let keys = self.factors.iter().flat_map(|factor| &factor.keys);
-            keys.filter_map(|key| key.value.strip_prefix(prefix)).any(|key| key == name)
-        };
-        base.iter().map(|setting| setting.key.value.as_str()).filter(|name| is_varied(name)).collect()
-    }
-
     /// The levels of a cell with the names of the factors: `buffer 64KB, rate 10G`.
     pub fn describe(&self, cell: &[usize]) -> String {
         let levels = self.factors.iter().zip(cell);

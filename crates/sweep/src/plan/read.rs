@@ -121,6 +121,7 @@ impl Reader<'_> {
         let fraction = table.fraction.map_or(0, |fraction| self.fraction(&fraction, &factors));
         self.check_cell_count(&factors, fraction);
         let subject = self.subject(table.lab, table.run, table.hosts, table.cross)?;
+        self.conflicts(&subject, &factors);
         Some(Plan {
             name: table.name.into_inner(),
             description: table.description,
@@ -280,8 +281,12 @@ impl Reader<'_> {
         for (i, factor) in factors.iter().enumerate() {
             let all = || factors[..i].iter().flat_map(|other| &other.keys);
             for (n, key) in factor.keys.iter().enumerate() {
-                if all().chain(&factor.keys[..n]).any(|other| other.value == key.value) {
-                    let message = format!("two factors set `{}`", key.value);
+                let other = all().chain(&factor.keys[..n]).find(|other| sets_the_same(&other.value, &key.value));
+                if let Some(other) = other {
+                    let message = match &other.value {
+                        same if *same == key.value => format!("two factors set `{same}`"),
+                        other => format!("`{}` sets what `{other}` of another factor sets", key.value),
+                    };
                     self.refuse(key.span.clone(), &format!("factor.{i}.key"), message, "keep one of them".to_owned());
                 }
             }
@@ -289,6 +294,35 @@ impl Reader<'_> {
                 let message = format!("two factors are called `{}`", factor.name);
                 let hint = "give each its `name`".to_owned();
                 self.refuse(factor.keys[0].span.clone(), &format!("factor.{i}.name"), message, hint);
+            }
+        }
+    }
+
+    /// Refuses settings of all cells that a factor sets too: one of them would have no effect.
+    fn conflicts(&mut self, subject: &Subject, factors: &[Factor]) {
+        let named = |table: &str, key: &str, settings: &[Setting]| -> Vec<(String, String, Range<usize>)> {
+            let of = |setting: &Setting| {
+                let name = &setting.key.value;
+                (format!("{table}.{name}"), format!("{key}{name}"), setting.key.span.clone())
+            };
+            settings.iter().map(of).collect()
+        };
+        let fixed = match subject {
+            Subject::Lab(lab) => named("lab.set", "", &lab.set),
+            Subject::Hosts(hosts) => {
+                let cross = hosts.cross.iter().enumerate().flat_map(|(i, cross)| {
+                    let table = format!("cross.{i}");
+                    named(&table, &format!("{table}."), &cross.options)
+                });
+                named("run", "run.", &hosts.options).into_iter().chain(cross).collect()
+            }
+        };
+        for (place, key, span) in fixed {
+            for factor in
+                factors.iter().filter(|factor| factor.keys.iter().any(|own| sets_the_same(&own.value, &key)))
+            {
+                let message = format!("the factor `{}` sets this too", factor.name);
+                self.refuse(span.clone(), &place, message, "remove it, or the factor".to_owned());
             }
         }
     }
@@ -436,6 +470,22 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// Whether two keys set the same value: `host.*.congestion` includes every host, and `hosts.congestion` is their
+/// default.
+fn sets_the_same(a: &str, b: &str) -> bool {
+    let parts = |key: &str| -> Vec<String> {
+        let key = key.strip_prefix("hosts.").map_or_else(|| key.to_owned(), |rest| format!("host.*.{rest}"));
+        key.split('.').map(str::to_owned).collect()
+    };
+    // The default of all hosts and the value of one host are different settings.
+    let of_one_host = |key: &str| key.strip_prefix("host.").is_some_and(|rest| !rest.starts_with("*."));
+    if a.starts_with("hosts.") && of_one_host(b) || b.starts_with("hosts.") && of_one_host(a) {
+        return false;
+    }
+    let (a, b) = (parts(a), parts(b));
+    a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| a == b || a == "*" || b == "*")
 }
 
 fn written<T>(value: Spanned<T>) -> Written<T> {

@@ -48,10 +48,22 @@ fn typos_are_reported_with_line_key_and_suggestion() {
 }
 
 #[test]
-fn factors_override_keys_of_the_base() {
-    let text = "name = \"n\"\n[run]\ntarget = \"t\"\nparallel = 2\ntime = \"1s\"\n[[factor]]\nkey = \"run.parallel\"\nlevels = [1, 4]\n";
-    assert_eq!(plan(text).overridden(), ["parallel"]);
-    assert!(plan(TEMPLATE).overridden().is_empty());
+fn settings_that_a_factor_sets_too_are_refused() {
+    let factor = |key: &str| format!("[[factor]]\nkey = \"{key}\"\nlevels = [1, 4]\n");
+    let run = "name = \"n\"\n[run]\ntarget = \"t\"\nparallel = 2\ntime = \"1s\"\n";
+    let text = refusal(&format!("{run}{}", factor("run.parallel")));
+    assert!(text.contains("plan.toml:4:1: run.parallel: the factor `run.parallel` sets this too"), "{text}");
+    let cross = "[[cross]]\nfrom = \"a\"\nto = \"b\"\nrate = \"1G\"\n";
+    let text = refusal(&format!("{run}{cross}{}", factor("cross.0.rate")));
+    assert!(text.contains("plan.toml:9:1: cross.0.rate: the factor"), "{text}");
+    let set = "set = { time = \"1s\", \"host.*.congestion\" = \"bbr\" }\n";
+    for key in ["host.*.congestion", "hosts.congestion", "host.a.congestion", "time"] {
+        let text = refusal(&format!("{LAB}{set}{}", factor(key)));
+        assert!(text.contains("plan.toml:4:") && text.contains("sets this too"), "{key}: {text}");
+    }
+    plan(&format!("{run}{}", factor("run.window")));
+    // One host may differ from the default of all.
+    plan(&format!("{LAB}set = {{ \"hosts.congestion\" = \"bbr\" }}\n{}", factor("host.a.congestion")));
 }
 
 #[test]
@@ -59,6 +71,16 @@ fn conflicts_between_factors_are_refused() {
     let factor = |name: &str, key: &str| format!("[[factor]]\nname = \"{name}\"\nkey = \"{key}\"\nlevels = [1, 2]\n");
     let text = refusal(&format!("{LAB}{}{}", factor("a", "x"), factor("b", "x")));
     assert!(text.contains("two factors set `x`") && text.contains("plan.toml:10:"), "{text}");
+    for (one, other) in [
+        ("hosts.congestion", "host.*.congestion"),
+        ("host.*.congestion", "host.a.congestion"),
+        ("flow.tcp.window", "flow.*.window"),
+    ] {
+        let text = refusal(&format!("{LAB}{}{}", factor("a", one), factor("b", other)));
+        assert!(text.contains(&format!("`{other}` sets what `{one}` of another factor sets")), "{text}");
+        assert!(text.contains("plan.toml:10:"), "{text}");
+    }
+    plan(&format!("{LAB}{}{}", factor("a", "hosts.congestion"), factor("b", "hosts.window")));
     let text = refusal(&format!("{LAB}{}{}", factor("a", "x"), factor("a", "y")));
     assert!(text.contains("two factors are called `a`"), "{text}");
 }

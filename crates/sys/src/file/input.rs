@@ -69,7 +69,7 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
 }
 
 /// The error of a file or stream of more than `limit` bytes.
-pub fn too_large(limit: u64) -> io::Error {
+fn too_large(limit: u64) -> io::Error {
     let size = match limit {
         n if n % (1 << 30) == 0 => format!("{} GiB", n >> 30),
         n if n % (1 << 20) == 0 => format!("{} MiB", n >> 20),
