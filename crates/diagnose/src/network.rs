@@ -12,9 +12,9 @@ use crate::stream::{StreamView, flight_segments};
 use crate::text;
 use crate::thresholds::{
     ALWAYS_QUEUED, AT_CEILING, CEILING, CWND_FULL, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_VARIES, DELIVERY_VARIES_BBR,
-    DELIVERY_VARIES_MUCH, EXPLAINS, LOSES_RARELY, LOSES_SELDOM, LOST_IN_BURSTS, NOTSENT_LITTLE, OWN_BURSTS,
-    OWN_BURSTS_US, PEAKS_ALIKE, QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE, RTT_SHALLOW, SEND_EMPTY,
-    SHAPED, SHAPED_GSO, SHAPER_REACHED, SINGLE_LOSSES, WAITING_SHARE,
+    DELIVERY_VARIES_MUCH, EXPLAINS, LONG_QUEUE_US, LOSES_RARELY, LOSES_SELDOM, LOST_IN_BURSTS, NOTSENT_LITTLE,
+    OWN_BURSTS, OWN_BURSTS_US, PEAKS_ALIKE, QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE, RTT_SHALLOW,
+    SEND_EMPTY, SHAPED, SHAPED_GSO, SHAPER_REACHED, SINGLE_LOSSES, WAITING_SHARE,
 };
 
 /// GSO packet size of the kernel by default, bytes.
@@ -431,6 +431,12 @@ impl Symptoms {
     /// Whether data always waits in the path, so that the window does not limit.
     pub(crate) fn always_queued(&self) -> bool {
         self.lowest_inflation.is_some_and(|ratio| ratio >= ALWAYS_QUEUED)
+    }
+
+    /// Whether data always waits longer than two ends that take turns on the cores of one host explain.
+    pub(crate) fn queues_long(&self, flow: &Flow) -> bool {
+        let waits_us = self.lowest_inflation.zip(flow.min_rtt_us()).map(|(ratio, min_us)| (ratio - 1.0) * min_us);
+        waits_us >= Some(LONG_QUEUE_US)
     }
 
     /// Whether losses are random: single, at any window (true), or at a ceiling (false): in bursts, with most

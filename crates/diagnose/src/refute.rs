@@ -70,7 +70,8 @@ fn has_local_backlog(flow: &Flow, builder: &mut FindingBuilder) -> bool {
 /// Whether data always waits in a queue of the path: the window exceeds the BDP of a full path, or bursts
 /// queue. Only a lab run can tell which.
 fn may_be_queued(flow: &Flow, seen: &Symptoms) -> bool {
-    flow.route.is_none() && !flow.same_host() && (seen.queue == Queue::Standing || seen.always_queued())
+    let queued = seen.queue == Queue::Standing || seen.always_queued();
+    flow.route.is_none() && queued && (!flow.same_host() || seen.queues_long(flow))
 }
 
 /// Whether both TCPs agree that every segment arrived.

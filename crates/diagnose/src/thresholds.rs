@@ -254,6 +254,10 @@ pub(crate) const SHAPER_REACHED: f64 = 0.9;
 /// Share of the packets dropped by the sender's own qdisc from which it limits the flow.
 pub(crate) const OWN_DROPS: f64 = 0.001;
 
+/// Queueing delay that never falls below this is a queue of the path, even between two ends of one host, µs: some time
+/// slices of the scheduler are shorter.
+pub(crate) const LONG_QUEUE_US: f64 = 50_000.0;
+
 /// Minimum streams per core for a shared receive queue.
 pub(crate) const SHARED_QUEUE: f64 = 2.0;
 

@@ -217,3 +217,24 @@ fn drops_in_the_own_qdisc_limit_a_window_that_is_never_full() {
     assert_eq!((verdict.cause, verdict.confidence), (Cause::LocalQdisc, Confidence::Medium), "{}", verdict.summary);
     assert_ne!(judged(50).cause, Cause::LocalQdisc, "slow start overflows the queue once");
 }
+
+#[test]
+fn a_long_queue_is_the_path_also_between_two_ends_of_one_host() {
+    let judged = |srtt_us: u32| {
+        let scenario = Scenario {
+            fill: 0.98,
+            flight_cwnd: 0.53,
+            notsent: 0,
+            sndbuf_limited: 0.7,
+            srtt_us,
+            ..Scenario::default()
+        };
+        let mut document = scenario.document();
+        let (client, server) = (document.hosts.client.clone(), document.hosts.server.as_mut());
+        server.expect("a snapshot").hostname = client.expect("a snapshot").hostname;
+        judge(&document)
+    };
+    let verdict = judged(440_000);
+    assert!(verdict.cause == Cause::NetworkPath || verdict.confidence == Confidence::Low, "{}", verdict.summary);
+    assert_eq!(judged(20_000).cause, Cause::SendBuffer);
+}

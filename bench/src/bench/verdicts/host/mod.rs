@@ -28,7 +28,7 @@ const MIN_IDLE_SHARE: f64 = 0.8;
 /// Time over which the idle share is measured.
 const IDLE_SAMPLE_TIME: Duration = Duration::from_millis(500);
 /// A flow below this share of the rate that its cause allows is limited by something else: by the CPU.
-const MIN_REACHED: f64 = 0.85;
+const MIN_REACHED: f64 = 0.9;
 
 /// Viewpoints of a run between two hosts.
 const VIEWS: [View; 3] = [View::BothHosts, View::SenderOnly, View::WatchSender];

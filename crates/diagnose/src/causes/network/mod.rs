@@ -92,12 +92,15 @@ fn name(flow: &Flow, seen: &Symptoms) -> Option<NamedCause> {
     if let Some(named) = by_elimination(flow, seen) {
         return Some(named);
     }
-    let full = seen.always_queued() && !flow.same_host() && window_limited(flow) != Some(Limited::No);
+    let far_above = seen.queues_long(flow);
+    let full = seen.always_queued()
+        && (!flow.same_host() || far_above)
+        && (far_above || window_limited(flow) != Some(Limited::No));
     let limited = seen
         .limited
         .or_else(|| local_shaper_strength(flow, seen))
         .or_else(|| drops_own_packets(flow, seen).then_some(Strength::Moderate))
-        .or_else(|| full.then_some(Strength::Weak))?;
+        .or_else(|| full.then_some(if far_above { Strength::Moderate } else { Strength::Weak }))?;
     // A cause derived from counters is at most as certain as the finding that congestion control limits the
     // sender.
     let named = by_counts(flow, seen);
