@@ -163,7 +163,7 @@ mod tests {
                     between = [\"a\", \"b\"]\nrate = \"1G\"\n[[flow]]\nfrom = \"a\"\nto = \"b\"\ncongestion = \"htpc\"\n";
         let cells = scenario::read(text).unwrap_or_else(|problems| panic!("{problems}"));
         let wanted = plan::plan(&cells[0].scenario, &[]).expect("a plan").features();
-        let missing = Features::parse("CONFIG_TCP_CONG_HSTCP=y\n");
+        let missing = Features::parse("CONFIG_TCP_CONG_HSTCP=y\nCONFIG_NET_SCH_FQ=y\n");
         assert_eq!(missing.missing(&wanted), ["CONFIG_TCP_CONG_HTPC"], "{wanted:?}");
         assert!(wanted.contains(&"CONFIG_TCP_CONG_HSTCP".to_owned()), "{wanted:?}");
     }

@@ -209,8 +209,8 @@ fn results_of_other_programs_are_imported() {
 #[test]
 fn import_and_compare_read_the_same_files() {
     let directory = new();
-    let one = std::fs::read_to_string("fixtures/iperf3/3.12/tcp.json").expect("a fixture");
-    let two = std::fs::read_to_string("fixtures/iperf3/3.22/tcp.json").expect("a fixture");
+    let one = std::fs::read_to_string(repository().join("fixtures/iperf3/3.12/tcp.json")).expect("a fixture");
+    let two = std::fs::read_to_string(repository().join("fixtures/iperf3/3.22/tcp.json")).expect("a fixture");
     let log = format!("Warning: experimental\n{one}{two}iperf3: error - broken pipe\n");
     let utf16: Vec<u8> = [0xfeff].into_iter().chain(log.encode_utf16()).flat_map(u16::to_le_bytes).collect();
     let file = |name: &str, bytes: &[u8]| {
@@ -218,7 +218,7 @@ fn import_and_compare_read_the_same_files() {
         std::fs::write(&path, bytes).expect("a file");
         path.display().to_string()
     };
-    let transfer = std::fs::read("fixtures/foreign/nuttcp-tcp.txt").expect("a fixture");
+    let transfer = std::fs::read(repository().join("fixtures/foreign/nuttcp-tcp.txt")).expect("a fixture");
     let (log, utf16) = (file("log.txt", log.as_bytes()), file("powershell.json", &utf16));
     let nuttcp = file("nuttcp.txt", &transfer.repeat(3));
     let out = run(directory.path(), &["archive", "import", log.as_str(), utf16.as_str(), nuttcp.as_str()]);

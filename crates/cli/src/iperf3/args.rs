@@ -415,7 +415,11 @@ fn dscp(text: &str) -> Result<u8, String> {
         "throughput" => Ok(2),
         "reliability" => Ok(1),
         "va" => Ok(44),
-        name => c_number(text).filter(|dscp| *dscp < 64).map_or_else(|| crate::options::dscp(name), Ok),
+        // A number is read as C does: `08` is none.
+        name if name.starts_with(|first: char| first.is_ascii_digit()) => c_number(text)
+            .filter(|dscp| *dscp < 64)
+            .ok_or_else(|| format!("`{text}`: a DSCP is 0 to 63, also octal (056) or hexadecimal (0x2e), or a name")),
+        name => crate::options::dscp(name),
     }
 }
 

@@ -60,8 +60,10 @@ pub(super) fn run(task: &Task<'_>) -> Finished {
     end.thread_system_ns = Some(after.system_ns.saturating_sub(before.system_ns));
     end.thread_cpu_ns = Some(after.total_ns.saturating_sub(before.total_ns));
     let since_start = |t: u64| t.saturating_sub(t0_ns);
-    end.first_byte_ns = stream.counters.first_ns().map(since_start);
-    end.last_byte_ns = stream.counters.last_ns().map(since_start);
+    // The end of a stream without bytes is not the time of a byte.
+    let moved = end.bytes > 0 || !stream.job.is_bulk();
+    end.first_byte_ns = stream.counters.first_ns().filter(|_| moved).map(since_start);
+    end.last_byte_ns = stream.counters.last_ns().filter(|_| moved).map(since_start);
     finished
 }
 

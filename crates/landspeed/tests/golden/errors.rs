@@ -15,7 +15,7 @@ const ERRORS: &[(&str, &[&str])] = &[
             "landspeed run dtn.example -t soon",
             "landspeed run dtn.example --rate 1GB/s",
             "landspeed run dtn.example -u --read-rate 1G",
-            "landspeed run dtn.example -P 1000",
+            "landspeed run dtn.example -P 2000",
             "landspeed -c dtn.example",
             "landspeed iperf3",
             "landspeed iperf3 -c dtn.example -f q",

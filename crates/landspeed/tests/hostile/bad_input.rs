@@ -5,21 +5,27 @@ use std::io::Write as _;
 use landspeed_flow::control::preface::{self, Purpose, Status};
 use landspeed_sys::process::is_root;
 use landspeed_testkit::drip::State;
-use landspeed_testkit::skip;
+use landspeed_testkit::{iperf3, skip};
 
 use crate::hostile::common::{
     Process, Server, TIMEOUT_S, assert_short_error, begin, files, finish, landspeed, run, scratch, until,
 };
 use crate::hostile::raw;
+use crate::iperf3::parties::iperf3_server;
 use landspeed_testkit::process::run_concurrently;
 
 #[test]
 fn an_iperf3_server_is_recognised_on_any_port() {
-    let server = Server::start(&["--iperf3-port", "0"]);
-    let target = server.process.address_in("iperf3 clients").to_string();
-    let ended = begin(&target, &["-t", "1"]).end(TIMEOUT_S);
-    assert_eq!(ended.code, 2);
-    assert!(ended.stderr.contains("add --iperf3"), "{}", ended.stderr);
+    let programs = iperf3::programs();
+    if programs.is_empty() {
+        skip!("no iperf3 is installed");
+    }
+    for program in &programs {
+        let (_server, target) = iperf3_server(program, &[]);
+        let ended = begin(&target, &["-t", "1"]).end(TIMEOUT_S);
+        assert_eq!(ended.code, 2, "{program}");
+        assert!(ended.stderr.contains("add --iperf3"), "{program}: {}", ended.stderr);
+    }
 }
 
 /// Invalid options, each with a word that the error must contain.

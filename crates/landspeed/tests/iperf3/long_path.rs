@@ -31,7 +31,7 @@ fn sixty_streams_over_200_ms_are_opened_together() {
     let (left, right, _wire) = or_skip!(path(100));
     let server = Process::start(in_namespace(&right, &["iperf3", "-s"]));
     landspeed_testkit::process::until(30, "the server to listen", || server.stdout().contains("listening on"));
-    let words = ["iperf3", "-c", RIGHT, "-P", "60", "-n", "6M", "-R", "-J"];
+    let words = ["iperf3", "-c", RIGHT, "-P", "60", "-t", "1", "-R", "-J"];
     let ended = Process::start(in_namespace(&left, &words)).end(60);
     let said: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|why| panic!("{why}: {ended:?}"));
     assert_all_moved(&said, 60);

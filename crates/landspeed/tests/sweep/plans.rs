@@ -61,7 +61,7 @@ fn mistakes_are_reported_at_the_line_of_their_factor() {
     // The kernel is asked, whatever sets the name.
     let set = "set = { \"hosts.congestion\" = \"htpc\" }\n";
     let ended = Sweep::new(&format!("{LAB}{set}{limit}")).run(&["--dry-run"]);
-    let wanted = ["plan.toml:4:30: lab.set.hosts.congestion", "CONFIG_TCP_CONG_HTPC", "did you mean `htcp`?"];
+    let wanted = ["plan.toml:4:30: lab.set.hosts.congestion", "CONFIG_TCP_CONG_HTPC", "did you mean 'htcp'?"];
     assert!(wanted.iter().all(|text| ended.stderr.contains(text)), "{}", ended.stderr);
     assert!(!ended.stderr.contains("factor"), "{}", ended.stderr);
     let all = factor("hosts.congestion", "[\"highspeed\", \"reno\", \"bbr\"]");
