@@ -136,7 +136,7 @@ impl Values {
                 }
             }
             if !blocks.is_empty() {
-                return Self::paired(blocks.into_values().collect());
+                return Self::paired(&blocks.into_values().collect::<Vec<_>>());
             }
         }
         let (a, a_means) = clustered(baseline, metric);
@@ -152,7 +152,7 @@ impl Values {
     }
 
     /// The values of the runs of blocks: of each block, the runs of baseline and candidate with the same levels.
-    pub(crate) fn paired(blocks: Vec<Vec<RunPair>>) -> Self {
+    pub(crate) fn paired(blocks: &[Vec<RunPair>]) -> Self {
         let runs =
             |of: fn(&RunPair) -> &Vec<f64>| blocks.iter().flatten().flat_map(of).copied().collect::<Vec<f64>>();
         let (baseline, candidate) = (runs(|pair| &pair.0), runs(|pair| &pair.1));

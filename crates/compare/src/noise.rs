@@ -28,8 +28,9 @@ pub fn noise(records: &[Record], options: &Options) -> Vec<ComparedMetric> {
             let values = match &values.units {
                 Units::Paired(_) => values,
                 Units::Unpaired { a, .. } => {
-                    let pairs = pair_neighbours(a).into_iter().map(|(a, b)| vec![(vec![a], vec![b])]).collect();
-                    Values { blocks: None, ..Values::paired(pairs) }
+                    let pairs: Vec<_> =
+                        pair_neighbours(a).into_iter().map(|(a, b)| vec![(vec![a], vec![b])]).collect();
+                    Values { blocks: None, ..Values::paired(&pairs) }
                 }
             };
             if !values.is_empty() {

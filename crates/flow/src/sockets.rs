@@ -161,9 +161,9 @@ fn all_failed(
     failed.sort_by_key(|(server, _)| candidates.iter().position(|(candidate, _)| candidate == server));
     let mut failed = failed.into_iter();
     let (addr, mut source) = failed.next().unwrap_or_else(|| (candidates[0].0, io::ErrorKind::TimedOut.into()));
-    let others: String = failed.map(|(server, error)| format!("; {server}: {error}")).collect();
+    let others: Vec<String> = failed.map(|(server, error)| format!("; {server}: {error}")).collect();
     if !others.is_empty() {
-        source = io::Error::new(source.kind(), format!("{source}{others}"));
+        source = io::Error::new(source.kind(), format!("{source}{}", others.concat()));
     }
     FlowError::Connect { addr, source }
 }

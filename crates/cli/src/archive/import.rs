@@ -197,6 +197,6 @@ impl Import<'_> {
 
 /// Whether a file in a directory is a result by its name.
 fn is_result_name(source: &str) -> bool {
-    let extension = Path::new(source).extension().map(|extension| extension.to_ascii_lowercase());
+    let extension = Path::new(source).extension().map(std::ffi::OsStr::to_ascii_lowercase);
     extension.is_some_and(|extension| ["json", "jsonl", "flent", "gz"].iter().any(|known| extension == *known))
 }

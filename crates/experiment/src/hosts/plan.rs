@@ -350,7 +350,7 @@ impl Hosts {
 
 /// Returns the error of a host at the level whose value it names.
 fn locate(plan: &Plan, design: &Design, objection: Objection) -> Error {
-    let Some(message) = &objection.message else { return objection.error };
+    let Some(message) = &objection.message else { return *objection.error };
     let is_named = |value: &toml::Value| options::scalar(value).is_some_and(|value| has_word(message, &value));
     let levels = plan.factors.iter().zip(&design.cells[objection.cell]).enumerate();
     let mut named = levels.filter(|(_, (factor, level))| factor.levels[**level].values.iter().any(is_named));
@@ -359,7 +359,7 @@ fn locate(plan: &Plan, design: &Design, objection: Objection) -> Error {
             let at = format!("factor.{number}.levels.{level}");
             plan.problems(vec![plan.problem(&factor.levels[level].span, &at, message)]).into()
         }
-        _ => objection.error,
+        _ => *objection.error,
     }
 }
 

@@ -86,7 +86,7 @@ pub struct Objection {
     /// What the host says; `None` if it is not about a value.
     pub message: Option<String>,
     /// The error without a place in the plan.
-    pub error: Error,
+    pub error: Box<Error>,
 }
 
 /// Failure of a short test.
@@ -99,9 +99,9 @@ enum Failure {
 impl Failure {
     fn objection(self, cell: usize, error: impl Fn(String) -> Error) -> Objection {
         match self {
-            Self::Interrupted => Objection { cell, message: None, error: Error::Interrupted },
-            Self::Refused(why) => Objection { cell, error: error(why.clone()), message: Some(why) },
-            Self::Failed(why) => Objection { cell, message: None, error: error(why) },
+            Self::Interrupted => Objection { cell, message: None, error: Box::new(Error::Interrupted) },
+            Self::Refused(why) => Objection { cell, error: Box::new(error(why.clone())), message: Some(why) },
+            Self::Failed(why) => Objection { cell, message: None, error: Box::new(error(why)) },
         }
     }
 }
@@ -150,14 +150,11 @@ pub fn check_changes(cells: &[HostCell], interrupted: &'static AtomicBool) -> Re
     for (pair, cells) in pairs {
         let refused = |cell, why: ChangeError| {
             let (pair, message) = (pair.to_string(), why.to_string());
-            match why.kind {
-                ChangeErrorKind::Unavailable => {
-                    Objection { cell, message: None, error: Error::HostChanges { pair, why: message } }
-                }
-                _ => {
-                    Objection { cell, error: Error::Settings { pair, why: message.clone() }, message: Some(message) }
-                }
+            if why.kind == ChangeErrorKind::Unavailable {
+                return Objection { cell, message: None, error: Box::new(Error::HostChanges { pair, why: message }) };
             }
+            let error = Box::new(Error::Settings { pair, why: message.clone() });
+            Objection { cell, error, message: Some(message) }
         };
         let first = cells[0].1;
         let request = first.test.request().map_err(ChangeError::unavailable);

@@ -58,10 +58,8 @@ fn piece_bytes(streams: &[&Stream], p: &Parameters) -> u64 {
     let segment = u64::from(ends().filter_map(|end| end.mss_bytes).max().unwrap_or(TYPICAL_MSS));
     // An iperf3 server, which has no samples, writes whole blocks.
     let in_blocks = streams.iter().any(|stream| stream.sender.as_ref().is_some_and(|end| end.samples.is_empty()));
-    let write = p.rate_bps.map(|rate| match in_blocks {
-        true => p.write_bytes,
-        false => tcp::chunk_bytes(rate / 8, p.write_bytes),
-    });
+    let write =
+        p.rate_bps.map(|rate| if in_blocks { p.write_bytes } else { tcp::chunk_bytes(rate / 8, p.write_bytes) });
     segment.max(write.unwrap_or(0))
 }
 

@@ -77,9 +77,9 @@ impl Transfer {
             let Some(found) = parse(line) else { return };
             self.begun = true;
             if found.last {
-                self.total = Some(found)
+                self.total = Some(found);
             } else {
-                self.intervals.push(found)
+                self.intervals.push(found);
             }
             return;
         };

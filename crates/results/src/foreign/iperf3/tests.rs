@@ -22,6 +22,7 @@ fn fixture(name: &str) -> Record {
 }
 
 /// A document of a client or server, with the sums of its end.
+#[expect(clippy::needless_pass_by_value, reason = "the cases are written as values")]
 fn document(client: bool, protocol: &str, reverse: u8, end: Value) -> Value {
     let peer = if client { "connecting_to" } else { "accepted_connection" };
     json!({
