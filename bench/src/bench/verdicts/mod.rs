@@ -150,7 +150,9 @@ fn run_host_cases(options: &Options) -> Result<()> {
         families: &options.causes,
     };
     let by_load = host::run_cases(&options.keep.join("host"), binary.as_deref(), &selection)?;
-    for (load, scores) in ["A quiet machine", "Beside 1, 2 and 4 busy loops"].into_iter().zip(&by_load) {
+    let busy: Vec<String> = loads.iter().filter(|&&loops| loops > 0).map(ToString::to_string).collect();
+    let titles = ["A quiet machine".to_owned(), format!("Beside busy loops ({} of them)", busy.join(", "))];
+    for (load, scores) in titles.into_iter().zip(&by_load) {
         if scores.iter().all(|scores| scores.rows.is_empty()) {
             continue;
         }
