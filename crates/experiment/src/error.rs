@@ -124,9 +124,9 @@ pub enum Error {
     /// A host refuses a setting.
     #[error("cannot apply settings of {pair}: {why}")]
     Settings {
-        /// Client and server.
+        /// Addresses of client and server.
         pair: String,
-        /// Reason.
+        /// What the host says about the setting.
         why: String,
     },
     /// The user interrupted the sweep.

@@ -34,7 +34,7 @@ impl Iperf3Service {
         Self::configured(users, None, None)
     }
 
-    /// Creates the service for these users, with a keepalive of control connections instead of its own, and an output for
+    /// Creates the service for these users, with this keepalive of control connections, and an output for
     /// the documents of its tests.
     pub fn configured(users: Option<Users>, keep_alive: Option<KeepAlive>, output: Option<ServerOutput>) -> Self {
         Self { tests: Arc::new(Tests { users, keep_alive, output, ..Tests::default() }) }

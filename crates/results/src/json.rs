@@ -15,7 +15,7 @@ const REPEATED_KEYS: [&str; 3] = ["sum", "sum_sent", "sum_received"];
 pub struct Damage {
     /// Offset, bytes.
     pub at: usize,
-    /// Reason.
+    /// What is wrong there, for an error message.
     pub why: String,
 }
 

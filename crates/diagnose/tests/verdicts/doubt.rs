@@ -20,6 +20,19 @@ fn send_buffer() -> Scenario {
     Scenario { sndbuf: 64 << 10, fill: 1.06, flight_cwnd: 0.15, notsent: 0, ..Scenario::default() }
 }
 
+/// A probe that found a path MTU of 1300 bytes behind an interface of 1500.
+fn probe_of_1300_bytes() -> MtuProbe {
+    MtuProbe {
+        direction: Direction::Upload,
+        path_mtu_bytes: Some(1300),
+        smallest_failed_bytes: Some(1301),
+        interface_mtu_bytes: Some(1500),
+        probes: 9,
+        silent: 3,
+        note: None,
+    }
+}
+
 #[test]
 fn contradicting_evidence_never_has_high_confidence() {
     let cases = [
@@ -288,16 +301,7 @@ fn datagrams_over_the_mtu_are_fragments() {
     assert!(message.contains("7 fragments") && message.contains("-l 1472"), "{message}");
     // A probe of the path counts as well.
     let mut narrow = sized(1472);
-    let probe = MtuProbe {
-        direction: Direction::Upload,
-        path_mtu_bytes: Some(1300),
-        smallest_failed_bytes: Some(1301),
-        interface_mtu_bytes: Some(1500),
-        probes: 9,
-        silent: 3,
-        note: None,
-    };
-    narrow.path.as_mut().expect("a path").mtu.push(probe);
+    narrow.path.as_mut().expect("a path").mtu.push(probe_of_1300_bytes());
     let found = warnings(&narrow);
     assert!(warning(&found, "fragments").expect("1500 over 1300").contains("the path MTU (1300 bytes)"));
 }
@@ -352,16 +356,7 @@ fn a_probed_path_mtu_is_named_where_nothing_passes() {
     }
     let unknown = judge(&document);
     assert_eq!((unknown.cause, unknown.confidence), (Cause::PathMtu, Confidence::Medium), "{unknown:#?}");
-    let probe = MtuProbe {
-        direction: Direction::Upload,
-        path_mtu_bytes: Some(1300),
-        smallest_failed_bytes: Some(1301),
-        interface_mtu_bytes: Some(1500),
-        probes: 9,
-        silent: 3,
-        note: None,
-    };
-    document.path.as_mut().expect("a path").mtu.push(probe);
+    document.path.as_mut().expect("a path").mtu.push(probe_of_1300_bytes());
     let verdict = judge(&document);
     assert_eq!((verdict.cause, verdict.confidence), (Cause::PathMtu, Confidence::High), "{verdict:#?}");
     assert!(verdict.summary.contains("the path's MTU is 1300"), "{}", verdict.summary);

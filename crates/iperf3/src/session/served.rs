@@ -26,7 +26,7 @@ pub struct ServedTest<'a> {
     pub specs: &'a [StreamSpec],
     /// Start, nanoseconds since the Unix epoch.
     pub started_unix_ns: u64,
-    /// This host.
+    /// Facts of the host that serves.
     pub host: HostSnapshot,
 }
 

@@ -76,7 +76,7 @@ fn settings_that_a_host_refuses_are_found_before_the_first_run() {
     assert!(ended.stderr.contains("factor.0.levels.1") && ended.stderr.contains("rneo"), "{}", ended.stderr);
     assert!(!sweep.path().join("plan.sweep").exists());
     assert_eq!(congestion(), before);
-    // A namespace of its own may choose only among these.
+    // A network namespace other than the first may use only these.
     let permitted = left.exec(["sysctl", "-n", "net.ipv4.tcp_allowed_congestion_control"]);
     let Some(other) = permitted.split_whitespace().find(|name| *name != "reno") else {
         skip!("a network namespace may use reno only");

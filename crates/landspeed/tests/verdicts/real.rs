@@ -1,10 +1,10 @@
 //! Real traffic: a busy machine lowers the confidence, but never leads to a wrong cause.
 
 use landspeed_sys::thread;
-use landspeed_testkit::netns::{Namespace, veth};
+use landspeed_testkit::netns::{Namespace, Veth, veth};
 use landspeed_testkit::pair::{CpuLoad, Pair};
 use landspeed_testkit::process::{Process, until};
-use landspeed_testkit::skip;
+use landspeed_testkit::{or_skip, skip};
 use serde_json::Value;
 
 use crate::common::{PROGRAM, landspeed};
@@ -24,6 +24,13 @@ macro_rules! cores {
             _ => skip!("two ends need two cores"),
         }
     };
+}
+
+/// A client and a server, 10.3.0.2, in network namespaces joined by a link; the error says what is missing.
+fn two_hosts() -> Result<(Namespace, Namespace, Veth), String> {
+    let (client, server) = (Namespace::new("client")?, Namespace::new("server")?);
+    let link = veth(&client, &server, "10.3.0.1/24", "10.3.0.2/24");
+    Ok((client, server, link))
 }
 
 /// Asserts that the accounting is balanced, and that a cause not in `causes` has low confidence only.
@@ -94,11 +101,7 @@ fn a_preempted_udp_receiver_is_not_a_lossy_network() {
 
 #[test]
 fn shaper_at_the_udp_sender_is_named() {
-    let (client, server) = match (Namespace::new("client"), Namespace::new("server")) {
-        (Ok(client), Ok(server)) => (client, server),
-        (Err(why), _) | (_, Err(why)) => skip!("{why}"),
-    };
-    let link = veth(&client, &server, "10.3.0.1/24", "10.3.0.2/24");
+    let (client, server, link) = or_skip!(two_hosts());
     let shape = "qdisc add dev OUT root tbf rate 20mbit burst 16kb limit 60kb".replace("OUT", &link.a);
     client.exec(std::iter::once("tc").chain(shape.split(' ')));
     let document = Pair::across(PROGRAM, &client, &server, "10.3.0.2").run(&format!("-u -b 40M {TIME_OPTION}"));
@@ -110,11 +113,7 @@ fn shaper_at_the_udp_sender_is_named() {
 
 #[test]
 fn htb_at_the_sender_is_named_without_segmentation_offload() {
-    let (client, server) = match (Namespace::new("client"), Namespace::new("server")) {
-        (Ok(client), Ok(server)) => (client, server),
-        (Err(why), _) | (_, Err(why)) => skip!("{why}"),
-    };
-    let link = veth(&client, &server, "10.3.0.1/24", "10.3.0.2/24");
+    let (client, server, link) = or_skip!(two_hosts());
     for command in [
         "ethtool -K OUT tso off gso off",
         "tc qdisc add dev OUT root handle 1: htb default 1",
@@ -135,11 +134,7 @@ fn htb_at_the_sender_is_named_without_segmentation_offload() {
 
 #[test]
 fn a_packet_filter_at_the_receiver_is_named_without_privilege() {
-    let (client, server) = match (Namespace::new("client"), Namespace::new("server")) {
-        (Ok(client), Ok(server)) => (client, server),
-        (Err(why), _) | (_, Err(why)) => skip!("{why}"),
-    };
-    let _link = veth(&client, &server, "10.3.0.1/24", "10.3.0.2/24");
+    let (client, server, _link) = or_skip!(two_hosts());
     server.nft(
         "table ip f { chain in { type filter hook input priority 0; udp dport 5210 numgen random mod 20 0 drop; }; }",
     );
@@ -152,11 +147,7 @@ fn a_packet_filter_at_the_receiver_is_named_without_privilege() {
 
 #[test]
 fn a_path_that_goes_down_is_shown_and_named() {
-    let (client, server) = match (Namespace::new("client"), Namespace::new("server")) {
-        (Ok(client), Ok(server)) => (client, server),
-        (Err(why), _) | (_, Err(why)) => skip!("{why}"),
-    };
-    let _link = veth(&client, &server, "10.3.0.1/24", "10.3.0.2/24");
+    let (client, server, _link) = or_skip!(two_hosts());
     let pair = Pair::across(PROGRAM, &client, &server, "10.3.0.2");
     let mut command = landspeed();
     command.args(["run", pair.target(), "-t", "4"]);

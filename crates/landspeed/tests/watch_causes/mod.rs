@@ -421,7 +421,7 @@ fn tracepoints_count_drops_by_reason_where_permitted() {
     let document = document_of(without);
     assert!(document["events"].is_null(), "{document:#}");
     assert!(document["unavailable"]["tracepoints"].as_str().is_some_and(|why| why.contains("--tracepoints")));
-    // The IP counters show a rule without a counter of its own.
+    // The IP counters show the drops of a rule without a counter.
     assert_eq!(only_flow(&document)["cause"], "firewall", "{document:#}");
     let Some(with) = with else { skip!("no tracefs here") };
     let document = document_of(with);

@@ -5,7 +5,7 @@ use super::super::draw::Draw;
 /// A process's share of the machine, apart from the busy loops beside it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contention {
-    /// All cores.
+    /// Every process may use all cores.
     None,
     /// A control group with a CPU quota, per cent of one core, around one end.
     Quota(End, u32),
@@ -18,16 +18,16 @@ pub enum Contention {
 /// End of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// The client.
+    /// The client, which sends.
     Sender,
-    /// The server.
+    /// The server, which receives.
     Receiver,
 }
 
 /// What happens in the middle of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Midway {
-    /// Nothing.
+    /// The test runs undisturbed.
     Nothing,
     /// The router drops every packet.
     PathDown,
@@ -38,7 +38,7 @@ pub enum Midway {
 /// A case with its known cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setup {
-    /// The cause.
+    /// What limits the flow, as the JSON name of a cause.
     pub truth: &'static str,
     /// Other causes that an expert could name with equal justification.
     pub accept: &'static [&'static str],
@@ -120,7 +120,7 @@ const NO_CONTROL: Controls = &[""];
 const CPUS: &[&str] = &["receiver-cpu", "cpu-quota"];
 const CPUS_OR_BUFFER: &[&str] = &["sender-cpu", "receiver-cpu"];
 const SENDER_LIMITS: &[&str] = &["receiver-cpu", "send-buffer"];
-/// A full path.
+/// Causes that a full path with a deep queue may also be called.
 const FULL_PATH: &[&str] = &["network-path", "network-congestion"];
 const SMALL_QUEUE: &[&str] = &["network-congestion", "network-path", "policer"];
 const RATE_LIMITER: &[&str] = &["shallow-buffer", "network-loss"];
@@ -136,13 +136,13 @@ pub const ALL: &[(&str, Family, Controls)] = &[
     ("own-htb", |draw, _| own_htb(draw, ""), ALL_CONTROLS),
     ("own-htb-no-tso", |draw, _| own_htb(draw, "").client("ethtool -K OUT tso off gso off"), ALL_CONTROLS),
     ("own-htb-class", own_htb_class, ALL_CONTROLS),
-    ("own-bfifo", own_bfifo, LOSS_BASED),
-    ("own-pfifo", own_pfifo, LOSS_BASED),
+    ("own-bfifo", |draw, _| own_queue(draw, "bfifo", [100_000, 200_000, 400_000]), LOSS_BASED),
+    ("own-pfifo", |draw, _| own_queue(draw, "pfifo", [5, 10, 50]), LOSS_BASED),
     ("own-policer", own_policer, LOSS_BASED),
     ("router-tbf", router_tbf, ALL_CONTROLS),
     ("router-htb", router_htb, ALL_CONTROLS),
-    ("router-bfifo", router_bfifo, LOSS_BASED),
-    ("router-pfifo", router_pfifo, LOSS_BASED),
+    ("router-bfifo", |draw, _| router_queue(draw, "bfifo", [80_000, 150_000, 300_000]), LOSS_BASED),
+    ("router-pfifo", |draw, _| router_queue(draw, "pfifo", [3, 10, 30]), LOSS_BASED),
     ("router-policer", router_policer, LOSS_BASED),
     ("router-one-in-n", |draw, _| forward_drop(draw, "inc"), LOSS_BASED),
     ("router-random", |draw, _| forward_drop(draw, "random"), LOSS_BASED),
@@ -215,7 +215,7 @@ fn own_htb(draw: &mut Draw, arguments: &str) -> Setup {
     Setup::new("local-qdisc", &[], arguments).rate(rate).client(htb("OUT", rate))
 }
 
-/// The flow is in a class of its own; the default class is fast.
+/// A slow class carries the flow; the default class is fast.
 fn own_htb_class(draw: &mut Draw, _: &str) -> Setup {
     let rate = mbps(draw, 20.0, 800.0);
     Setup::new("local-qdisc", &[], streams(draw)).rate(rate).client(format!(
@@ -225,22 +225,16 @@ fn own_htb_class(draw: &mut Draw, _: &str) -> Setup {
     ))
 }
 
-/// A byte limit below a shaper on the own interface.
-fn own_bfifo(draw: &mut Draw, _: &str) -> Setup {
-    let rate = mbps(draw, 20.0, 800.0);
-    let limit = draw.pick(&[100_000, 200_000, 400_000]);
-    Setup::new("local-qdisc", &[], streams(draw))
-        .rate(rate)
-        .client(format!("{} && tc qdisc add dev OUT parent 1:1 bfifo limit {limit}", htb("OUT", rate)))
+/// A queue limit, by bytes (`bfifo`) or packets (`pfifo`), below a shaper.
+fn shaped_queue(rate: u32, kind: &str, limit: u32) -> String {
+    format!("{} && tc qdisc add dev OUT parent 1:1 {kind} limit {limit}", htb("OUT", rate))
 }
 
-/// A packet limit below a shaper on the own interface.
-fn own_pfifo(draw: &mut Draw, _: &str) -> Setup {
+/// A queue limit below a shaper on the own interface.
+fn own_queue(draw: &mut Draw, kind: &str, limits: [u32; 3]) -> Setup {
     let rate = mbps(draw, 20.0, 800.0);
-    let limit = draw.pick(&[5, 10, 50]);
-    Setup::new("local-qdisc", &[], streams(draw))
-        .rate(rate)
-        .client(format!("{} && tc qdisc add dev OUT parent 1:1 pfifo limit {limit}", htb("OUT", rate)))
+    let limit = draw.pick(&limits);
+    Setup::new("local-qdisc", &[], streams(draw)).rate(rate).client(shaped_queue(rate, kind, limit))
 }
 
 /// A token bucket without a queue, as a rule of the packet filter at `hook`.
@@ -270,20 +264,11 @@ fn router_htb(draw: &mut Draw, _: &str) -> Setup {
     Setup::new("network-path", FULL_PATH, streams(draw)).rate(rate).router(htb("OUT", rate))
 }
 
-fn router_bfifo(draw: &mut Draw, _: &str) -> Setup {
+/// A queue limit below a shaper on the router.
+fn router_queue(draw: &mut Draw, kind: &str, limits: [u32; 3]) -> Setup {
     let rate = mbps(draw, 50.0, 800.0);
-    let limit = draw.pick(&[80_000, 150_000, 300_000]);
-    Setup::new("shallow-buffer", SMALL_QUEUE, streams(draw))
-        .rate(rate)
-        .router(format!("{} && tc qdisc add dev OUT parent 1:1 bfifo limit {limit}", htb("OUT", rate)))
-}
-
-fn router_pfifo(draw: &mut Draw, _: &str) -> Setup {
-    let rate = mbps(draw, 50.0, 800.0);
-    let limit = draw.pick(&[3, 10, 30]);
-    Setup::new("shallow-buffer", SMALL_QUEUE, streams(draw))
-        .rate(rate)
-        .router(format!("{} && tc qdisc add dev OUT parent 1:1 pfifo limit {limit}", htb("OUT", rate)))
+    let limit = draw.pick(&limits);
+    Setup::new("shallow-buffer", SMALL_QUEUE, streams(draw)).rate(rate).router(shaped_queue(rate, kind, limit))
 }
 
 fn router_policer(draw: &mut Draw, _: &str) -> Setup {

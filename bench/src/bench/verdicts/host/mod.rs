@@ -33,7 +33,7 @@ const MIN_REACHED: f64 = 0.9;
 /// Viewpoints of a run between two hosts.
 const VIEWS: [View; 3] = [View::BothHosts, View::SenderOnly, View::WatchSender];
 
-/// Which cases run.
+/// The cases to run: seed, number, loads and families.
 pub struct Selection<'a> {
     /// Seed of the parameters.
     pub seed: u64,
