@@ -31,7 +31,8 @@ pub(crate) const RECEIVE: Buffer =
 pub(crate) const SEND: Buffer =
     Buffer { sysctl: "net.ipv4.tcp_wmem", explicit: "net.core.wmem_max", option: "SO_SNDBUF" };
 
-/// Returns advice on how to enlarge `buffer` on `host`; `now` is its current size in bytes.
+/// Returns advice on how to enlarge `buffer` on `host`, which limits the flow; `now` is its current size in bytes. The
+/// advice never asks for less than is there, and gives no command for settings that were not read.
 pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<f64>) -> String {
     let label = flow.label(host);
     let again = if flow.observed { "start the transfer again" } else { "run again" };
@@ -44,26 +45,19 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
         let whose = if known { "" } else { " (twice the rate measured: the path's rate is unknown)" };
         format!("2 × BDP of {} × {}{whose}", text::rate(target_bps), text::micros(us))
     });
+    let estimate = need.zip(basis);
     if let Some(asked) = flow.parameters.window_bytes {
-        let asked = text::bytes(asked as f64);
-        let locked = format!("{} was fixed at {asked} by --window: drop --window", buffer.option);
-        let (Some(need), Some(basis)) = (need, basis) else { return format!("{locked}, then run again.") };
-        let bound = host.sysctl_max(buffer.explicit).filter(|&bytes| (bytes as f64) < need);
-        let bound =
-            bound.map(|bytes| format!(", which {} of {} forbids", buffer.explicit, text::bytes(bytes as f64)));
-        return format!(
-            "{locked} to let the kernel size it, or ask for at least {} ({basis}){}; then run again.",
-            text::bytes(need),
-            bound.unwrap_or_default()
-        );
+        return without_window_option(host, buffer, asked as f64, estimate);
     }
     let limit = host.sysctl_max(buffer.sysctl).map(|bytes| bytes as f64);
-    let (Some(need), Some(basis)) = (need, basis) else {
+    if let Some(fixed) = fixed_by_program(flow, host, buffer, now) {
+        return format!("{}, then {again}.", ask_for_more(flow, host, buffer, now, estimate, fixed));
+    }
+    let Some(limit) = limit else { return raise_unread(&label, buffer, again, estimate) };
+    let Some((need, basis)) = estimate else {
         return format!("Raise {}[2] on {label} to 2 × BDP of the path, then {again}.", buffer.sysctl);
     };
-    if let (Some(limit), Some(now)) = (limit, now)
-        && now < limit * 0.5
-    {
+    if let Some(now) = now.filter(|&now| now < limit * 0.5) {
         let cause = if host.sysctl("net.ipv4.tcp_moderate_rcvbuf") == Some("0") && buffer.option == "SO_RCVBUF" {
             "net.ipv4.tcp_moderate_rcvbuf is 0: set it to 1".to_owned()
         } else {
@@ -77,35 +71,96 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
         );
     }
     // The limit was reached and did limit the flow: raise it even if the computed BDP is below it.
-    let (need, basis) = match limit {
-        Some(limit) if need <= limit => {
-            ((limit * 2.0).min(MAX_SYSCTL_BYTES), "twice the limit that was reached".to_owned())
-        }
-        _ => (need, basis),
+    let (need, basis) = if need <= limit {
+        ((limit * 2.0).min(MAX_SYSCTL_BYTES), "twice the limit that was reached".to_owned())
+    } else {
+        (need, basis)
     };
-    let now = limit.map_or(String::new(), |limit| format!("; it is {} now", text::bytes(limit)));
     let ceiling = rtt_us.map_or(0.0, |us| bdp_bytes(target_bps, us / 1e6));
     let flows =
         if ceiling > MAX_WINDOW_BYTES { " No TCP window passes 1 GiB: use parallel streams as well." } else { "" };
+    let Some(assignment) = assignment(host, buffer, need) else { return raise_unread(&label, buffer, again, None) };
     format!(
-        "Raise {}[2] on {label} and {again}: `sysctl -w {}`. That is {}: {basis}{now}.{flows}",
+        "Raise {}[2] on {label} and {again}: `sysctl -w {assignment}`. That is {}: {basis}; it is {} now.{flows}",
         buffer.sysctl,
-        assignment(host, buffer, need),
-        text::bytes(need)
+        text::bytes(need),
+        text::bytes(limit)
     )
 }
 
-/// Formats an assignment such as `net.ipv4.tcp_rmem='4096 131072 12582912'`. Min and default are the host's
-/// own values, or the kernel's defaults.
-fn assignment(host: &HostView, buffer: Buffer, need: f64) -> String {
-    let now: Vec<&str> = host.sysctl(buffer.sysctl).map(|text| text.split_whitespace().collect()).unwrap_or_default();
-    let known = now.len() == 3 && now.iter().all(|figure| figure.bytes().all(|byte| byte.is_ascii_digit()));
-    let (least, usual) = match (known, buffer.option) {
-        (true, _) => (now[0], now[1]),
-        (false, "SO_SNDBUF") => ("4096", "16384"),
-        (false, _) => ("4096", "131072"),
+/// Advice for a buffer that `--window` fixed at `asked` bytes.
+fn without_window_option(host: &HostView, buffer: Buffer, asked: f64, estimate: Option<(f64, String)>) -> String {
+    let locked = format!("{} was fixed at {} by --window: drop --window", buffer.option, text::bytes(asked));
+    let Some((need, basis)) = estimate.filter(|(need, _)| *need > asked) else {
+        return format!("{locked}, then run again.");
     };
-    format!("{}='{least} {usual} {}'", buffer.sysctl, need.ceil())
+    let bound = host.sysctl_max(buffer.explicit).filter(|&bytes| (bytes as f64) < need);
+    let bound = bound.map(|bytes| format!(", which {} of {} forbids", buffer.explicit, text::bytes(bytes as f64)));
+    format!(
+        "{locked} to let the kernel size it, or ask for at least {} ({basis}){}; then run again.",
+        text::bytes(need),
+        bound.unwrap_or_default()
+    )
+}
+
+/// Says how certain it is that the program set the size of a watched flow's local buffer, and that its kernel does not;
+/// `None` if it did not, or if that is unknown.
+fn fixed_by_program(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<f64>) -> Option<&'static str> {
+    let readings = flow.host_readings.filter(|_| host.end == flow.local().end)?;
+    let now = now?;
+    if let Some(locks) = readings.buffer_locks {
+        let locked = if buffer.option == RECEIVE.option { locks.receive } else { locks.send };
+        return locked.then_some("The program set");
+    }
+    // Autotuning starts at the second value and ends at the third.
+    let mut sizes = host.sysctl(buffer.sysctl)?.split_ascii_whitespace().skip(1).map(str::parse::<f64>);
+    let (usual, limit) = (sizes.next()?.ok()?, sizes.next()?.ok()?);
+    (now < usual || now > limit).then_some("The program seems to have set")
+}
+
+/// Advice for a buffer whose size the program set; `getsockopt` returns twice what was asked for (socket(7)).
+fn ask_for_more(
+    flow: &Flow,
+    host: &HostView,
+    buffer: Buffer,
+    now: Option<f64>,
+    estimate: Option<(f64, String)>,
+    fixed: &str,
+) -> String {
+    let now = now.unwrap_or(0.0);
+    let need = estimate.map_or(0.0, |(need, _)| need).max(2.0 * now) / 2.0;
+    let bound = host.sysctl_max(buffer.explicit).filter(|&bytes| (bytes as f64) < need);
+    let bound = bound.map_or(String::new(), |bytes| {
+        format!(", for which {} ({} now) has to be raised", buffer.explicit, text::bytes(bytes as f64))
+    });
+    format!(
+        "{fixed} {option} to {}, so the kernel on {} does not size the buffer: remove that call from the program, or ask for \
+         at least {}{bound}",
+        text::bytes(now / 2.0),
+        flow.label(host),
+        text::bytes(need),
+        option = buffer.option,
+    )
+}
+
+/// Advice for a host whose settings were not read: what limits there is not known, and neither is what a command would
+/// replace.
+fn raise_unread(label: &str, buffer: Buffer, again: &str, estimate: Option<(f64, String)>) -> String {
+    let to = estimate
+        .map_or_else(|| "2 × BDP of the path".to_owned(), |(need, basis)| format!("{} ({basis})", text::bytes(need)));
+    format!(
+        "On {label} see whether the program sets {}: then the kernel does not size the buffer (`ss -tm` shows the size), and the \
+         call has to be removed. If not, raise {}[2] to at least {to}, and to no less than it is now; then {again}.",
+        buffer.option, buffer.sysctl
+    )
+}
+
+/// Formats an assignment such as `net.ipv4.tcp_rmem='4096 131072 12582912'` that keeps the host's own minimum and
+/// default; `None` if these were not read.
+fn assignment(host: &HostView, buffer: Buffer, need: f64) -> Option<String> {
+    let now: Vec<&str> = host.sysctl(buffer.sysctl)?.split_whitespace().collect();
+    let known = now.len() == 3 && now.iter().all(|figure| figure.bytes().all(|byte| byte.is_ascii_digit()));
+    known.then(|| format!("{}='{} {} {}'", buffer.sysctl, now[0], now[1], need.ceil()))
 }
 
 /// Returns the target rate per stream in bits/s, and whether it is the known path capacity (else a multiple

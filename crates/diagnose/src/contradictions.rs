@@ -68,6 +68,12 @@ pub fn contradictions(run: &RunDocument, lab: Option<&LabDocument>, verdict: &Ve
     };
     let retransmits = last(&|tcp| u64::from(tcp.total_retrans));
     let marks = last(&|tcp| u64::from(tcp.delivered_ce.unwrap_or(0)));
+    // A receiver alone sees that segments are missing, and not that they are sent again.
+    let received = run.streams.iter().filter(|stream| stream.sender.is_none()).filter_map(|s| s.receiver.as_ref());
+    let disordered = received
+        .filter_map(|end| end.samples.iter().rev().find_map(|sample| sample.tcp.as_deref()?.rcv_ooopack))
+        .map(u64::from)
+        .fold(0, u64::saturating_add);
     let datagrams = |of: &dyn Fn(&Stream) -> Option<u64>| total(run.streams.iter().filter_map(of));
     let sent = datagrams(&|stream| Some(stream.sender.as_ref()?.udp.as_ref()?.sent_packets));
     let delivered = datagrams(&|stream| Some(stream.receiver.as_ref()?.udp.as_ref()?.delivered_packets));
@@ -80,7 +86,8 @@ pub fn contradictions(run: &RunDocument, lab: Option<&LabDocument>, verdict: &Ve
         verdict.cause,
         Cause::NetworkLoss | Cause::NetworkCongestion | Cause::ShallowBuffer | Cause::Policer
     );
-    never(needs_loss && retransmits == 0 && marks == 0 && lost == 0, "loss is named and nothing was lost".to_owned());
+    let nothing = retransmits == 0 && marks == 0 && lost == 0 && disordered == 0;
+    never(needs_loss && nothing, "loss is named and nothing was lost".to_owned());
     let bbr =
         run.streams.iter().filter_map(|stream| stream.sender.as_ref()?.congestion.as_deref()).any(|cc| cc == "bbr");
     never(bbr && verdict.next_step.contains("--congestion bbr"), "BBR is advised to a BBR flow".to_owned());

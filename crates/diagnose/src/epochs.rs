@@ -10,7 +10,7 @@ use landspeed_model::{CongestionDetail, Epoch, EpochState, Sample, TcpInfo};
 use crate::flow::Flow;
 use crate::stream::flight_segments;
 use crate::thresholds::{
-    CWND_MOSTLY, KEPT_WAITING, MOSTLY_WAITS, NOTSENT_LITTLE, RATE_REACHED, SEND_EMPTY, SEND_FULL, STALL_RTTS,
+    CWND_FULL, CWND_MOSTLY, KEPT_WAITING, MOSTLY_WAITS, NOTSENT_LITTLE, RATE_REACHED, SEND_EMPTY, SEND_FULL, STALL_RTTS,
     THREAD_BUSY, WAITING_SHARE, WINDOW_FULL,
 };
 
@@ -19,6 +19,9 @@ const MAX_SPANS: usize = 64;
 /// Time without an ACK that never counts as a stall, milliseconds: delayed ACKs and the minimum RTO take
 /// 200 ms.
 const NO_STALL_MS: f64 = 250.0;
+/// Interval between two samples of a watched flow from which on its state is unknown, nanoseconds: `watch` reads it ten
+/// times a second, unless it lacks CPU time.
+const HELD_UP_NS: u64 = 1_000_000_000;
 /// Gain of BBR's startup (2/ln 2 = 2.89; BBRv3 2.77); its probing gains are at most 1.25.
 const STARTUP_GAIN: f64 = 2.0;
 
@@ -113,7 +116,11 @@ fn states(flow: &Flow) -> Vec<(u64, u64, EpochState)> {
 /// State of one stream between two samples of its sender.
 fn state(before: &Sample, next: &Sample, model_based: bool, observed: bool) -> EpochState {
     let (Some(was), Some(tcp)) = (before.tcp.as_deref(), next.tcp.as_deref()) else { return EpochState::Unknown };
-    let elapsed_us = next.t_ns.saturating_sub(before.t_ns) as f64 / 1e3;
+    let elapsed_ns = next.t_ns.saturating_sub(before.t_ns);
+    if observed && elapsed_ns > HELD_UP_NS {
+        return EpochState::Unknown;
+    }
+    let elapsed_us = elapsed_ns as f64 / 1e3;
     let increase = |counter: &dyn Fn(&TcpInfo) -> Option<u64>| {
         counter(tcp).zip(counter(was)).and_then(|(now, then)| now.checked_sub(then)).map_or(0.0, |us| us as f64)
     };
@@ -158,6 +165,10 @@ fn state(before: &Sample, next: &Sample, model_based: bool, observed: bool) -> E
         // A program that waits for a core is not slow.
         let starved = waited >= elapsed_us * KEPT_WAITING;
         return if starved { EpochState::CpuLimited } else { EpochState::ApplicationLimited };
+    }
+    // The condition that names the send buffer: `sndbuf_limited` misses it with CUBIC.
+    if observed && fill >= SEND_FULL && !waits && filled < CWND_FULL {
+        return EpochState::SendBufferLimited;
     }
     let paced = tcp.max_pacing_rate_bytes_per_s.zip(tcp.delivery_rate_bytes_per_s);
     if paced.is_some_and(|(limit, rate)| rate as f64 >= limit as f64 * RATE_REACHED * 0.95) {

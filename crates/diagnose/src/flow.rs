@@ -369,10 +369,14 @@ impl<'a> Flow<'a> {
         self.streams.iter().any(tcp)
     }
 
-    /// Mean send MSS, bytes.
+    /// Mean send MSS, bytes; of a watched flow that this host receives, its estimate of it.
     pub(crate) fn mss(&self) -> Option<f64> {
         let sampled = self.figure(|stream| stream.gauge(|tcp| Some(f64::from(tcp.snd_mss_bytes))));
-        sampled.map(|figure| figure.value).filter(|&mss| mss > 0.0)
+        let received = |stream: &StreamView<'a>| {
+            let readings = stream.read.iter().filter(|_| self.observed).filter_map(|sample| sample.tcp.as_deref());
+            mean(readings.map(|tcp| f64::from(tcp.rcv_mss_bytes)))
+        };
+        sampled.or_else(|| self.figure(received)).map(|figure| figure.value).filter(|&mss| mss > 0.0)
     }
 
     /// Congestion control of the sender, lower case.

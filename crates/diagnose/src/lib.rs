@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod advice;
+mod arrivals;
 mod causes;
 mod contradictions;
 mod decide;
@@ -31,6 +32,7 @@ mod stream;
 mod text;
 mod thresholds;
 mod udp;
+mod waits;
 mod warnings;
 mod watched;
 

@@ -7,8 +7,8 @@ use crate::flow::{Figure, Flow};
 use crate::host::{CoreMean, End, HostView};
 use crate::stream::{StreamView, ThreadShare};
 use crate::thresholds::{
-    CORE_BUSY, KEPT_WAITING, READER_BEHIND, RWND_LIMITED, SHORT_PATH_US, SOFTIRQ_SHARE, THREAD_BUSY, THREAD_STARVED,
-    WAITS, WINDOW_FULL,
+    CORE_BUSY, KEPT_WAITING, LACKS_CORE, READER_BEHIND, RWND_LIMITED, SHORT_PATH_US, SOFTIRQ_SHARE, THREAD_BUSY,
+    THREAD_STARVED, WAITS, WINDOW_FULL,
 };
 
 /// The side of a flow.
@@ -134,6 +134,10 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
     // Steal time is not available to the threads.
     let stolen = host.steal().unwrap_or(0.0).clamp(0.0, 0.5);
     let decisive = |metric, value, threshold| Some(DecidingReading { metric, value, threshold });
+    // A watched program may sleep besides: what it lacks then is a core, in most of the time in which it does not run.
+    let lacks = waits
+        .filter(|_| flow.observed && load.waited_for_core())
+        .map(|waits| waits.value / (1.0 - threads.value).max(0.01));
     if work.value >= THREAD_BUSY {
         load.strength = Some(if guessed { Strength::Moderate } else { Strength::Strong });
     } else if work.value >= THREAD_BUSY * (1.0 - stolen) {
@@ -155,6 +159,14 @@ pub(crate) fn load<'a>(flow: &Flow<'a>, role: Role) -> Load {
         load.strength = Some(if flow.parameters.window_bytes.is_some() { Strength::Weak } else { turns.strength });
         load.kind = Kind::Turns;
         load.decided = Some(turns.decided);
+    } else if let Some(lacks) = lacks.filter(|&lacks| lacks >= LACKS_CORE) {
+        load.strength = Some(if guessed && flow.host_readings.is_some_and(|host| host.threads > Some(1)) {
+            Strength::Moderate
+        } else {
+            Strength::Strong
+        });
+        let metric = "share of its time off the core in which the thread was ready to run";
+        load.decided = decisive(metric, lacks, LACKS_CORE);
     } else if work.largest.1 >= THREAD_BUSY {
         load.strength = Some(Strength::Weak);
         let metric = "share of time on a core or ready for one, busiest stream thread";

@@ -93,6 +93,29 @@ pub(crate) const FEW_REQUESTS: f64 = 3.0;
 /// Share of the samples between an answer and the next request: the gaps limit.
 pub(crate) const IDLE_BETWEEN: f64 = 0.4;
 
+/// Share of the readings in which a thread is in one kind of system call: that is what it waits for.
+pub(crate) const WAITS_IN_CALL: f64 = 0.5;
+
+/// Share of the time off its core in which a thread of a watched program is ready to run: it lacks a core, whatever else
+/// it waits for.
+pub(crate) const LACKS_CORE: f64 = 0.5;
+
+/// Time without new data at a receiver after which its sender pauses, milliseconds: two ticks of 4 ms.
+pub(crate) const ARRIVAL_GAP_MS: f64 = 8.0;
+
+/// As [`ARRIVAL_GAP_MS`], in RTTs of the empty path: a small congestion window arrives in one burst per RTT.
+pub(crate) const ARRIVAL_GAP_RTTS: f64 = 2.0;
+
+/// Ratio of the bytes received in an RTT to the window offered from which on the window limits. Autotuning offers
+/// twice what arrives in an RTT (`tcp_rcv_space_adjust`), so a window that it may still enlarge stays near 0.5.
+pub(crate) const WINDOW_USED: f64 = 0.8;
+
+/// Share of the segments that arrive out of order from which on losses on the path matter.
+pub(crate) const DISORDER: f64 = 0.001;
+
+/// Requests × minimum RTT over time: each request waits one round trip for its answer, and little else happens.
+pub(crate) const ROUND_TRIPS: f64 = 0.7;
+
 /// Time without new data after which an answer is considered complete, milliseconds.
 pub(crate) const QUIET_MS: u32 = 20;
 

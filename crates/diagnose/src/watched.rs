@@ -1,13 +1,15 @@
 //! Advice for flows of other programs: they cannot be run again with other options.
 
-use landspeed_model::{Cause, Evidence, Verdict};
+use landspeed_model::{Cause, Confidence, EpochState, Evidence, Verdict};
 
 use crate::advice::{RECEIVE, SEND, enlarge};
+use crate::arrivals::Arrivals;
 use crate::flow::{Figure, Flow};
 use crate::host::End;
 use crate::stream::StreamView;
 use crate::text;
-use crate::thresholds::READER_KEEPS_UP;
+use crate::thresholds::{READER_KEEPS_UP, WINDOW_USED};
+use crate::waits;
 
 /// Advice to measure from both hosts.
 const BOTH_ENDS: &str =
@@ -17,6 +19,9 @@ const BOTH_ENDS: &str =
 /// is no run document.
 pub(crate) fn adapt_to_watched(mut verdict: Verdict, flow: &Flow) -> Verdict {
     verdict.next_step = next_step(&verdict, flow);
+    if shares_contradict(&verdict) {
+        verdict.confidence = Confidence::Low;
+    }
     if matches!(verdict.cause, Cause::SenderCpu | Cause::ReceiverCpu) {
         verdict.evidence.extend(remote_numa_cores(flow).map(|far| far.evidence(verdict.cause, flow)));
     }
@@ -27,6 +32,31 @@ pub(crate) fn adapt_to_watched(mut verdict: Verdict, flow: &Flow) -> Verdict {
     verdict
 }
 
+/// Whether the sender was mostly in another state than the one that the cause produces.
+fn shares_contradict(verdict: &Verdict) -> bool {
+    let state = match verdict.cause {
+        Cause::ReceiverWindow | Cause::SlowReader => EpochState::ReceiveWindowLimited,
+        Cause::SendBuffer => EpochState::SendBufferLimited,
+        Cause::Application | Cause::RequestGaps | Cause::Storage => EpochState::ApplicationLimited,
+        Cause::SenderCpu => EpochState::CpuLimited,
+        Cause::Pacing => EpochState::PacingLimited,
+        _ => return false,
+    };
+    let share = |is: &dyn Fn(EpochState) -> bool| -> u32 {
+        verdict.epochs.iter().filter(|epoch| is(epoch.state)).map(|epoch| epoch.share_permille).sum()
+    };
+    // A thread that lacks a core, or an application that waits for a file, leaves the same empty queue.
+    let empty = [EpochState::ApplicationLimited, EpochState::CpuLimited];
+    let own = share(&|seen| seen == state || empty.contains(&state) && empty.contains(&seen));
+    own < 200 && share(&|seen| seen != EpochState::Unknown) - own >= 500
+}
+
+/// Says how much of the offered window the sender used, if it left room.
+fn window_text(flow: &Flow) -> String {
+    let used = Arrivals::of(flow).and_then(|arrivals| arrivals.window_used).filter(|&used| used < WINDOW_USED);
+    used.map_or(String::new(), |used| format!(", and the sender uses {} of the receive window", text::percent(used)))
+}
+
 fn next_step(verdict: &Verdict, flow: &Flow) -> String {
     let sends = flow.sender.end == End::Client;
     let mean = |figure: Option<Figure>| figure.map(|figure| figure.value);
@@ -34,23 +64,33 @@ fn next_step(verdict: &Verdict, flow: &Flow) -> String {
     match verdict.cause {
         Cause::ReceiverWindow if flow.receiver_seen() => {
             enlarge(flow, &flow.receiver, RECEIVE, mean(flow.figure(StreamView::rcvbuf)))
-        },
+        }
         Cause::ReceiverWindow => format!(
             "Run `landspeed watch` on the remote host: unread data there means a slow reader, none means that its receive buffer \
              is too small. {}",
             enlarge(flow, &flow.receiver, RECEIVE, None)
         ),
-        Cause::SlowReader if sends => "Run `landspeed watch` on the remote host to see its receive queue, and find what the \
+        Cause::SlowReader if sends => {
+            "Run `landspeed watch` on the remote host to see its receive queue, and find what the \
                                        receiving application waits for (disk, its own processing)."
-            .to_owned(),
-        Cause::SlowReader => "Find what the receiving application waits for (disk, its own processing, a slower connection \
+                .to_owned()
+        }
+        Cause::SlowReader => {
+            "Find what the receiving application waits for (disk, its own processing, a slower connection \
                               behind it); neither buffers nor the network are the limit."
-            .to_owned(),
+                .to_owned()
+        }
         Cause::SendBuffer => enlarge(flow, &flow.sender, SEND, mean(flow.figure(StreamView::sndbuf))),
-        Cause::Application => "Find what the sending application waits for (disk, requests from the other end, its own \
-                               processing); neither buffers nor the network are the limit."
-            .to_owned(),
-        Cause::Pacing => "The application, or a BPF program, set SO_MAX_PACING_RATE: raise it there if more is wanted.".to_owned(),
+        Cause::Application if !sends => verdict.next_step.clone(),
+        Cause::Application => format!(
+            "{}Find what the sending application waits for (disk, requests from the other end, its own processing); neither \
+             buffers nor the network are the limit.",
+            waits::describe(flow).map_or(String::new(), |waits| waits + " ")
+        ),
+        Cause::Pacing => {
+            "The application, or a BPF program, set SO_MAX_PACING_RATE: raise it there if more is wanted.".to_owned()
+        }
+        Cause::SenderCpu | Cause::ReceiverCpu if lacks_core(flow) => starved_thread(flow),
         Cause::SenderCpu | Cause::ReceiverCpu => busy_thread(flow),
         Cause::LinkRate => "This is the interface's rate: use a faster one.".to_owned(),
         Cause::LocalQdisc => format!("Look at the qdiscs here: `tc -s qdisc`. {BOTH_ENDS}"),
@@ -71,19 +111,42 @@ fn next_step(verdict: &Verdict, flow: &Flow) -> String {
              net.ipv4.tcp_mtu_probing=1` on {}.",
             flow.label(&flow.sender)
         ),
-        Cause::Undetermined if !sends && unread.is_some_and(|fill| fill < READER_KEEPS_UP) => {
-            "The application here reads as fast as data arrives: the limit is the sender, the path or the receive window. Run \
-             `landspeed watch` on the sending host, which sees the congestion window, losses and its own queue."
-                .to_owned()
-        }
+        Cause::Undetermined if !sends && unread.is_some_and(|fill| fill < READER_KEEPS_UP) => format!(
+            "The application here reads as fast as data arrives{}: the limit is {}. Run `landspeed watch` on the sending host, \
+             which sees the congestion window, losses and its own queue.",
+            window_text(flow),
+            if window_text(flow).is_empty() {
+                "the sender, the path or the receive window"
+            } else {
+                "the sender or the path"
+            }
+        ),
         Cause::Undetermined if !flow.has_enough_samples() => "Watch for at least 10 s.".to_owned(),
         Cause::Undetermined if flow.loopback() => {
             "Both ends are on this host: compare with the other end of the connection in the same list.".to_owned()
         }
-        Cause::Storage | Cause::RequestGaps | Cause::CpuQuota | Cause::Firewall => verdict.next_step.clone(),
+        Cause::Storage | Cause::RequestGaps | Cause::RoundTrip | Cause::CpuQuota | Cause::Firewall => {
+            verdict.next_step.clone()
+        }
         Cause::ReceiverHostDrops if !sends => verdict.next_step.clone(),
         _ => format!("Run `landspeed watch` on the remote host as well. {BOTH_ENDS}"),
     }
+}
+
+/// Whether the busiest thread waited for a core for longer than it had one.
+fn lacks_core(flow: &Flow) -> bool {
+    let thread = flow.host_readings.and_then(|host_readings| host_readings.busiest.as_ref());
+    thread.is_some_and(|thread| thread.wait_share > thread.cpu_share)
+}
+
+/// Advice for a thread that waits for a core.
+fn starved_thread(flow: &Flow) -> String {
+    let thread = flow.host_readings.and_then(|host_readings| host_readings.busiest.as_ref());
+    let tid = thread.map_or_else(|| "TID".to_owned(), |thread| thread.tid.to_string());
+    format!(
+        "Other work has its core: see which with `top -H`, and where thread {tid} may run with `taskset -cp {tid}`; then move one \
+         of them, or give the thread a higher priority (`renice -n -5 -p {tid}`)."
+    )
 }
 
 /// Advice for a thread that fills its core.

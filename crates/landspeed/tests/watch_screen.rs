@@ -199,6 +199,10 @@ fn keys_sort_open_a_flow_go_back_and_quit() {
     terminal.wait_for_text("  limit ");
     terminal.press("\x1b");
     terminal.wait_for_text("Enter flow");
+    terminal.press("?");
+    terminal.wait_for_text("reverse the order");
+    terminal.press("\x1b");
+    terminal.wait_for_text("Enter flow");
     terminal.press("p");
     terminal.wait_for_text("PAUSED");
     terminal.press("q");
@@ -211,19 +215,21 @@ fn keys_sort_open_a_flow_go_back_and_quit() {
 }
 
 #[test]
-fn sigterm_restores_the_terminal() {
+fn sigterm_and_sighup_restore_the_terminal() {
     if let Some(name) = missing() {
         skip!("no {name}");
     }
     let transfer = Transfer::start();
     let script = "stty -a > before\nbash -c \"echo \\$\\$ > pid; exec $watch\"; echo $? > code\nstty -a > after";
-    let mut terminal = Terminal::run(&transfer, script);
-    terminal.wait_for_text("connections busy");
-    signal(terminal.wait_for("pid").trim().parse().expect("a number"), "TERM");
-    let text = terminal.end();
-    assert_eq!(terminal.read("code"), "0\n", "{text}");
-    assert_eq!(terminal.read("after"), terminal.read("before"));
-    assert!(text.rsplit_once("\x1b[?1049l").expect("left").1.contains("  overhead "), "{text}");
+    for name in ["TERM", "HUP"] {
+        let mut terminal = Terminal::run(&transfer, script);
+        terminal.wait_for_text("connections busy");
+        signal(terminal.wait_for("pid").trim().parse().expect("a number"), name);
+        let text = terminal.end();
+        assert_eq!(terminal.read("code"), "0\n", "{name}: {text}");
+        assert_eq!(terminal.read("after"), terminal.read("before"), "{name}");
+        assert!(text.rsplit_once("\x1b[?1049l").expect("left").1.contains("  overhead "), "{name}: {text}");
+    }
 }
 
 #[test]

@@ -48,6 +48,9 @@ impl Viewpoint {
 
 /// Needs the sender's TCP counters.
 const SENDER_TCP: &[Viewpoint] = &[Viewpoint::Lab, Viewpoint::BothEnds, Viewpoint::Sender, Viewpoint::WatchSender];
+/// Needs the sender's TCP counters, or when and in what order data arrives at the receiver.
+const SENDER_TCP_OR_ARRIVALS: &[Viewpoint] =
+    &[Viewpoint::Lab, Viewpoint::BothEnds, Viewpoint::Sender, Viewpoint::WatchSender, Viewpoint::WatchReceiver];
 /// Needs the sender's TCP counters or the options of the run.
 const SENDER_TCP_OR_OPTIONS: &[Viewpoint] =
     &[Viewpoint::Lab, Viewpoint::BothEnds, Viewpoint::Sender, Viewpoint::Receiver, Viewpoint::WatchSender];
@@ -60,8 +63,6 @@ const TWO_ENDS: &[Viewpoint] = &[Viewpoint::Lab, Viewpoint::BothEnds];
 /// Needs readings of one host; the lab's hosts have none.
 const HOST: &[Viewpoint] =
     &[Viewpoint::BothEnds, Viewpoint::Sender, Viewpoint::Receiver, Viewpoint::WatchSender, Viewpoint::WatchReceiver];
-/// Needs the options of the run.
-const RUN: &[Viewpoint] = &[Viewpoint::Lab, Viewpoint::BothEnds, Viewpoint::Sender, Viewpoint::Receiver];
 /// Needs readings of the process or its host that only `watch` takes.
 const WATCH: &[Viewpoint] = &[Viewpoint::WatchSender, Viewpoint::WatchReceiver];
 
@@ -159,7 +160,7 @@ impl Cause {
 causes! {
     /// The receive window: the receiver's buffer is too small for the path.
     ReceiverWindow {
-        name: "receiver-window", phrase: "receiver window", place: Receiver, visible: SENDER_TCP,
+        name: "receiver-window", phrase: "receiver window", place: Receiver, visible: SENDER_TCP_OR_ARRIVALS,
         settings: ["BUF-001", "BUF-003", "BUF-004", "BUF-006", "BUF-009", "TCP-003"],
         changes: [Window, Buffers, Streams],
     }
@@ -178,7 +179,7 @@ causes! {
     }
     /// The sending application does not offer enough data.
     Application {
-        name: "application", phrase: "application", place: Sender, visible: SENDER_TCP_OR_OPTIONS,
+        name: "application", phrase: "application", place: Sender, visible: &Viewpoint::ALL,
         changes: [Writes, Placement, ZeroCopy, Streams],
     }
     /// The requested pacing rate is reached.
@@ -199,22 +200,22 @@ causes! {
         changes: [Placement, Writes, Offloads, Streams],
     }
     /// The interface is used at its full rate.
-    LinkRate { name: "link-rate", phrase: "link rate", place: EitherHost, visible: SENDER_TCP_OR_OPTIONS, }
+    LinkRate { name: "link-rate", phrase: "link rate", place: EitherHost, visible: &Viewpoint::ALL, }
     /// The network loses packets because a queue overflows.
     NetworkCongestion {
-        name: "network-congestion", phrase: "network congestion", place: Network, visible: SENDER_TCP,
+        name: "network-congestion", phrase: "network congestion", place: Network, visible: SENDER_TCP_OR_ARRIVALS,
         settings: ["TCP-007", "TCP-008", "QDISC-001", "QDISC-004", "QDISC-005"],
         changes: [Congestion, Qdisc, Pace, Streams],
     }
     /// The network loses packets independently of queues: a bad link, random loss.
     NetworkLoss {
-        name: "network-loss", phrase: "network loss", place: Network, visible: SENDER_TCP,
+        name: "network-loss", phrase: "network loss", place: Network, visible: SENDER_TCP_OR_ARRIVALS,
         settings: ["TCP-001", "TCP-002", "TCP-005", "TCP-006", "TCP-007", "TCP-008", "QDISC-001"],
         changes: [Congestion, Qdisc, Pace, Streams],
     }
     /// The congestion window fills the path without loss: the path is full, or the window is still growing.
     NetworkPath {
-        name: "network-path", phrase: "network path", place: Network, visible: SENDER_TCP,
+        name: "network-path", phrase: "network path", place: Network, visible: SENDER_TCP_OR_ARRIVALS,
         changes: [Congestion, Qdisc, Pace, Streams],
     }
     /// The congestion window was still growing at the end of the test.
@@ -277,7 +278,7 @@ causes! {
         visible: &[Viewpoint::BothEnds, Viewpoint::Sender, Viewpoint::Receiver, Viewpoint::WatchSender],
     }
     /// Request/response: the round-trip time limits the rate.
-    RoundTrip { name: "round-trip", phrase: "round trip", place: Network, visible: RUN, }
+    RoundTrip { name: "round-trip", phrase: "round trip", place: Network, visible: &Viewpoint::ALL, }
     /// A process waits for storage: it is blocked in file I/O.
     Storage { name: "storage", phrase: "storage", place: EitherHost, visible: WATCH, }
     /// The connection is idle between requests.

@@ -109,8 +109,8 @@ pub use tuneup::{
 pub use tuneup_kind::TuneupKind;
 pub use verdict::{Confidence, Epoch, EpochState, Evidence, Verdict};
 pub use watch::{
-    BlockedThread, ThreadUse, WatchDocument, WatchEvents, WatchFlow, WatchHost, WatchOverhead, WatchRole,
-    WatchSockets,
+    BlockedThread, BufferLocks, ThreadUse, ThreadWaits, WatchDocument, WatchEvents, WatchFlow, WatchHost,
+    WatchOverhead, WatchRole, WatchSockets,
 };
 pub use watch_series::{WatchChange, WatchRecent, WatchSeries};
 

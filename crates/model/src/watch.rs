@@ -134,6 +134,10 @@ pub struct WatchHost {
     /// Thread of the process that was blocked most often (state D).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocked: Option<BlockedThread>,
+    /// What the thread that serves the socket waits for; known if it was seen in a system call on it, or is the only
+    /// thread of its process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<ThreadWaits>,
     /// Storage reads of the process, bits/s (`read_bytes` of `/proc/PID/io`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_read_bps: Option<f64>,
@@ -149,6 +153,9 @@ pub struct WatchHost {
     /// CPU that processed the flow's last received segment (`SO_INCOMING_CPU`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive_cpu: Option<u32>,
+    /// Which buffer sizes of the socket the program set itself (`SO_BUF_LOCK`, Linux 5.14).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub buffer_locks: Option<BufferLocks>,
     /// Egress interface of the route to the remote address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<String>,
@@ -162,6 +169,39 @@ pub struct WatchHost {
     /// Packets dropped by packet filters in all network namespaces (`skb:kfree_skb`, reason `NETFILTER_DROP`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter_drops: Option<u64>,
+}
+
+/// What a thread does and waits for, as shares of its readings, 0..=1, which add up to 1
+/// (`/proc/PID/task/TID/syscall`; root).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadWaits {
+    /// Thread id (TID).
+    pub tid: u32,
+    /// Name of the thread (`comm`).
+    pub name: String,
+    /// Number of readings.
+    pub readings: u32,
+    /// Running, or ready to run.
+    pub runs: f64,
+    /// In a receive call on this socket: it waits for data from the remote host.
+    pub receive: f64,
+    /// In a send call on this socket: it waits for space in the send buffer.
+    pub send: f64,
+    /// In poll, select or epoll: it waits for any of several descriptors, this socket may be one.
+    pub poll: f64,
+    /// In a sleep of its own choice (nanosleep).
+    pub sleep: f64,
+    /// In another system call: a file, a pipe, a lock.
+    pub other: f64,
+}
+
+/// Buffers of a socket whose size the program set, so that the kernel no longer does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BufferLocks {
+    /// `SO_RCVBUF` was set.
+    pub receive: bool,
+    /// `SO_SNDBUF` was set.
+    pub send: bool,
 }
 
 /// CPU use of one thread.

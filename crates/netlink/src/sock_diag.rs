@@ -31,6 +31,11 @@ const MESSAGE_BYTES: usize = 72;
 /// LAST_ACK 9, CLOSING 11 (net/tcp_states.h).
 const STATES: u32 = 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11;
 
+/// States in which the remote host's FIN has arrived.
+const FIN_RECEIVED: [u8; 3] = [8, 9, 11];
+/// States in which the own FIN is not acknowledged yet.
+const FIN_SENT: [u8; 3] = [4, 9, 11];
+
 /// Attributes requested for each socket. Fewer are cheaper, for dumps of thousands of sockets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Detail {
@@ -152,11 +157,13 @@ impl<'a> TcpSocket<'a> {
         let mut raw = [0; ID_BYTES];
         raw.copy_from_slice(&message[4..4 + ID_BYTES]);
         let field = |at: usize| u32_at(message, at).unwrap_or(0);
+        // A FIN takes a sequence number, and the kernel counts it as a queued byte until it is read or acknowledged.
+        let fin = |states: &[u8]| u32::from(states.contains(&message[1]));
         let mut socket = Self {
             id: SocketId { family: message[0], raw },
             state: message[1],
-            receive_queue_bytes: field(56),
-            send_queue_bytes: field(60),
+            receive_queue_bytes: field(56).saturating_sub(fin(&FIN_RECEIVED)),
+            send_queue_bytes: field(60).saturating_sub(fin(&FIN_SENT)),
             uid: field(64),
             inode: field(68),
             tcp_info: &[],

@@ -4,22 +4,31 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 use crate::process::pidfd_open;
-use crate::socket::{incoming_cpu, socket_cookie};
+use crate::socket::{buffer_locks, incoming_cpu, socket_cookie};
 
-/// Reads `SO_INCOMING_CPU` of file descriptor `fd` of process `pid`, if it is the socket with this cookie: the
-/// core that processed its last segment. The descriptor is duplicated for the duration of two system calls.
+/// Options of a socket of another process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForeignSocket {
+    /// `SO_INCOMING_CPU`: the core that processed its last segment; `None` before the first.
+    pub incoming_cpu: Option<u32>,
+    /// Whether the program set `SO_RCVBUF`, and whether it set `SO_SNDBUF` (`SO_BUF_LOCK`); `None` before Linux 5.14.
+    pub buffer_locks: Option<(bool, bool)>,
+}
+
+/// Reads options of file descriptor `fd` of process `pid`, if it is the socket with this cookie. The descriptor is
+/// duplicated for the duration of three system calls.
 ///
 /// # Errors
 /// `EPERM` without `PTRACE_MODE_ATTACH_REALCREDS` on the process (root); `ENOSYS` before Linux 5.6; `NotFound` if
-/// the descriptor belongs to another socket, or nothing has arrived yet.
-pub fn incoming_cpu_of(pid: u32, fd: u32, cookie: u64) -> io::Result<u32> {
+/// the descriptor belongs to another socket.
+pub fn options_of(pid: u32, fd: u32, cookie: u64) -> io::Result<ForeignSocket> {
     let process = pidfd_open(pid)?;
     // SAFETY: the descriptor of the process is open, the rest are plain integers; a new descriptor comes out.
     let socket = owned(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), fd as libc::c_int, 0) })?;
     if socket_cookie(socket.as_fd())? != cookie {
         return Err(io::ErrorKind::NotFound.into());
     }
-    incoming_cpu(socket.as_fd()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    Ok(ForeignSocket { incoming_cpu: incoming_cpu(socket.as_fd()), buffer_locks: buffer_locks(socket.as_fd()) })
 }
 
 fn owned(result: libc::c_long) -> io::Result<OwnedFd> {
@@ -38,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_core_of_a_sockets_last_segment_is_found_by_cookie() {
+    fn options_of_a_socket_are_found_by_cookie() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let mut near = TcpStream::connect(listener.local_addr().expect("bound")).expect("connected");
         let (mut far, _) = listener.accept().expect("connected");
@@ -46,8 +55,13 @@ mod tests {
         far.read_exact(&mut [0]).expect("received");
         let cookie = socket_cookie(far.as_fd()).expect("a cookie");
         let (pid, fd) = (std::process::id(), far.as_raw_fd() as u32);
-        let cpu = incoming_cpu_of(pid, fd, cookie).expect("visible to its own process");
-        assert!((cpu as usize) < std::thread::available_parallelism().expect("cores").get().max(1024));
-        assert_eq!(incoming_cpu_of(pid, fd, cookie + 1).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let options = options_of(pid, fd, cookie).expect("visible to its own process");
+        let cores = std::thread::available_parallelism().expect("cores").get().max(1024);
+        assert!(options.incoming_cpu.is_some_and(|cpu| (cpu as usize) < cores));
+        assert_eq!(options_of(pid, fd, cookie + 1).unwrap_err().kind(), io::ErrorKind::NotFound);
+        let Some(locks) = options.buffer_locks else { return };
+        assert_eq!(locks, (false, false), "the kernel sizes both");
+        crate::socket::set_int(far.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 1 << 16).expect("set");
+        assert_eq!(options_of(pid, fd, cookie).expect("visible").buffer_locks, Some((true, false)));
     }
 }

@@ -22,6 +22,7 @@ pub mod rendezvous;
 pub mod ring;
 pub mod rrsock;
 pub mod socket;
+pub mod syscall;
 pub mod thread;
 pub mod trust;
 pub mod tun;

@@ -111,6 +111,15 @@ pub fn incoming_cpu(fd: BorrowedFd<'_>) -> Option<u32> {
     get_int(fd, libc::SOL_SOCKET, libc::SO_INCOMING_CPU).ok().and_then(|cpu| u32::try_from(cpu).ok())
 }
 
+/// Whether `SO_RCVBUF` and whether `SO_SNDBUF` was set (`SO_BUF_LOCK`); `None` before Linux 5.14.
+pub fn buffer_locks(fd: BorrowedFd<'_>) -> Option<(bool, bool)> {
+    // `SOCK_SNDBUF_LOCK` and `SOCK_RCVBUF_LOCK` (linux/socket.h).
+    const SEND: libc::c_int = 1;
+    const RECEIVE: libc::c_int = 2;
+    let locks = get_int(fd, libc::SOL_SOCKET, libc::SO_BUF_LOCK).ok()?;
+    Some((locks & RECEIVE != 0, locks & SEND != 0))
+}
+
 /// Returns the NAPI id of the receive queue of the socket's last received packet (`SO_INCOMING_NAPI_ID`); `None`
 /// for interfaces without one, such as loopback.
 pub fn incoming_napi_id(fd: BorrowedFd<'_>) -> Option<u32> {

@@ -13,8 +13,8 @@ use crate::processes::{Process, Processes};
 
 /// Time for which a flow is sampled after it was last among the busiest, nanoseconds.
 const KEEP_NS: u64 = 10_000_000_000;
-/// Maximum gap between two samples of a span, nanoseconds.
-const GAP_NS: u64 = 2_000_000_000;
+/// `TCP_ESTABLISHED` (net/tcp_states.h).
+const ESTABLISHED: u8 = 1;
 /// Number of stored flows, as a multiple of those sampled; includes idle and ended ones.
 const STORED_FLOWS_FACTOR: usize = 4;
 
@@ -77,7 +77,7 @@ struct KnownSocket {
 pub struct SampledFlow {
     /// Identity of the socket.
     pub id: SocketId,
-    /// Inode of the socket.
+    /// Inode of the socket; 0 if its process closed it before all data was acknowledged.
     pub inode: u32,
     /// User id of the socket's creator.
     pub uid: u32,
@@ -189,7 +189,7 @@ impl Flows {
 
     /// Handles one socket of a dump.
     pub fn dumped(&mut self, socket: &TcpSocket<'_>) {
-        if self.admitted.as_ref().is_some_and(|inodes| !inodes.contains(&socket.inode)) {
+        if self.admitted.as_ref().is_some_and(|inodes| !inodes.contains(&socket.inode)) || is_closed(socket) {
             return;
         }
         self.now += 1;
@@ -206,7 +206,9 @@ impl Flows {
         });
         known.dump = dump;
         // Queued data without progress counts as one byte.
-        let moved = counters.moved_since(known.last).max(waits);
+        // A FIN counts as a byte, received or acknowledged.
+        let fins = if socket.state == ESTABLISHED { 0 } else { 2 };
+        let moved = counters.moved_since(known.last).saturating_sub(fins).max(waits);
         known.last = counters;
         if moved > 0 {
             self.candidates.push((moved, socket.id, socket.inode, socket.uid));
@@ -302,15 +304,18 @@ impl Flows {
     /// Adds a sample of a socket in [`Self::wanted`].
     pub fn read(&mut self, now_ns: u64, socket: &TcpSocket<'_>, thread: Option<ThreadTimes>) {
         let Some(flow) = self.sampled.get_mut(&socket.id.cookie()).filter(|flow| !flow.ended) else { return };
+        if is_closed(socket) {
+            end(flow);
+            return;
+        }
         flow.seen_ns.1 = flow.seen_ns.1.max(now_ns);
         flow.last = Counters::of(socket.tcp_info);
+        flow.inode = socket.inode;
         if flow.congestion != socket.congestion {
             socket.congestion.clone_into(&mut flow.congestion);
         }
-        match flow.samples.back() {
-            Some(last) if now_ns <= last.t_ns => return,
-            Some(last) if now_ns - last.t_ns > GAP_NS => flow.samples.clear(),
-            _ => {}
+        if flow.samples.back().is_some_and(|last| now_ns <= last.t_ns) {
+            return;
         }
         // The CPU clock of another thread is not comparable.
         let pid = thread.map(|thread| thread.pid);
@@ -365,6 +370,12 @@ impl Flows {
     pub fn counts(&self) -> WatchSockets {
         self.counts
     }
+}
+
+/// Whether the kernel keeps only a minisocket of a closed connection, in TIME-WAIT or FIN-WAIT-2: it has the cookie of
+/// the socket, and neither `tcp_info` nor queues, owner or inode.
+fn is_closed(socket: &TcpSocket<'_>) -> bool {
+    socket.tcp_info.is_empty()
 }
 
 fn end(flow: &mut SampledFlow) {

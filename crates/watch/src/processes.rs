@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 
 use landspeed_host::Host;
-use landspeed_sys::foreign::incoming_cpu_of;
+use landspeed_sys::foreign::{ForeignSocket, options_of};
 
 /// Maximum number of processes read in one search.
 const MAX_PROCESSES: usize = 65_536;
@@ -121,11 +121,14 @@ impl Processes {
         })
     }
 
-    /// Core that processed the last received segment of a socket; `None` without root, or before the first segment.
-    pub fn receive_cpu(&self, inode: u32, cookie: u64) -> Option<u32> {
-        let holder = self.holders.get(&inode)?;
-        let fd = holder.path.rsplit('/').next()?.parse().ok()?;
-        incoming_cpu_of(holder.pid, fd, cookie).ok()
+    /// Descriptor number of a socket in the process that holds it.
+    pub fn descriptor(&self, inode: u32) -> Option<u32> {
+        self.holders.get(&inode)?.path.rsplit('/').next()?.parse().ok()
+    }
+
+    /// Options of a socket that sock_diag does not report; `None` without root.
+    pub fn options(&self, inode: u32, cookie: u64) -> Option<ForeignSocket> {
+        options_of(self.holders.get(&inode)?.pid, self.descriptor(inode)?, cookie).ok()
     }
 
     /// Whether there were processes whose descriptors could not be read.
@@ -141,7 +144,9 @@ pub(crate) fn inodes_of(host: &dyn Host, pid: u32) -> io::Result<Vec<u32>> {
 
 /// Processes in a cgroup and its descendants. `path` is as in `/proc/PID/cgroup`, or the directory itself.
 pub(crate) fn processes_in_cgroup(host: &dyn Host, path: &str) -> io::Result<Vec<u32>> {
-    let roots = ["", "/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"];
+    let mounts = ["", "/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/cpu"];
+    // `ip netns exec` hides the control groups behind another `/sys`; root may look through the root of process 1.
+    let roots = ["", "/proc/1/root"].into_iter().flat_map(|root| mounts.map(|mount| format!("{root}{mount}")));
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for root in roots {
         let directory = format!("{root}/{}", path.trim_matches('/'));
@@ -283,6 +288,10 @@ mod tests {
         let host = Files::recorded(root.path());
         assert_eq!(processes_in_cgroup(&host, "/system.slice").expect("there"), [12, 13]);
         assert!(processes_in_cgroup(&host, "/none.slice").is_err());
+        let beside = root.path().join("proc/1/root/sys/fs/cgroup/hidden.slice");
+        std::fs::create_dir_all(&beside).expect("a directory");
+        std::fs::write(beside.join("cgroup.procs"), "14\n").expect("a file");
+        assert_eq!(processes_in_cgroup(&host, "/hidden.slice").expect("there"), [14]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, UNIX_EPOCH};
 
 use landspeed_host::{LiveHost, snapshot};
-use landspeed_model::{BuildInfo, HostSnapshot, WATCH_SCHEMA, WatchDocument, WatchFlow, WatchOverhead};
+use landspeed_model::{BufferLocks, BuildInfo, HostSnapshot, WATCH_SCHEMA, WatchDocument, WatchFlow, WatchOverhead};
 use landspeed_netlink::sock_diag::{Detail, SockDiag, SocketFilter, SocketId, TcpSocket};
 use landspeed_netlink::{Netlink, NetlinkError};
 use landspeed_sys::clock::{monotonic_ns, realtime_ns, sleep_until, thread_cpu_ns};
@@ -105,6 +105,7 @@ pub struct Watch {
     start_ns: u64,
     start_cpu_ns: u64,
     next_dump_ns: u64,
+    costs: ReadingCosts,
     overhead: WatchOverhead,
     failures: u32,
     failure: Option<String>,
@@ -135,6 +136,7 @@ impl Watch {
             start_ns: monotonic_ns(),
             start_cpu_ns,
             next_dump_ns: 0,
+            costs: ReadingCosts::default(),
             overhead: WatchOverhead::default(),
             failures: 0,
             failure: None,
@@ -232,18 +234,20 @@ impl Watch {
         self.overhead.dumps += 1;
         self.flows.begin_dump(now_ns);
         let flows = &mut self.flows;
+        let before_ns = thread_cpu_ns();
         self.diag.dump(&self.options.filter, Detail::Counters, |socket| flows.dumped(socket))?;
+        self.costs.dump_ns = thread_cpu_ns().saturating_sub(before_ns);
         self.flows.end_dump();
         let inodes: HashSet<u32> = self.flows.sampled().filter(|flow| !flow.ended).map(|flow| flow.inode).collect();
         self.processes.find(&self.host, &inodes, now_ns);
         self.flows.remember_processes(&self.processes);
-        self.read_host_counters(now_ns);
+        self.read_host_counters();
         Ok(())
     }
 
     /// Reads the counters of the processes, interfaces and filters of busy flows. Stores the known activity with
     /// flows that are no longer sampled.
-    fn read_host_counters(&mut self, now_ns: u64) {
+    fn read_host_counters(&mut self) {
         let (mut pids, mut interfaces) = (HashSet::new(), HashSet::new());
         for (remote, inode) in
             self.flows.sampled().filter(|flow| flow.is_wanted()).map(|f| (f.id.remote().ip(), f.inode))
@@ -253,16 +257,18 @@ impl Watch {
                 interface_towards(remote, &mut self.interfaces, self.routes.as_mut(), self.options.limits.top);
             interfaces.extend((index != 0).then_some(index));
         }
-        let (beside, known) = (&self.beside, &self.interfaces);
+        let (beside, known, processes) = (&self.beside, &self.interfaces, &self.processes);
         self.flows.store_host_activity(|flow| {
             let index = known.get(&flow.id.remote().ip()).copied().unwrap_or(0);
-            beside.of(flow.process.as_ref().map(|process| process.pid), index, flow.span_ns())
+            let holder = flow.process.as_ref().map(|process| (process.pid, processes.descriptor(flow.inode)));
+            beside.of(holder, index, flow.span_ns())
         });
         let filtered = self.tracepoints.as_mut().ok().map(|tracepoints| {
             tracepoints.take();
             tracepoints.filtered()
         });
-        self.beside.read(now_ns, &pids, &interfaces, filtered);
+        let start_ns = self.start_ns;
+        self.beside.read(&|| monotonic_ns().saturating_sub(start_ns), &pids, &interfaces, filtered);
     }
 
     /// Samples the busy sockets: one by one, or all with a dump if most sockets are busy, which is cheaper.
@@ -273,7 +279,6 @@ impl Watch {
         }
         let now_ns = monotonic_ns().saturating_sub(self.start_ns);
         let mut threads: HashMap<u32, Option<ThreadTimes>> = HashMap::new();
-        let sockets = self.flows.counts().now;
         let (flows, processes, beside) = (&mut self.flows, &self.processes, &self.beside);
         let mut read = |now_ns: u64, socket: &TcpSocket<'_>| {
             let pid = processes.of(socket.inode).map_or(0, |process| process.pid);
@@ -281,7 +286,8 @@ impl Watch {
             flows.read(now_ns, socket, thread);
         };
         let mut broken = false;
-        if prefers_dump(wanted.len(), sockets) {
+        let before_ns = thread_cpu_ns();
+        if self.costs.prefer_dump(wanted.len()) {
             let ids: HashMap<u64, SocketId> = wanted.drain(..).map(|id| (id.cookie(), id)).collect();
             let mut seen = HashSet::with_capacity(ids.len());
             let dumped = self.diag.dump(&self.options.filter, Detail::Full, |socket| {
@@ -289,6 +295,7 @@ impl Watch {
                     read(now_ns, socket);
                 }
             });
+            self.costs.dump_ns = thread_cpu_ns().saturating_sub(before_ns);
             self.overhead.readings += seen.len() as u64;
             broken = dumped.is_err();
             if !broken {
@@ -298,6 +305,7 @@ impl Watch {
             }
         } else {
             let mut gone = Vec::new();
+            let count = wanted.len() as u64;
             for id in wanted {
                 let now_ns = monotonic_ns().saturating_sub(self.start_ns);
                 match self.diag.single(&id, |socket| read(now_ns, socket)) {
@@ -309,6 +317,7 @@ impl Watch {
                     break;
                 }
             }
+            self.costs.reading_ns = thread_cpu_ns().saturating_sub(before_ns) / count;
             for id in &gone {
                 self.flows.gone(id);
             }
@@ -345,15 +354,21 @@ impl Watch {
             let mut host = self.snapshot.clone();
             host.nic = host.nic.filter(|nic| nic.ifindex == index);
             let process = match &flow.process {
-                Some(process) if flow.ended => Ok(process),
+                Some(process) if flow.ended || flow.inode == 0 => Ok(process),
                 _ => self.processes.of(flow.inode),
             };
             let (mut beside, series) = match &flow.beside {
                 Some(kept) => (**kept).clone(),
-                None => self.beside.of(process.ok().map(|process| process.pid), index, flow.span_ns()),
+                None => {
+                    let holder = process.ok().map(|process| (process.pid, self.processes.descriptor(flow.inode)));
+                    self.beside.of(holder, index, flow.span_ns())
+                }
             };
             if flow.is_wanted() {
-                beside.receive_cpu = self.processes.receive_cpu(flow.inode, flow.id.cookie());
+                let options = self.processes.options(flow.inode, flow.id.cookie());
+                beside.receive_cpu = options.and_then(|options| options.incoming_cpu);
+                let locks = options.and_then(|options| options.buffer_locks);
+                beside.buffer_locks = locks.map(|(receive, send)| BufferLocks { receive, send });
             }
             flows.push((describe(flow, process, &host, (beside, series), judge), flow.moved()));
         }
@@ -395,10 +410,21 @@ impl Watch {
     }
 }
 
-/// Whether so many of all sockets are wanted that a dump is cheaper than single requests, each of which is a
-/// system call.
-fn prefers_dump(wanted: usize, all: u64) -> bool {
-    wanted as u64 * 2 >= all
+/// CPU time of the last readings. A dump walks all sockets of the network namespace, however few match the filter or
+/// belong to the watched processes.
+#[derive(Debug, Clone, Copy, Default)]
+struct ReadingCosts {
+    /// Time of a dump, nanoseconds.
+    dump_ns: u64,
+    /// Time of a request for one socket, nanoseconds; 0 before the first.
+    reading_ns: u64,
+}
+
+impl ReadingCosts {
+    /// Whether a dump is cheaper than single requests for `wanted` sockets.
+    fn prefer_dump(self, wanted: usize) -> bool {
+        self.reading_ns.saturating_mul(wanted as u64) > self.dump_ns
+    }
 }
 
 /// Index of the outgoing interface for packets to `remote`; 0 if unknown.
@@ -416,4 +442,19 @@ fn interface_towards(
         let route = routes.and_then(|routes| routes.route((remote, 0).into()).ok());
         route.map_or(0, |route| route.out_ifindex)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_are_dumped_only_if_that_is_cheaper_than_single_requests() {
+        assert!(!ReadingCosts::default().prefer_dump(100), "the first readings are single requests");
+        // Two sockets of a filter among 10,000 others, which the kernel walks as well.
+        let among_many = ReadingCosts { dump_ns: 5_000_000, reading_ns: 3000 };
+        assert!(!among_many.prefer_dump(2) && !among_many.prefer_dump(1000));
+        let nearly_alone = ReadingCosts { dump_ns: 100_000, reading_ns: 3000 };
+        assert!(!nearly_alone.prefer_dump(20) && nearly_alone.prefer_dump(100));
+    }
 }

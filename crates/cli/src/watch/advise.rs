@@ -114,6 +114,13 @@ fn text(groups: &[Group<'_>], audit: &Auditor<'_>) -> anyhow::Result<String> {
         page.line("advice", &format!("{}: {}", group.cause.phrase(), group.flow_names()));
         match (end_to_change(group.cause), &group.remote_address) {
             (None, _) => no_setting_helps(group, "no host setting helps", &mut page),
+            (Some(_), None) if group.flows.iter().all(|flow| has_fixed_buffer(flow)) => {
+                no_setting_helps(
+                    group,
+                    "the program sizes its buffer itself, and no host setting changes that",
+                    &mut page,
+                );
+            }
             (Some(_), Some(host)) => {
                 let (rtt, bps) = group.path();
                 page.line("where", &format!("{host}, the other end of these connections: run this there"));
@@ -125,6 +132,15 @@ fn text(groups: &[Group<'_>], audit: &Auditor<'_>) -> anyhow::Result<String> {
         }
     }
     Ok(page.text)
+}
+
+/// Whether the program set the size of the local buffer that limits a flow.
+fn has_fixed_buffer(flow: &WatchFlow) -> bool {
+    flow.host.buffer_locks.is_some_and(|locks| match flow.cause {
+        Cause::ReceiverWindow => locks.receive,
+        Cause::SendBuffer => locks.send,
+        _ => false,
+    })
 }
 
 /// Prints the findings for settings of this host.

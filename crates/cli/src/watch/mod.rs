@@ -33,7 +33,7 @@ Examples:
   landspeed watch --jsonl - | jq -r '.flows[] | [.remote, .cause] | @tsv'
 
 In a terminal, the flows fill the screen: Enter opens the page of one (its last minute and the evidence), ← and → sort by
-another column, r reverses, / filters by address, process or cause, p pauses, q quits.
+another column, r reverses, / filters by address, process or cause, p pauses, ? lists the keys, q quits.
 
 Exit status: 0 it ran, 2 failure.";
 
@@ -112,6 +112,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     anyhow::ensure!(prints || !args.advise, "--advise prints to standard output: give the document a file");
     let mut lines = args.jsonl.as_ref().map(Lines::open).transpose()?;
     let stop = landspeed_sys::process::catch_interrupts();
+    landspeed_sys::process::catch_hangup();
     let fills_screen = prints && !args.plain && has_screen();
     let mut watch = Watch::open(chosen(args, fills_screen)).map_err(|error| advised(&error))?;
     let mut live = fills_screen.then(|| screen::Live::open(args.interval.get())).transpose().context(NO_SCREEN)?;

@@ -2,14 +2,18 @@
 
 use landspeed_model::{Cause, RrMode};
 
+use crate::arrivals::Arrivals;
+use crate::causes::request_gaps::may_wait_for_requests;
 use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
+use crate::load::{Role, load};
 use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{
     CWND_FULL, MOSTLY_WAITS, NOTSENT_LITTLE, ON_SCHEDULE, OUTSTANDING_LITTLE, RATE_EXCEEDED, RATE_REACHED,
     SEND_EMPTY, UDP_LOSS, WAITS,
 };
+use crate::waits;
 
 /// Decided by a requested rate (`--rate`) that was reached; otherwise by the sender's own wait time and its
 /// empty send queue.
@@ -25,6 +29,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
 }
 
 fn stream(flow: &Flow, mut builder: FindingBuilder) -> Finding {
+    if let Some(arrivals) = Arrivals::of(flow) {
+        return at_receiver(flow, builder, &arrivals);
+    }
     let end = Some(flow.sender.end);
     let asked =
         flow.parameters.rate_bps.map(|rate| rate as f64 * flow.streams.len() as f64).filter(|&rate| rate > 0.0);
@@ -79,8 +86,17 @@ fn stream(flow: &Flow, mut builder: FindingBuilder) -> Finding {
     if reported && waits == Some(false) {
         return builder.refuted();
     }
+    // A thread that waits for space has data.
+    if waits::is_in(&mut builder, flow, "in a send call on this socket", |waits| waits.send) == Some(true) {
+        return builder.refuted();
+    }
+    let doubt = doubt(flow);
+    if let Some(doubt) = doubt {
+        builder.record_missing(doubt);
+    }
     let strength = match (idle, waits) {
-        (true, _) if pauses => Strength::Strong,
+        (true, _) if pauses && doubt.is_none() => Strength::Strong,
+        (true, _) if pauses => Strength::Weak,
         (true, Some(true)) => Strength::Strong,
         (false, Some(true)) if mostly => Strength::Moderate,
         (true, _) if !lowat => Strength::Moderate,
@@ -115,6 +131,34 @@ fn stream(flow: &Flow, mut builder: FindingBuilder) -> Finding {
         )
     };
     at_sending_application(flow, builder.holds(strength, why, next))
+}
+
+/// What makes it doubtful that a watched application pauses by itself.
+fn doubt(flow: &Flow) -> Option<&'static str> {
+    if !flow.observed {
+        None
+    } else if load(flow, Role::Sender).waited_for_core() {
+        Some("what the application does while its thread has a core")
+    } else if may_wait_for_requests(flow) {
+        Some(
+            "which end waits between an answer and the next request: the kernel's ages do not tell, root sees the system call",
+        )
+    } else {
+        None
+    }
+}
+
+/// The sender's pauses, as the receiver of a watched flow sees them.
+fn at_receiver(flow: &Flow, mut builder: FindingBuilder, arrivals: &Arrivals) -> Finding {
+    let Some(share) = arrivals.sender_pauses(flow, &mut builder) else { return builder.refuted() };
+    let why = format!(
+        "the remote host had nothing to send: in {} of the readings {}nothing had arrived for several round trips, although no \
+         segment was missing and the receive window was open",
+        text::percent(share),
+        if arrivals.answers_requests() { "a request was open and " } else { "" }
+    );
+    let next = "Run `landspeed watch` on the sending host to see what its application waits for.".to_owned();
+    at_sending_application(flow, builder.holds(Strength::Moderate, why, next))
 }
 
 fn datagrams(flow: &Flow, mut builder: FindingBuilder) -> Finding {

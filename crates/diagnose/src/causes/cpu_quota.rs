@@ -10,6 +10,7 @@ use crate::reader::{Reader, reader};
 use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{QUOTA_USED_UP, SEND_EMPTY, SEND_FULL, THREAD_BUSY};
+use crate::waits;
 
 /// The cause is named if a group was throttled in many enforcement periods and its side is the slow one. With `run`
 /// both ends report the group of landspeed, in a watched flow only the local process's is known.
@@ -89,6 +90,12 @@ fn is_slow(flow: &Flow, role: Role, builder: &mut FindingBuilder) -> Option<Stre
             Role::Receiver => "receiver.thread_wait_ns",
         };
         builder.figure(metric, Some(work), "ratio", Bound::AtLeast(THREAD_BUSY), end);
+        return Some(Strength::Strong);
+    }
+    // A throttled thread is ready to run, and neither on a core nor in a run queue.
+    if host_of(flow, role).end == flow.local().end
+        && waits::is_in(builder, flow, "ready to run", |waits| waits.runs) == Some(true)
+    {
         return Some(Strength::Strong);
     }
     match role {

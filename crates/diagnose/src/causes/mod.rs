@@ -78,6 +78,8 @@ pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
         | (Cause::Storage, Cause::Application | Cause::SlowReader | Cause::ReceiverWindow)
         // Where nothing arrives, every other reading follows from it.
         | (Cause::PathDown, _)
+        // Waiting for a round trip, neither end has anything to send.
+        | (Cause::RoundTrip, Cause::Application | Cause::RequestGaps | Cause::SendBuffer)
         // Between two requests the answering application has no data to send.
         | (Cause::RequestGaps, Cause::Application | Cause::Storage)
         // TCP sees packets dropped by a filter as lost on the path.

@@ -3,6 +3,7 @@
 use landspeed_model::Cause;
 
 use crate::advice::{RECEIVE, enlarge};
+use crate::arrivals::Arrivals;
 use crate::causes::slow_reader::{reads_on_schedule, record_readings};
 use crate::finding::{Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
@@ -10,7 +11,7 @@ use crate::host::HostView;
 use crate::reader::{Limited, Reader, reader, window_limited};
 use crate::stream::StreamView;
 use crate::text;
-use crate::thresholds::{BUFFER_GREW, RWND_LIMITED};
+use crate::thresholds::{BUFFER_GREW, RWND_LIMITED, WINDOW_FULL};
 
 /// The cause is named if the window is full while the application keeps the receive queue empty: then the
 /// buffer is too small.
@@ -19,6 +20,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         return Finding::not_applicable(Cause::ReceiverWindow);
     }
     let mut builder = FindingBuilder::new(flow, Cause::ReceiverWindow);
+    if let Some(arrivals) = Arrivals::of(flow) {
+        return at_receiver(flow, builder, &arrivals);
+    }
     record_readings(&mut builder, flow, false);
     let mut strength = match window_limited(flow) {
         Some(Limited::Certain) => Strength::Strong,
@@ -47,7 +51,9 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     };
     let limited = flow.rwnd_limited().map_or(0.0, |figure| figure.value);
     let buffer = flow.figure(StreamView::rcvbuf).map(|figure| figure.value);
-    let full = if limited >= RWND_LIMITED {
+    let filled = flow.figure(StreamView::flight_over_window).is_some_and(|figure| figure.value >= WINDOW_FULL);
+    // Of a watched flow the shares of time count both: the larger one is what they show.
+    let full = if limited >= RWND_LIMITED && !(flow.observed && filled) {
         format!("the receive window was full {} of the time data was outstanding", text::percent(limited))
     } else {
         let share = flow.figure(StreamView::flight_over_window).map_or(0.0, |figure| figure.value);
@@ -67,6 +73,20 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
         finding.place = Some(format!("{}, window scaling", flow.receiver.name()));
         return finding;
     }
+    let mut finding = builder.holds(strength, why, enlarge(flow, &flow.receiver, RECEIVE, buffer));
+    finding.place = Some(format!("{}, receive buffer", flow.receiver.name()));
+    finding
+}
+
+/// A full window, as the receiver of a watched flow sees it.
+fn at_receiver(flow: &Flow, mut builder: FindingBuilder, arrivals: &Arrivals) -> Finding {
+    let Some(strength) = arrivals.full_window(flow, &mut builder) else { return builder.refuted() };
+    let buffer = flow.figure(StreamView::rcvbuf).map(|figure| figure.value);
+    let why = format!(
+        "the data of a round trip fills {} of the receive window, while the application kept its queue empty{}",
+        text::percent(arrivals.window_used.unwrap_or(1.0).min(1.0)),
+        buffer.map(|bytes| format!("; the receive buffer is {}", text::bytes(bytes))).unwrap_or_default()
+    );
     let mut finding = builder.holds(strength, why, enlarge(flow, &flow.receiver, RECEIVE, buffer));
     finding.place = Some(format!("{}, receive buffer", flow.receiver.name()));
     finding

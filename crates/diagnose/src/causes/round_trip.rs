@@ -2,14 +2,19 @@
 
 use landspeed_model::{Cause, RrMode};
 
+use crate::arrivals::Arrivals;
 use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
+use crate::reader::{Reader, reader};
 use crate::text;
-use crate::thresholds::ROUND_TRIP;
+use crate::thresholds::{FEW_REQUESTS, ROUND_TRIP, ROUND_TRIPS, SEND_EMPTY};
 
 /// In a closed loop the rate times the mean latency is the number of outstanding requests (Little's law).
 /// If it equals the number of streams, all the time is spent waiting for answers.
 pub(crate) fn evaluate(flow: &Flow) -> Finding {
+    if flow.observed {
+        return watched(flow);
+    }
     let Some(rr) = flow.parameters.rr.as_ref().filter(|_| flow.is_rr()) else {
         return Finding::not_applicable(Cause::RoundTrip);
     };
@@ -62,4 +67,52 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let mut finding = builder.holds(Strength::Strong, why, next);
     finding.direct = true;
     finding
+}
+
+/// A watched flow that asks and answers: requests × minimum RTT account for most of the time. Requests that overlap
+/// account for more than all of it.
+fn watched(flow: &Flow) -> Finding {
+    let mut builder = FindingBuilder::new(flow, Cause::RoundTrip);
+    let arrivals = Arrivals::of(flow);
+    let (requests, rtt_us, field) = match &arrivals {
+        Some(arrivals) => (
+            flow.received(|tcp| tcp.data_segs_out.map(u64::from)),
+            arrivals.base_rtt_us,
+            "receiver.samples[].tcp.data_segs_out",
+        ),
+        None => (
+            flow.increase(|tcp| tcp.data_segs_in.map(u64::from)),
+            flow.min_rtt_us(),
+            "sender.samples[].tcp.data_segs_in",
+        ),
+    };
+    let share = requests
+        .filter(|&count| count >= FEW_REQUESTS)
+        .zip(rtt_us)
+        .map(|(count, us)| count * us / 1e6 / flow.seconds());
+    let bound = Bound::Within(ROUND_TRIPS, 1.0 / ROUND_TRIP);
+    let metric = "requests × minimum RTT over time";
+    let end = Some(flow.local().end);
+    let waits = builder.optional(metric, share, "ratio", bound, end, field);
+    // Data that waits at either end has nothing to do with requests.
+    let empty = if waits != Some(true) {
+        false
+    } else if flow.sends() {
+        builder.send_fill(Bound::Below(SEND_EMPTY)) == Some(true)
+    } else {
+        reader(flow) == Reader::KeepsUp
+    };
+    let (Some(requests), Some(rtt_us), Some(true), true) = (requests, rtt_us, waits, empty) else {
+        return builder.refuted_or_not_applicable();
+    };
+    let why = format!(
+        "each of {} requests waited a round trip of {} for its answer: {} of the time",
+        text::number(requests),
+        text::micros(rtt_us),
+        text::percent(share.unwrap_or(0.0).min(1.0))
+    );
+    let next = "Let the requesting application ask ahead (pipelining, larger ranges, several connections): the path's delay \
+                is the limit."
+        .to_owned();
+    builder.holds(Strength::Strong, why, next)
 }

@@ -3,7 +3,7 @@
 
 use landspeed_model::{
     BlockedThread, Cause, Confidence, Direction, NumaNode, QdiscDelta, QuotaUse, RunDocument, TcpInfo, ThreadUse,
-    Verdict, WatchHost,
+    ThreadWaits, Verdict, WatchHost,
 };
 
 use crate::common::Scenario;
@@ -156,6 +156,57 @@ fn frequent_requeues_are_evidence_for_local_qdisc() {
 }
 
 #[test]
+fn a_thread_that_waits_for_a_core_is_no_slow_application() {
+    let verdict = judge_watched(&late(), Direction::Upload, &busy(0.2, 0.62, 1));
+    assert_eq!(named(&verdict), (Cause::SenderCpu, Confidence::Medium), "{}", verdict.summary);
+    assert!(verdict.summary.contains("waited for it 62 %"), "{}", verdict.summary);
+    assert!(verdict.next_step.contains("taskset -cp 34"), "{}", verdict.next_step);
+    let verdict = judge_watched(&late(), Direction::Upload, &busy(0.2, 0.62, 8));
+    assert_eq!(named(&verdict), (Cause::SenderCpu, Confidence::Low), "one of several: {}", verdict.summary);
+    // It mostly sleeps, and may also lack a core.
+    let verdict = judge_watched(&late(), Direction::Upload, &busy(0.1, 0.2, 1));
+    assert_eq!(named(&verdict), (Cause::Application, Confidence::Low), "{}", verdict.summary);
+    let verdict = judge_watched(&behind(), Direction::Download, &busy(0.2, 0.62, 1));
+    assert_eq!(verdict.cause, Cause::ReceiverCpu, "{}", verdict.summary);
+}
+
+/// What the serving thread waits for: a receive call, a send call, poll, sleep.
+fn waits(receive: f64, send: f64, poll: f64, sleep: f64) -> WatchHost {
+    let (tid, name, readings) = (34, "nginx".to_owned(), 50);
+    let waits = ThreadWaits { tid, name, readings, runs: 0.0, receive, send, poll, sleep, other: 0.0 };
+    WatchHost { waits: Some(waits), ..WatchHost::default() }
+}
+
+#[test]
+fn short_gaps_between_requests_are_told_by_the_threads_system_call() {
+    // Request and answer within one tick, and gaps of 30 ms: the ages are the same and below 20 ms mostly.
+    let short = each_reading(late(), |k, tcp| {
+        tcp.busy_time_us = tcp.busy_time_us.map(|us| us / 10);
+        (tcp.unacked, tcp.last_data_sent_ms, tcp.last_data_recv_ms) = (0, k % 30, k % 30);
+        tcp.min_rtt_us = Some(40);
+        tcp.bytes_received = Some(u64::from(k) * 100);
+    });
+    let unknown = judge_watched(&short, Direction::Upload, &WatchHost::default());
+    assert!(unknown.confidence == Confidence::Low, "{:?} {}", unknown.cause, unknown.summary);
+    assert!(unknown.missing.iter().any(|what| what.contains("which end waits")), "{:?}", unknown.missing);
+    let verdict = judge_watched(&short, Direction::Upload, &waits(0.9, 0.0, 0.0, 0.0));
+    assert_eq!(named(&verdict), (Cause::RequestGaps, Confidence::Medium), "{}", verdict.summary);
+    let verdict = judge_watched(&short, Direction::Upload, &waits(0.1, 0.0, 0.0, 0.9));
+    assert_eq!(named(&verdict), (Cause::Application, Confidence::Medium), "{}", verdict.summary);
+    assert!(verdict.next_step.contains("nginx (TID 34) sleeps"), "{}", verdict.next_step);
+    let verdict = judge_watched(&short, Direction::Upload, &waits(0.0, 0.0, 0.9, 0.0));
+    assert_eq!(verdict.confidence, Confidence::Low, "poll does not say for whom: {}", verdict.summary);
+    let verdict = judge_watched(&late(), Direction::Upload, &waits(0.0, 0.9, 0.0, 0.0));
+    assert_ne!(verdict.cause, Cause::Application, "it waits for space: {}", verdict.summary);
+    // Over 20 ms equal ages mean that the answer came after the request.
+    let long = each_reading(short, |_, tcp| {
+        (tcp.min_rtt_us, tcp.last_data_sent_ms, tcp.last_data_recv_ms) = (Some(20_000), 30, 30);
+    });
+    let verdict = judge_watched(&long, Direction::Upload, &WatchHost::default());
+    assert_eq!(named(&verdict), (Cause::RequestGaps, Confidence::Medium), "{}", verdict.summary);
+}
+
+#[test]
 fn request_gaps_differ_from_slow_answers() {
     let serves = |sent_ms: u32, recv_ms: u32| {
         each_reading(late(), |k, tcp| {
@@ -186,7 +237,8 @@ fn request_gaps_are_named_at_the_requesting_host() {
     let verdict = judge_watched(&asks(90, 60), Direction::Download, &WatchHost::default());
     assert_eq!(named(&verdict), (Cause::RequestGaps, Confidence::Medium), "{}", verdict.summary);
     let verdict = judge_watched(&asks(40, 60), Direction::Download, &WatchHost::default());
-    assert_eq!(verdict.cause, Cause::Undetermined, "the answer is late: {}", verdict.summary);
+    assert_eq!(named(&verdict), (Cause::Application, Confidence::Low), "the answer is late: {}", verdict.summary);
+    assert!(verdict.place.as_deref().is_some_and(|place| place.starts_with("remote host")), "{:?}", verdict.place);
 }
 
 #[test]

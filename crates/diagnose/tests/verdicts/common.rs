@@ -171,6 +171,7 @@ impl Scenario {
             ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
             ("net.ipv4.tcp_wmem", "4096 16384 4194304"),
             ("net.core.rmem_max", "212992"),
+            ("net.core.wmem_max", "212992"),
             ("net.ipv4.tcp_notsent_lowat", "4294967295"),
         ] {
             host.sysctls.insert(key.to_owned(), value.to_owned());

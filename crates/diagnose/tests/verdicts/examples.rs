@@ -6,6 +6,7 @@ use landspeed_model::{
     Status, Verdict, Viewpoint, WatchHost,
 };
 
+use crate::arrivals;
 use crate::beside::{blocked, busy, each_reading, quota};
 use crate::common::{Scenario, idle, softirq_core};
 use crate::doubt::rr;
@@ -119,6 +120,17 @@ fn examples() -> Vec<Example> {
         )
     };
     examples.extend([40, 90].map(|sent_ms| alone(gaps(sent_ms))));
+    // 350 requests in 10 s over 20 ms.
+    let waiting_for_answers =
+        each_reading(Scenario { receiver_thread: 0.0, recv_fill: 0.0, ..waiting }.document(), |k, tcp| {
+            (tcp.data_segs_in, tcp.data_segs_out, tcp.min_rtt_us) = (Some(k * 4), Some(k * 4), Some(20_000))
+        });
+    examples.push(alone(waiting_for_answers));
+    let mut at_its_rate = arrivals::received(|_, _| {});
+    let fast = Scenario { line_rate_bps: Some(1_060_000_000), ..Scenario::default() }.document();
+    at_its_rate.hosts.server = fast.hosts.client;
+    examples.push(alone(at_its_rate));
+    examples.extend(arrivals::EXAMPLES.iter().map(|(_, change)| alone(arrivals::received(*change))));
     examples
 }
 

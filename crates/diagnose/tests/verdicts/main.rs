@@ -1,5 +1,6 @@
 //! Verdicts on synthetic documents, and on those of real runs.
 
+mod arrivals;
 mod beside;
 mod common;
 mod consistent;

@@ -2,7 +2,9 @@
 //! confidence, with suitable advice.
 
 use landspeed_diagnose::diagnose_watched;
-use landspeed_model::{Cause, Confidence, Direction, RunDocument, Status, Verdict, WatchHost};
+use landspeed_model::{
+    BufferLocks, Cause, Confidence, Direction, EpochState, RunDocument, Status, TcpInfo, Verdict, WatchHost,
+};
 
 use crate::common::Scenario;
 
@@ -102,4 +104,121 @@ fn a_full_receive_queue_is_named_at_the_receiver() {
     assert_eq!(verdict.cause, Cause::Undetermined, "{}", verdict.summary);
     assert!(verdict.missing.iter().any(|what| what.starts_with("the remote host")), "{:?}", verdict.missing);
     assert!(verdict.next_step.contains("on the sending host"), "{}", verdict.next_step);
+}
+
+/// Flows of which a buffer is the limit, over paths from a veth to a continent.
+fn limited_by_buffers() -> Vec<RunDocument> {
+    let mut documents = Vec::new();
+    for (goodput_bps, min_rtt_us) in [(600e6, 4), (14e6, 40), (1e9, 20_000), (50e6, 200_000)] {
+        let path = Scenario { goodput_bps, min_rtt_us, srtt_us: min_rtt_us + 1, ..Scenario::default() };
+        for buffer in [2304, 131_072, 6 << 20, 64 << 20] {
+            let window = Scenario { rwnd: 0.9, flight_wnd: 1.0, rcvbuf: buffer, ..path.clone() };
+            let send = Scenario { fill: 0.9, notsent: 0, flight_cwnd: 0.3, sndbuf: buffer, ..path.clone() };
+            documents.extend([window, send].iter().map(at_sender));
+        }
+    }
+    documents
+}
+
+/// The values that `sysctl -w` in backticks would set, by name.
+fn assignments(text: &str) -> Vec<(String, Vec<u64>)> {
+    let commands = text.split('`').skip(1).step_by(2).filter_map(|code| code.strip_prefix("sysctl -w "));
+    let parse = |command: &str| {
+        let (name, values) = command.split_once('=').expect("an assignment");
+        let values = values.trim_matches('\'').split(' ').map(|value| value.parse().expect("a number")).collect();
+        (name.to_owned(), values)
+    };
+    commands.map(parse).collect()
+}
+
+#[test]
+fn advice_never_lowers_a_buffer() {
+    let mut named = 0;
+    for document in limited_by_buffers() {
+        for known in [true, false] {
+            let mut document = document.clone();
+            let local = document.hosts.client.as_mut().expect("this host");
+            if !known {
+                local.sysctls.clear();
+            }
+            let sysctls = local.sysctls.clone();
+            let verdict = judged(&document, Direction::Upload);
+            let buffer = matches!(verdict.cause, Cause::SendBuffer | Cause::ReceiverWindow);
+            named += usize::from(buffer);
+            for (name, values) in assignments(&verdict.next_step) {
+                assert_ne!(verdict.cause, Cause::ReceiverWindow, "not read: {}", verdict.next_step);
+                let now: Vec<u64> =
+                    sysctls[&name].split_whitespace().map(|value| value.parse().expect("a number")).collect();
+                assert!(values.iter().zip(&now).all(|(new, now)| new >= now), "{now:?}: {}", verdict.next_step);
+            }
+            let option = if verdict.cause == Cause::SendBuffer { "SO_SNDBUF" } else { "SO_RCVBUF" };
+            let limits = verdict.next_step.contains("tcp_wmem[2]");
+            assert!(!buffer || limits || verdict.next_step.contains(option), "{}", verdict.next_step);
+        }
+    }
+    assert!(named > 40, "{named}");
+}
+
+#[test]
+fn a_buffer_that_the_program_fixed_is_advised_by_its_socket_option() {
+    let send = Scenario { fill: 0.9, notsent: 0, flight_cwnd: 0.3, sndbuf: 131_072, ..Scenario::default() };
+    let judge = |sndbuf: u32, locked: Option<bool>| {
+        let document = at_sender(&Scenario { sndbuf, ..send.clone() });
+        let buffer_locks = locked.map(|send| BufferLocks { receive: false, send });
+        let verdict =
+            judge_watched(&document, Direction::Upload, &WatchHost { buffer_locks, ..WatchHost::default() });
+        assert_eq!(verdict.cause, Cause::SendBuffer, "{}", verdict.summary);
+        verdict.next_step
+    };
+    let fixed = judge(131_072, Some(true));
+    // 2 × BDP of 2 Gb/s × 20 ms, half of which is to be asked for.
+    assert!(fixed.starts_with("The program set SO_SNDBUF to 64.0 KiB, so the kernel"), "{fixed}");
+    assert!(fixed.contains("at least 5 MB, for which net.core.wmem_max"), "{fixed}");
+    assert!(!fixed.contains("sysctl -w"), "{fixed}");
+    // Outside of what autotuning can choose.
+    for impossible in [4608, 8 << 20] {
+        let guessed = judge(impossible, None);
+        assert!(guessed.starts_with("The program seems to have set SO_SNDBUF"), "{guessed}");
+    }
+    let unknown = judge(131_072, None);
+    assert!(unknown.contains("look for a program or wrapper that sets SO_SNDBUF"), "{unknown}");
+    let sized_by_kernel = judge(4 << 20, Some(false));
+    assert!(sized_by_kernel.contains("`sysctl -w net.ipv4.tcp_wmem="), "{sized_by_kernel}");
+}
+
+#[test]
+fn shares_of_time_agree_with_the_cause() {
+    // CUBIC never left slow start, because the buffer and not the window limits.
+    let send = Scenario { fill: 0.9, notsent: 0, flight_cwnd: 0.3, sndbuf: 131_072, ..Scenario::default() };
+    let mut document = at_sender(&send);
+    let samples = |document: &mut RunDocument, change: fn(&mut TcpInfo)| {
+        let ends = document.streams.iter_mut().flat_map(|stream| &mut stream.sender);
+        ends.flat_map(|end| &mut end.samples).for_each(|sample| change(sample.tcp.as_mut().expect("a reading")));
+    };
+    samples(&mut document, |tcp| tcp.snd_ssthresh = u32::MAX >> 1);
+    let verdict = judged(&document, Direction::Upload);
+    assert_eq!((verdict.cause, verdict.confidence), (Cause::SendBuffer, Confidence::Medium), "{}", verdict.summary);
+    assert_eq!(verdict.epochs[0].state, EpochState::SendBufferLimited, "{:?}", verdict.epochs);
+    // TCP counts less time at the window than the data in flight shows.
+    let window = at_sender(&Scenario { rwnd: 0.35, flight_wnd: 0.97, ..Scenario::default() });
+    let verdict = judged(&window, Direction::Upload);
+    assert_eq!(verdict.cause, Cause::ReceiverWindow, "{}", verdict.summary);
+    assert_eq!(verdict.epochs[0].state, EpochState::ReceiveWindowLimited, "{:?}", verdict.epochs);
+    assert!(verdict.summary.contains("data in flight took 97 % of the receive window"), "{}", verdict.summary);
+    // A cause that its shares contradict is a hint.
+    let mut recovers = at_sender(&send);
+    samples(&mut recovers, |tcp| tcp.ca_state = 3);
+    let verdict = judged(&recovers, Direction::Upload);
+    assert!(verdict.confidence == Confidence::Low, "{:?} {:?}", verdict.cause, verdict.epochs);
+}
+
+#[test]
+fn a_watch_that_was_held_up_does_not_know_the_state_meanwhile() {
+    let mut document = at_sender(&Scenario { fill: 0.9, notsent: 0, flight_cwnd: 0.3, ..Scenario::default() });
+    let samples = &mut document.streams[0].sender.as_mut().expect("a sender").samples;
+    samples.drain(40..70);
+    let verdict = judged(&document, Direction::Upload);
+    assert_eq!(verdict.cause, Cause::SendBuffer, "{}", verdict.summary);
+    let unknown = verdict.epochs.iter().find(|epoch| epoch.state == EpochState::Unknown).expect("three seconds");
+    assert_eq!(unknown.share_permille, 310);
 }

@@ -1,6 +1,7 @@
 //! `landspeed watch` names faults of the host besides the socket, injected into other programs: a CPU
 //! quota, slow storage, a busy thread, gaps between requests, a packet filter, a shaper.
 
+mod advice;
 mod programs;
 
 use std::io::{Read as _, Write as _};
@@ -174,13 +175,23 @@ fn a_cpu_quota_is_named_with_its_control_group() {
     let chunk = "    os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n    return zeros";
     let sender = or_skip!(sender(&left, chunk));
     group.add_process(&sender);
-    let document = watch(&left, &[]);
-    let flow = only_flow(&document);
-    assert_eq!(flow["cause"], "cpu-quota", "{flow:#}");
     let name = group.0.file_name().expect("a name").to_str().expect("text");
-    assert!(flow["place"].as_str().is_some_and(|place| place.contains(name)), "{flow:#}");
-    let cores = flow["host"]["quota"]["cores"].as_f64().expect("a number");
-    assert!((cores - 0.1).abs() < 1e-9, "{flow:#}");
+    // `ip netns exec` mounts another /sys, without control groups.
+    let mut hidden = Command::new("unshare");
+    let script = format!("mount -t tmpfs none /sys && exec {PROGRAM} watch --cgroup /{name} \"$@\"");
+    hidden.args(["-m", "sh", "-c", &script, "sh"]);
+    let watches = [begin(&left, command(&[])), begin(&left, hidden)];
+    for document in watches.map(document_of) {
+        let flow = only_flow(&document);
+        assert_eq!(flow["cause"], "cpu-quota", "{flow:#}");
+        assert!(flow["place"].as_str().is_some_and(|place| place.contains(name)), "{flow:#}");
+        let cores = flow["host"]["quota"]["cores"].as_f64().expect("a number");
+        assert!((cores - 0.1).abs() < 1e-9, "{flow:#}");
+        let step = flow["next_step"].as_str().expect("text");
+        let (_, file) = step.split_once("`cat ").expect("a file with the counters");
+        let file = file.split('`').next().expect("a path");
+        assert!(Path::new(file).is_file(), "{step}");
+    }
 }
 
 #[test]
@@ -315,7 +326,56 @@ fn slow_answers_are_not_request_gaps() {
     let _programs = or_skip!(request_response(&left, &right, 0.07, 0.0));
     let [at_server, document] = watch_both([&right, &left]);
     assert_eq!(only_flow(&at_server)["cause"], "application", "{at_server:#}");
-    assert_eq!(only_flow(&document)["cause"], "undetermined", "{document:#}");
+    let flow = only_flow(&document);
+    assert_eq!((&flow["cause"], &flow["confidence"]), (&"application".into(), &"low".into()), "{flow:#}");
+    assert!(flow["place"].as_str().is_some_and(|place| place.starts_with("remote host")), "{flow:#}");
+}
+
+#[test]
+fn short_request_gaps_are_named_by_what_the_thread_waits_for() {
+    let (left, right, _link) = or_skip!(two_hosts());
+    // 200 KB at once, and a gap of 15 ms: both ages are of the same tick.
+    let server = format!(
+        "import socket\nl = socket.socket(); l.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\nl.bind(('{RIGHT}', \
+         {PORT})); l.listen(); print('ready', flush=True)\ns, _ = l.accept()\nwhile s.recv(4): s.sendall(bytes(200000))\n"
+    );
+    let server = or_skip!(python(&right, &server));
+    until(TIMEOUT_S, "a listener", || server.stdout().contains("ready"));
+    let client = format!(
+        "import socket, time\ns = socket.create_connection(('{RIGHT}', {PORT}))\nwhile True:\n    s.sendall(b'more')\n    n = 0\n    \
+         while n < 200000: n += len(s.recv(1 << 18))\n    time.sleep(0.015)\n"
+    );
+    let _client = or_skip!(python(&left, &client));
+    wait_for_data(&left);
+    let [at_server, at_client] = watch_both([&right, &left]);
+    let flow = only_flow(&at_server);
+    assert_eq!((&flow["cause"], &flow["confidence"]), (&"request-gaps".into(), &"medium".into()), "{flow:#}");
+    assert!(flow["host"]["waits"]["receive"].as_f64().is_some_and(|share| share > 0.5), "{flow:#}");
+    let flow = only_flow(&at_client);
+    assert_eq!(flow["cause"], "request-gaps", "{flow:#}");
+    assert!(flow["host"]["waits"]["sleep"].as_f64().is_some_and(|share| share > 0.5), "{flow:#}");
+}
+
+#[test]
+fn a_connection_that_closes_keeps_its_counters_and_its_process() {
+    let (left, right, _link) = or_skip!(two_hosts());
+    right.nft(
+        "table ip t { chain c { type filter hook input priority 0; tcp dport 5998 numgen random mod 200 < 1 drop; }; }",
+    );
+    // The reader keeps its end open: the sender's waits in FIN-WAIT-2, without a process and without counters.
+    let keeps = READER.replace("if not data: break", "if not data: time.sleep(60)");
+    let reads = or_skip!(python(&right, &format!("def work(data): pass\n{keeps}")));
+    until(TIMEOUT_S, "a listener", || reads.stdout().contains("ready"));
+    let ends = SENDER.replace("while True:", "end = time.time() + 2\nwhile time.time() < end:");
+    let _sends = or_skip!(python(&left, &format!("zeros = bytes(1 << 18)\ndef chunk(): return zeros\n{ends}")));
+    wait_for_data(&left);
+    let document = watch(&left, &[]);
+    let flow = only_flow(&document);
+    let count = |name: &str| flow[name].as_u64().expect("a number");
+    assert!((1..1_000_000).contains(&count("retransmits")) && count("bytes_acked") > 1_000_000, "{flow:#}");
+    assert_eq!(flow["ended"], true, "{flow:#}");
+    assert!(flow["command"].as_str().is_some_and(|command| command.starts_with("python")), "{flow:#}");
+    assert_eq!(document["sockets"]["now"], 0, "{document:#}");
 }
 
 /// A path of 10 ms and 100 Mb/s with an unlimited transfer from left to right.

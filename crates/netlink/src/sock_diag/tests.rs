@@ -111,6 +111,22 @@ fn fields_missing_on_older_kernels_are_empty() {
     assert!(TcpSocket::parse(&bare[..MESSAGE_BYTES - 1]).is_err());
 }
 
+#[test]
+fn a_fin_is_not_a_queued_byte() {
+    let (client, server, port) = pair("127.0.0.1:0");
+    client.shutdown(std::net::Shutdown::Write).expect("connected");
+    let mut diag = SockDiag::open().expect("a socket");
+    let mut seen = Vec::new();
+    let filter = SocketFilter { port: Some(port), ..SocketFilter::default() };
+    diag.dump(&filter, Detail::Counters, |socket| {
+        seen.push((socket.state, socket.receive_queue_bytes, socket.send_queue_bytes));
+    })
+    .expect("a dump");
+    seen.sort_unstable();
+    assert_eq!(seen, [(5, 0, 0), (8, 0, 0)], "FIN-WAIT-2 and CLOSE-WAIT");
+    drop((client, server));
+}
+
 proptest! {
     #[test]
     fn socket_parser_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {

@@ -16,7 +16,7 @@ use landspeed_netlink::nft::NfTables;
 use self::process::ProcessHistory;
 use crate::flows::ThreadTimes;
 
-/// Maximum number of threads read, with two open files each; a process needs two more.
+/// Maximum number of threads read, with three open files each; a process needs two more.
 const MAX_THREADS: usize = 256;
 /// Maximum number of interfaces read.
 const MAX_INTERFACES: usize = 16;
@@ -58,11 +58,12 @@ impl HostMonitor {
         }
     }
 
-    /// Reads the counters of these processes and interfaces, and of the network stack. `filtered` is the number of
-    /// packets dropped by packet filters so far, from the kernel's tracepoint.
+    /// Reads the counters of these processes and interfaces, and of the network stack. `now_ns` is the clock: this thread
+    /// may wait for a core between two readings, and a share of time needs the time of its own reading. `filtered` is the
+    /// number of packets dropped by packet filters so far, from the kernel's tracepoint.
     pub(crate) fn read(
         &mut self,
-        now_ns: u64,
+        now_ns: &dyn Fn() -> u64,
         pids: &HashSet<u32>,
         interfaces: &HashSet<u32>,
         filtered: Option<u64>,
@@ -72,14 +73,14 @@ impl HostMonitor {
         for &pid in pids {
             let history = self.processes.entry(pid).or_insert_with(|| ProcessHistory::new(pid));
             let before = history.threads().count();
-            history.read(&self.files, now_ns, self.keep_ns, MAX_THREADS.saturating_sub(open));
+            history.read(&self.files, now_ns(), self.keep_ns, MAX_THREADS.saturating_sub(open));
             open = open + history.threads().count() - before;
         }
         self.interfaces.retain(|index, _| interfaces.contains(index));
         if let Some(netlink) = &mut self.netlink {
             for &index in interfaces.iter().take(MAX_INTERFACES) {
                 let Ok(moment) = InterfaceCounters::read(netlink, index) else { continue };
-                keep(self.interfaces.entry(index).or_default(), (now_ns, moment), self.keep_ns);
+                keep(self.interfaces.entry(index).or_default(), (now_ns(), moment), self.keep_ns);
             }
         }
         if pids.is_empty() && interfaces.is_empty() {
@@ -91,7 +92,7 @@ impl HostMonitor {
             self.nft = None;
         }
         let stack = StackReading { moment: StackCounters::read(&self.files), nft, filtered };
-        keep(&mut self.stack, (now_ns, stack), self.keep_ns);
+        keep(&mut self.stack, (now_ns(), stack), self.keep_ns);
     }
 
     /// Samples the states of some threads, in rotation.
@@ -119,11 +120,19 @@ impl HostMonitor {
         self.processes.get(&pid)?.cores()
     }
 
-    /// Returns the activity of the host during a flow's span.
-    pub(crate) fn of(&self, pid: Option<u32>, interface: u32, span_ns: (u64, u64)) -> (WatchHost, HostSeries) {
+    /// Returns the activity of the host during a flow's span. `holder` is the process that holds the socket, and the
+    /// socket's descriptor in it.
+    pub(crate) fn of(
+        &self,
+        holder: Option<(u32, Option<u32>)>,
+        interface: u32,
+        span_ns: (u64, u64),
+    ) -> (WatchHost, HostSeries) {
         let mut host = WatchHost::default();
-        if let Some(history) = pid.and_then(|pid| self.processes.get(&pid)) {
-            history.describe(span_ns, &mut host);
+        if let Some((pid, descriptor)) = holder
+            && let Some(history) = self.processes.get(&pid)
+        {
+            history.describe(descriptor, span_ns, &mut host);
         }
         let ends = |kept| nearest(kept, span_ns, |(t_ns, _)| *t_ns);
         let interface = self.interfaces.get(&interface);

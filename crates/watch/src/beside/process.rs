@@ -5,7 +5,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 
 use landspeed_host::{Files, Host, Quota, QuotaCounters, TICK_NS};
-use landspeed_model::{BlockedThread, ThreadUse, WatchHost};
+use landspeed_model::{BlockedThread, ThreadUse, ThreadWaits, WatchHost};
+use landspeed_sys::syscall::Blocked;
 
 use super::nearest;
 
@@ -13,6 +14,8 @@ use super::nearest;
 const MAX_THREADS: usize = 64;
 /// Interval at which threads and quotas are searched again, nanoseconds.
 const CHECK_NS: u64 = 5_000_000_000;
+/// Maximum number of different waits counted for a thread; more count as [`Blocked::Other`].
+const MAX_WAITS: usize = 32;
 /// Maximum length of a file that is read repeatedly, bytes.
 const MAX_FILE_BYTES: usize = 1024;
 
@@ -36,8 +39,12 @@ struct Thread {
     name: String,
     schedstat: File,
     stat: File,
+    /// The system call it is in; `None` without the right to trace the process.
+    syscall: Option<File>,
     /// Number of state samples, and of those in state D.
     state_samples: (u32, u32),
+    /// Number of samples by what it waited for.
+    waits: BTreeMap<Blocked, u32>,
     core: Option<u32>,
 }
 
@@ -53,11 +60,12 @@ struct ProcessReading {
     quotas: Vec<QuotaCounters>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct ThreadReading {
     cpu_ns: u64,
     wait_ns: u64,
     state_samples: (u32, u32),
+    waits: BTreeMap<Blocked, u32>,
 }
 
 impl ProcessHistory {
@@ -101,6 +109,11 @@ impl ProcessHistory {
         thread.state_samples.0 += 1;
         thread.state_samples.1 += u32::from(state == b'D');
         thread.core = core.or(thread.core);
+        let call = thread.syscall.as_ref().and_then(|file| read(file, &mut text));
+        if let Some(blocked) = call.and_then(|text| Blocked::parse(std::str::from_utf8(text).ok()?)) {
+            let is_known = thread.waits.contains_key(&blocked) || thread.waits.len() < MAX_WAITS;
+            *thread.waits.entry(if is_known { blocked } else { Blocked::Other }).or_default() += 1;
+        }
     }
 
     /// Reads all counters. `room` is the number of further threads that may be opened.
@@ -113,7 +126,8 @@ impl ProcessHistory {
         let mut threads = Vec::with_capacity(self.threads.len());
         for (&tid, thread) in &self.threads {
             if let Some((cpu_ns, wait_ns)) = read(&thread.schedstat, &mut text).and_then(two_numbers) {
-                threads.push((tid, ThreadReading { cpu_ns, wait_ns, state_samples: thread.state_samples }));
+                let (state_samples, waits) = (thread.state_samples, thread.waits.clone());
+                threads.push((tid, ThreadReading { cpu_ns, wait_ns, state_samples, waits }));
             }
         }
         // An open file stays bound to its process: after its end nothing can be read, even if the PID is reused.
@@ -151,17 +165,20 @@ impl ProcessHistory {
         self.quotas = Quota::of_process(files, &format!("/proc/{pid}"));
     }
 
-    /// Adds the activity during a span to `host`.
-    pub(super) fn describe(&self, span_ns: (u64, u64), host: &mut WatchHost) {
+    /// Adds the activity during a span to `host`. `descriptor` is the socket's in the process.
+    pub(super) fn describe(&self, descriptor: Option<u32>, span_ns: (u64, u64), host: &mut WatchHost) {
         host.threads = self.count;
         let Some((before, now)) = nearest(&self.readings, span_ns, |reading| reading.t_ns) else { return };
         let elapsed = (now.t_ns - before.t_ns) as f64;
-        let then = |tid: u32| before.threads.iter().find(|(known, _)| *known == tid).map(|(_, reading)| *reading);
+        let then = |tid: u32| before.threads.iter().find(|(known, _)| *known == tid).map(|(_, reading)| reading);
         let moved: Vec<(u32, &Thread, ThreadReading)> = now
             .threads
             .iter()
-            .filter_map(|&(tid, reading)| {
-                let then = then(tid)?;
+            .filter_map(|(tid, reading)| {
+                let then = then(*tid)?;
+                let since = |(blocked, count): (&Blocked, &u32)| {
+                    (*blocked, count - then.waits.get(blocked).copied().unwrap_or(0))
+                };
                 let delta = ThreadReading {
                     cpu_ns: reading.cpu_ns.saturating_sub(then.cpu_ns),
                     wait_ns: reading.wait_ns.saturating_sub(then.wait_ns),
@@ -169,8 +186,9 @@ impl ProcessHistory {
                         reading.state_samples.0 - then.state_samples.0,
                         reading.state_samples.1 - then.state_samples.1,
                     ),
+                    waits: reading.waits.iter().map(since).filter(|(_, count)| *count > 0).collect(),
                 };
-                Some((tid, self.threads.get(&tid)?, delta))
+                Some((*tid, self.threads.get(tid)?, delta))
             })
             .collect();
         let busiest = moved.iter().max_by_key(|(_, _, delta)| delta.cpu_ns + delta.wait_ns);
@@ -190,6 +208,11 @@ impl ProcessHistory {
                 share: share(delta.state_samples),
                 readings: delta.state_samples.0,
             });
+        host.waits = descriptor.and_then(|descriptor| {
+            let (tid, thread, delta) =
+                serving(&moved, descriptor).or_else(|| moved.first().filter(|_| self.count == Some(1)))?;
+            waits_of(*tid, &thread.name, &delta.waits, descriptor)
+        });
         let bps = |of: fn((u64, u64)) -> u64| Some(of(now.io?).saturating_sub(of(before.io?)) as f64 * 8e9 / elapsed);
         host.storage_read_bps = bps(|io| io.0);
         host.storage_write_bps = bps(|io| io.1);
@@ -200,12 +223,46 @@ impl ProcessHistory {
     }
 }
 
+/// The thread that was seen most often in a system call on this descriptor.
+fn serving<'a>(
+    threads: &'a [(u32, &'a Thread, ThreadReading)],
+    descriptor: u32,
+) -> Option<&'a (u32, &'a Thread, ThreadReading)> {
+    let on_it = |waits: &BTreeMap<Blocked, u32>| -> u32 {
+        [Blocked::Receives(descriptor), Blocked::Sends(descriptor)].iter().filter_map(|call| waits.get(call)).sum()
+    };
+    threads.iter().max_by_key(|(_, _, delta)| on_it(&delta.waits)).filter(|(_, _, delta)| on_it(&delta.waits) > 0)
+}
+
+fn waits_of(tid: u32, name: &str, waits: &BTreeMap<Blocked, u32>, descriptor: u32) -> Option<ThreadWaits> {
+    let readings: u32 = waits.values().sum();
+    let share = |is: &dyn Fn(Blocked) -> bool| {
+        let count: u32 = waits.iter().filter(|(blocked, _)| is(**blocked)).map(|(_, count)| count).sum();
+        f64::from(count) / f64::from(readings)
+    };
+    (readings > 0).then(|| ThreadWaits {
+        tid,
+        name: name.to_owned(),
+        readings,
+        runs: share(&|blocked| blocked == Blocked::Runs),
+        receive: share(&|blocked| blocked == Blocked::Receives(descriptor)),
+        send: share(&|blocked| blocked == Blocked::Sends(descriptor)),
+        poll: share(&|blocked| blocked == Blocked::Polls),
+        sleep: share(&|blocked| blocked == Blocked::Sleeps),
+        other: share(&|blocked| match blocked {
+            Blocked::Receives(on) | Blocked::Sends(on) => on != descriptor,
+            blocked => blocked == Blocked::Other,
+        }),
+    })
+}
+
 impl Thread {
     fn open(files: &Files, pid: u32, tid: u32) -> Option<Self> {
         let path = |name: &str| format!("/proc/{pid}/task/{tid}/{name}");
         let name = files.read(&path("comm")).ok()?.trim_end().chars().filter(|c| !c.is_control()).collect();
         let (schedstat, stat) = (files.open(&path("schedstat")).ok()?, files.open(&path("stat")).ok()?);
-        Some(Self { name, schedstat, stat, state_samples: (0, 0), core: None })
+        let syscall = files.open(&path("syscall")).ok();
+        Some(Self { name, schedstat, stat, syscall, state_samples: (0, 0), waits: BTreeMap::new(), core: None })
     }
 }
 
@@ -286,6 +343,7 @@ mod tests {
             write(at, &format!("proc/10/task/{tid}/comm"), &format!("{name}\n"));
             write(at, &format!("proc/10/task/{tid}/stat"), STAT);
             write(at, &format!("proc/10/task/{tid}/schedstat"), "0 0 0\n");
+            write(at, &format!("proc/10/task/{tid}/syscall"), "running\n");
         }
         write(at, "proc/10/io", "rchar: 9\nread_bytes: 0\nwrite_bytes: 0\n");
         write(at, "proc/10/cgroup", "0::/a.slice/b.service\n");
@@ -295,7 +353,10 @@ mod tests {
         let files = Files::recorded(at);
         let mut history = ProcessHistory::new(10);
         history.read(&files, 0, 30_000_000_000, 100);
-        for _ in 0..4 {
+        // `read` is call 0 on x86-64 and 63 elsewhere.
+        let receives = if cfg!(target_arch = "x86_64") { "0 0x7 0x0\n" } else { "63 0x7 0x0\n" };
+        for call in ["running\n", receives, receives, receives] {
+            write(at, "proc/10/task/11/syscall", call);
             history.sample_states(11);
         }
         write(at, "proc/10/task/11/schedstat", "900000000 50000000 3\n");
@@ -303,7 +364,11 @@ mod tests {
         write(at, "sys/fs/cgroup/a.slice/cpu.stat", "nr_periods 10\nnr_throttled 6\n");
         history.read(&files, 1_000_000_000, 30_000_000_000, 100);
         let mut host = WatchHost::default();
-        history.describe((0, 1_000_000_000), &mut host);
+        history.describe(Some(7), (0, 1_000_000_000), &mut host);
+        let waits = host.waits.take().expect("the thread that reads the socket");
+        assert_eq!((waits.tid, waits.readings, waits.runs, waits.receive), (11, 4, 0.25, 0.75));
+        history.describe(Some(8), (0, 1_000_000_000), &mut host);
+        assert_eq!(host.waits, None, "no thread was seen at this socket");
         let busiest = host.busiest.expect("a thread");
         assert_eq!((busiest.name.as_str(), busiest.tid, busiest.cpu), ("worker", 11, Some(3)));
         assert!((busiest.cpu_share - 0.9).abs() < 1e-9 && (busiest.wait_share - 0.05).abs() < 1e-9);

@@ -14,6 +14,7 @@ struct FakeSocket {
     port: u16,
     cookie: u64,
     inode: u32,
+    state: u8,
     send_queue: u32,
     info: Vec<u8>,
 }
@@ -22,7 +23,7 @@ impl FakeSocket {
     fn new(port: u16, cookie: u64) -> Self {
         let mut info = vec![0; 248];
         info[0] = 1;
-        Self { port, cookie, inode: cookie as u32 + 1000, send_queue: 0, info }
+        Self { port, cookie, inode: cookie as u32 + 1000, state: 1, send_queue: 0, info }
     }
 
     fn counters(mut self, acked: u64, received: u64) -> Self {
@@ -44,7 +45,7 @@ impl FakeSocket {
     fn socket(&self) -> TcpSocket<'_> {
         TcpSocket {
             id: self.id(),
-            state: 1,
+            state: self.state,
             receive_queue_bytes: 0,
             send_queue_bytes: self.send_queue,
             uid: 0,
@@ -204,14 +205,52 @@ fn memory_is_bounded_over_a_day_of_short_connections() {
 }
 
 #[test]
-fn samples_before_a_gap_are_dropped() {
+fn samples_before_a_gap_are_kept() {
     let mut flows = top(1);
     let twin = |n: u64| FakeSocket::new(1, 1).counters(n, 0);
     dump(&mut flows, 0, &[twin(0)]);
     dump(&mut flows, S, &[twin(1000)]);
     flows.read(S + 1, &twin(1000).socket(), None);
+    // The watch itself was held up for eight seconds.
     flows.read(9 * S, &twin(2000).socket(), None);
-    assert_eq!(flows.sampled().next().expect("a flow").samples.len(), 1);
+    let flow = flows.sampled().next().expect("a flow");
+    assert_eq!((flow.samples.len(), flow.span_ns(), flow.recent_bytes()), (2, (S + 1, 9 * S), 1000));
+}
+
+#[test]
+fn a_closed_connection_keeps_its_figures() {
+    let open = FakeSocket::new(1, 1).counters(5000, 0).field(100, 3);
+    // What remains in FIN-WAIT-2 and TIME-WAIT has the cookie, and no `tcp_info`.
+    let minisocket = FakeSocket { inode: 0, info: Vec::new(), state: 5, ..open.clone() };
+    let watched = || {
+        let mut flows = top(4);
+        dump(&mut flows, 0, &[FakeSocket::new(1, 1)]);
+        dump(&mut flows, S, std::slice::from_ref(&open));
+        flows.read(S + 1, &open.socket(), None);
+        flows
+    };
+    let mut read = watched();
+    read.read(2 * S, &minisocket.socket(), None);
+    let mut dumped = watched();
+    dump(&mut dumped, 2 * S, std::slice::from_ref(&minisocket));
+    for flows in [read, dumped] {
+        let flow = flows.sampled().next().expect("a flow");
+        assert_eq!((flow.last.acked, flow.last.retransmits, flow.inode), (5000, 3, 1001));
+        assert!(flow.ended && wanted(&flows).is_empty());
+        assert!(flow.samples.iter().all(|sample| sample.tcp.is_some()));
+    }
+    let mut alone = top(4);
+    dump(&mut alone, 0, std::slice::from_ref(&minisocket));
+    assert_eq!((alone.counts().now, alone.counts().seen), (0, 0), "it is no connection any more");
+}
+
+#[test]
+fn fins_are_not_data() {
+    let mut flows = top(4);
+    let idle = FakeSocket::new(1, 1).counters(5000, 70);
+    dump(&mut flows, 0, std::slice::from_ref(&idle));
+    dump(&mut flows, S, &[FakeSocket { state: 9, ..idle.counters(5001, 71) }]);
+    assert_eq!(wanted(&flows), [0; 0]);
 }
 
 #[test]

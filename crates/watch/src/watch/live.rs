@@ -68,7 +68,7 @@ impl Watch {
     }
 
     fn flow_status(&self, flow: &SampledFlow) -> FlowStatus {
-        let process = self.processes.of(flow.inode).ok();
+        let process = self.processes.of(flow.inode).ok().or(flow.process.as_ref().filter(|_| flow.inode == 0));
         let tcp = flow.samples.back().and_then(|sample| sample.tcp.as_deref());
         let role = recent_role(flow);
         FlowStatus {

@@ -5,11 +5,27 @@ use ratatui_crossterm::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyMo
 use super::view::Action;
 
 /// Key help in the last line of the list.
-pub const LIST_HELP: &str = "Enter flow  ←→ sort  r reverse  / filter  p pause  q quit";
+pub const LIST_HELP: &str = "Enter flow  ←→ sort  / filter  p pause  ? keys  q quit";
 /// Key help on the page of a flow.
-pub const PAGE_HELP: &str = "Esc back  ↑↓ scroll  p pause  q quit";
+pub const PAGE_HELP: &str = "Esc back  ↑↓ scroll  p pause  ? keys  q quit";
 /// Key help while a filter is typed.
 pub const FILTER_HELP: &str = "Enter keep  Esc clear";
+
+/// Key help below the list of keys.
+pub const KEYS_HELP: &str = "Esc back  q quit";
+
+/// The list of keys.
+pub const KEYS: &[(&str, &str)] = &[
+    ("↑ ↓ PageUp PageDown Home End", "select a flow, or scroll"),
+    ("← → < >", "sort by another column"),
+    ("r", "reverse the order"),
+    ("/", "show only flows with a text"),
+    ("Enter", "open the page of the flow"),
+    ("Esc", "back; clear the text"),
+    ("p Space", "pause the display"),
+    ("q Ctrl-C", "quit, and print the verdicts"),
+    ("Ctrl-Z", "suspend; fg resumes"),
+];
 
 /// Returns the action of a key. While a filter is typed, letters are added to the filter.
 pub fn action(key: KeyEvent, typing: bool) -> Option<Action> {
@@ -29,6 +45,7 @@ pub fn action(key: KeyEvent, typing: bool) -> Option<Action> {
         KeyCode::Enter if typing => Some(Action::Accept),
         KeyCode::Char('q') => Some(Action::Quit),
         KeyCode::Char('p' | ' ') => Some(Action::Pause),
+        KeyCode::Char('?' | 'h') => Some(Action::Help),
         KeyCode::Char('r') => Some(Action::Reverse),
         KeyCode::Char('/') => Some(Action::Filter),
         KeyCode::Char('<') | KeyCode::Left => Some(Action::Sort(-1)),

@@ -140,6 +140,9 @@ fn render_screen(view: &mut View, width: usize, height: usize, palette: Palette)
         let text = format!("Terminal too small: {width}×{height}, needs {}×{}.", MIN_SIZE.0, MIN_SIZE.1);
         return vec![Line::raw(text), Line::raw("Enlarge it, or quit with q.")];
     }
+    if view.help {
+        return table::keys(height);
+    }
     let Some(opened) = &view.opened else {
         view.fit(Layout::of(width).flows(height), 0);
         return table::lines(view, width, height, palette);

@@ -7,7 +7,7 @@ use ratatui_core::style::{Modifier, Style};
 use ratatui_core::text::{Line, Span};
 
 use super::columns::{Column, addresses, since_start};
-use super::keys::{FILTER_HELP, LIST_HELP};
+use super::keys::{FILTER_HELP, KEYS, KEYS_HELP, LIST_HELP};
 use super::view::View;
 use crate::text::percent;
 
@@ -111,6 +111,17 @@ pub fn status(view: &View) -> Line<'static> {
     );
     let paused = if view.paused { vec![Span::styled("PAUSED", SELECTED_STYLE), Span::raw("  ")] } else { Vec::new() };
     paused.into_iter().chain([Span::raw(text)]).collect()
+}
+
+/// Returns the screen with the list of keys.
+pub fn keys(height: usize) -> Vec<Line<'static>> {
+    const KEY_COLUMNS: usize = 30;
+    let rows = height.saturating_sub(FIXED_LINES.1);
+    let line = |(key, what): &(&str, &str)| Line::raw(format!("{key:<KEY_COLUMNS$}{what}"));
+    let mut lines: Vec<Line<'static>> = KEYS.iter().map(line).take(rows).collect();
+    lines.resize(rows, Line::default());
+    lines.push(Line::styled(KEYS_HELP, DIM));
+    lines
 }
 
 fn headings(view: &View, layout: &Layout) -> Line<'static> {

@@ -123,6 +123,8 @@ fn list_matches_golden_file() {
     view.apply(Action::Letter('x'));
     view.apply(Action::Accept);
     let _ = write!(text, "# the same, with a filter that no flow passes\n{}", shown(&mut view, (80, 10)));
+    view.apply(Action::Help);
+    let _ = write!(text, "# the list of keys\n{}", shown(&mut view, (80, 14)));
     golden::same("watch-screen.txt", &text);
 }
 

@@ -38,6 +38,8 @@ pub enum Action {
     Accept,
     /// Pause or resume the display.
     Pause,
+    /// Show the list of keys.
+    Help,
 }
 
 /// Consequence of an action for the caller.
@@ -79,6 +81,8 @@ pub struct View {
     pub typing: bool,
     /// Whether updates are paused.
     pub paused: bool,
+    /// Whether the list of keys is shown.
+    pub help: bool,
     /// The open page; `None` shows the list.
     pub opened: Option<Opened>,
     /// Index of the selected flow, and its cookie if the user selected it: the selection then follows the flow.
@@ -98,6 +102,7 @@ impl Default for View {
             filter: String::new(),
             typing: false,
             paused: false,
+            help: false,
             opened: None,
             selected: (0, None),
             fits: 1,
@@ -161,9 +166,13 @@ impl View {
 
     /// Performs a user action.
     pub fn apply(&mut self, action: Action) -> Effect {
+        let helped = std::mem::take(&mut self.help);
         match action {
             Action::Quit => return Effect::Quit,
             Action::Suspend => return Effect::Suspend,
+            // Any key leaves the list of keys.
+            _ if helped => {}
+            Action::Help => self.help = true,
             Action::Move(lines) => self.move_by(lines),
             Action::Turn(pages) => self.move_by(pages.saturating_mul(self.fits.cast_signed())),
             Action::First => self.move_by(isize::MIN),
@@ -351,6 +360,19 @@ mod tests {
         assert!(!view.typing, "a page has no filter");
         view.apply(Action::Back);
         assert_eq!((view.opened.as_ref(), view.selected()), (None, 2));
+    }
+
+    #[test]
+    fn any_key_leaves_the_list_of_keys() {
+        let mut view = three();
+        for action in [Action::Back, Action::Help, Action::Open] {
+            view.apply(Action::Help);
+            assert!(view.help);
+            assert_eq!(view.apply(action), Effect::None);
+            assert!(!view.help && view.opened.is_none());
+        }
+        view.apply(Action::Help);
+        assert_eq!(view.apply(Action::Quit), Effect::Quit);
     }
 
     #[test]

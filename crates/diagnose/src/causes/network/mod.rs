@@ -15,6 +15,7 @@ use self::words::{
     shaper, unexplained,
 };
 
+use crate::arrivals;
 use crate::causes::{datagrams, receiver_drops};
 use crate::epochs::startup_share;
 use crate::finding::{Finding, FindingBuilder, NamedCause, Strength};
@@ -58,12 +59,16 @@ pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
         return CAUSES.into_iter().map(Finding::not_applicable).collect();
     }
     let seen = symptoms(flow);
-    let mut named = name(flow, &seen).or_else(|| receiver_drops::at_local_host(flow));
+    let mut named =
+        name(flow, &seen).or_else(|| receiver_drops::at_local_host(flow)).or_else(|| arrivals::network_cause(flow));
     CAUSES
         .into_iter()
         .map(|cause| {
             let mut builder = FindingBuilder::new(flow, cause);
             read(&mut builder, flow, &seen, cause);
+            if named.as_ref().is_some_and(|named| named.cause == cause) {
+                arrivals::record_readings(flow, &mut builder);
+            }
             match named.take_if(|named| named.cause == cause) {
                 Some(named) => Finding { place: named.place, ..builder.holds(named.strength, named.why, named.next) },
                 None => builder.refuted(),
