@@ -1,6 +1,6 @@
 //! Advice on socket buffer and pacing values, computed from the measured rate and RTT.
 
-use landspeed_calc::{MAX_SYSCTL_BYTES, MAX_WINDOW_BYTES, bdp_bytes, socket_buffer_bytes};
+use landspeed_calc::{MAX_BUFFER_BYTES, MAX_WINDOW_BYTES, bdp_bytes, socket_buffer_bytes};
 
 use crate::flow::Flow;
 use crate::host::HostView;
@@ -42,18 +42,20 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
     let need = rtt_us.filter(|_| target_bps > 0.0).map(|us| socket_buffer_bytes(target_bps, us / 1e6));
     let basis = rtt_us.map(|us| {
         let whose = if known { "" } else { " (twice the rate measured: the path's rate is unknown)" };
-        format!("2 × BDP of {} × {}{whose}", text::rate(target_bps), text::micros(us))
+        format!("BDP of {} × {}{whose}", text::rate(target_bps), text::micros(us))
     });
     if let Some(asked) = flow.parameters.window_bytes {
         let asked = text::bytes(asked as f64);
         let locked = format!("{} was fixed at {asked} by --window: drop --window", buffer.option);
         let (Some(need), Some(basis)) = (need, basis) else { return format!("{locked}, then run again.") };
-        let bound = host.sysctl_max(buffer.explicit).filter(|&bytes| (bytes as f64) < need);
+        // The kernel doubles the size that a program asks for (socket(7)).
+        let ask = need / 2.0;
+        let bound = host.sysctl_max(buffer.explicit).filter(|&bytes| (bytes as f64) < ask);
         let bound =
             bound.map(|bytes| format!(", which {} of {} forbids", buffer.explicit, text::bytes(bytes as f64)));
         return format!(
-            "{locked} to let the kernel size it, or ask for at least {} ({basis}){}; then run again.",
-            text::bytes(need),
+            "{locked} to let the kernel size it, or ask for at least {} ({basis}; the kernel doubles it){}; then run again.",
+            text::bytes(ask),
             bound.unwrap_or_default()
         );
     }
@@ -76,12 +78,19 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
             text::bytes(limit)
         );
     }
+    if let Some(limit) = limit.filter(|&limit| limit >= MAX_BUFFER_BYTES) {
+        return format!(
+            "Use parallel streams: {}[2] on {label} is {}, and the kernel has no larger buffers; then {again}.",
+            buffer.sysctl,
+            text::bytes(limit)
+        );
+    }
     // The limit was reached and did limit the flow: raise it even if the computed BDP is below it.
     let (need, basis) = match limit {
         Some(limit) if need <= limit => {
-            ((limit * 2.0).min(MAX_SYSCTL_BYTES), "twice the limit that was reached".to_owned())
+            ((limit * 2.0).min(MAX_BUFFER_BYTES), "twice the limit that was reached".to_owned())
         }
-        _ => (need, basis),
+        _ => (need, format!("2 × {basis}")),
     };
     let now = limit.map_or(String::new(), |limit| format!("; it is {} now", text::bytes(limit)));
     let ceiling = rtt_us.map_or(0.0, |us| bdp_bytes(target_bps, us / 1e6));
