@@ -86,6 +86,7 @@ fn attempt(
     let cookie = wire::cookie().map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?;
     let mut conversation = connect_with_retries(server, bind, &cookie, interrupted)?;
     let rtt_ns = conversation.round_trip_ns();
+    validate::check_distance(parameters, rtt_ns)?;
     found.id = Token::random()
         .map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?
         .to_hex()
