@@ -116,7 +116,7 @@ impl<'a> Path<'a> {
                 "tcp_rmem max (receiver)",
                 buffer,
                 Unit::Bytes,
-                "min(2 × window per flow, 2^31 − 1)",
+                "min(2 × window per flow, 2 GiB − 64 MiB)",
                 "ESnet fasterdata, host tuning; Linux ip-sysctl.rst, tcp_rmem",
             )
             .with_note(Some(default_note(buffer, DEFAULT_RMEM_MAX_BYTES, "32 MiB"))),
@@ -125,7 +125,7 @@ impl<'a> Path<'a> {
                 "tcp_wmem max (sender)",
                 buffer,
                 Unit::Bytes,
-                "min(2 × window per flow, 2^31 − 1)",
+                "min(2 × window per flow, 2 GiB − 64 MiB)",
                 "ESnet fasterdata, host tuning; Linux ip-sysctl.rst, tcp_wmem",
             )
             .with_note(Some(default_note(buffer, DEFAULT_WMEM_MAX_BYTES, "4 MiB"))),

@@ -18,6 +18,11 @@ pub fn fibre_rtt_s(distance_m: f64) -> f64 {
     2.0 * distance_m / LIGHT_IN_FIBRE_M_PER_S
 }
 
+/// The minimum RTT over a distance by any medium: `2 × distance / c`.
+pub fn vacuum_rtt_s(distance_m: f64) -> f64 {
+    2.0 * distance_m / LIGHT_IN_VACUUM_M_PER_S
+}
+
 /// The metric of the Internet2 Land Speed Record: `rate × distance`, in bit·m/s (<http://www.internet2.edu/lsr/>).
 pub fn land_speed_bit_m_per_s(rate_bps: f64, distance_m: f64) -> f64 {
     rate_bps * distance_m

@@ -26,6 +26,7 @@ pub use advise::advise;
 pub use answers::{Advice, AdviceItem, Unit};
 pub use distance::{
     LIGHT_IN_FIBRE_M_PER_S, LIGHT_IN_VACUUM_M_PER_S, fibre_distance_m, fibre_rtt_s, land_speed_bit_m_per_s,
+    vacuum_rtt_s,
 };
 pub use framing::{ETHERNET_OVERHEAD_BYTES, Framing, IpVersion, transfer_time_s};
 pub use input::{InputError, PathInput};
@@ -34,6 +35,6 @@ pub use response::{
     mathis_rate_bps, reno_loss_budget, reno_recovery_s, reno_window_segments, window_rate_bps, window_segments,
 };
 pub use window::{
-    MAX_SYSCTL_BYTES, MAX_WINDOW_BYTES, bdp_bytes, buffer_many_flows_bytes, flow_rate_ceiling_bps, flows_needed,
-    socket_buffer_bytes, window_bytes,
+    MAX_BUFFER_BYTES, MAX_SYSCTL_BYTES, MAX_WINDOW_BYTES, bdp_bytes, buffer_many_flows_bytes, flow_rate_ceiling_bps,
+    flows_needed, socket_buffer_bytes, window_bytes,
 };

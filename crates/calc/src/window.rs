@@ -7,6 +7,10 @@ pub const MAX_WINDOW_BYTES: f64 = (65_535_u32 << 14) as f64;
 /// (Linux net/ipv4/sysctl_net_ipv4.c; Documentation/networking/ip-sysctl.rst).
 pub const MAX_SYSCTL_BYTES: f64 = i32::MAX as f64;
 
+/// The largest socket buffer that limits anything: 64 MiB below 2 GiB. The kernel counts a socket's memory in a signed
+/// 32-bit integer and compares after it has added a packet: without a margin the count becomes negative.
+pub const MAX_BUFFER_BYTES: f64 = ((2_u32 << 30) - (64 << 20)) as f64;
+
 /// Bandwidth-delay product: `rate × RTT / 8` (RFC 7323 section 1.1). The data in flight that just fills the path.
 pub fn bdp_bytes(rate_bps: f64, rtt_s: f64) -> f64 {
     rate_bps * rtt_s / 8.0
@@ -29,14 +33,14 @@ pub fn flows_needed(rate_bps: f64, rtt_s: f64) -> f64 {
     (bdp_bytes(rate_bps, rtt_s) / MAX_WINDOW_BYTES).ceil().max(1.0)
 }
 
-/// The maximum for `tcp_rmem` and `tcp_wmem` per flow: `min(2 × BDP, 2^31 − 1)`, the window capped at 1 GiB
-/// first.
+/// The maximum for `tcp_rmem` and `tcp_wmem` per flow: `min(2 × BDP, 1.94 GiB)`, the window capped at 1 GiB
+/// first ([`MAX_BUFFER_BYTES`]).
 ///
 /// The factor is 2 because a receive buffer also has to hold the kernel's own structures (about 0.67 of it became
 /// window at MTU 9000 on Linux 6.18), and a sender holds the data in flight and the data to send next (ESnet
 /// fasterdata, host tuning).
 pub fn socket_buffer_bytes(rate_bps: f64, rtt_s: f64) -> f64 {
-    (2.0 * bdp_bytes(rate_bps, rtt_s).min(MAX_WINDOW_BYTES)).min(MAX_SYSCTL_BYTES)
+    (2.0 * bdp_bytes(rate_bps, rtt_s).min(MAX_WINDOW_BYTES)).min(MAX_BUFFER_BYTES)
 }
 
 /// The bottleneck buffer for `flows` unsynchronised long flows: `RTT × C / √N` (Appenzeller, Keslassy, McKeown:
@@ -76,7 +80,8 @@ mod tests {
     fn socket_buffers_are_twice_the_bdp_and_fit_an_int() {
         assert!((socket_buffer_bytes(10e9, 0.1) - 250e6).abs() < 1e-3);
         assert!((socket_buffer_bytes(100e9, 0.1) - 2_147_450_880.0).abs() < 1.0);
-        assert!(socket_buffer_bytes(1e15, 3600.0) <= MAX_SYSCTL_BYTES);
+        assert!((socket_buffer_bytes(1e15, 3600.0) - MAX_BUFFER_BYTES).abs() < 1.0);
+        assert!(MAX_BUFFER_BYTES < MAX_SYSCTL_BYTES);
     }
 
     #[test]

@@ -79,16 +79,30 @@ pub(crate) fn counter(view: &View<'_>, name: &str) -> Fact<u64> {
     }
 }
 
-/// Number of events since boot, and its ratio to a reference counter.
+/// Number of events since boot, and its relation to a reference counter.
 pub(crate) struct Counted {
     /// Number of events.
     pub(crate) events: u64,
-    /// Events divided by the reference counter, 0..=1.
+    /// Events divided by the reference; above 1 only if the reference does not contain the events.
     pub(crate) share: f64,
-    /// `120 Tcp.RetransSegs, 0.012 % of 1000000 Tcp.OutSegs since boot`; several event counters are listed with
-    /// their counts.
+    /// `120 Tcp.RetransSegs, 0.012 % of 1000120 segments sent since boot`; several event counters are listed with their
+    /// counts.
     pub(crate) text: String,
 }
+
+/// What a number of events is related to.
+pub(crate) enum Reference {
+    /// A counter that contains the events.
+    Contains(&'static str),
+    /// A counter of the same things that does not contain the events: the share is that of both together, which
+    /// have this name.
+    Beside(&'static str, &'static str),
+    /// A counter of other things: there may be more events than these.
+    Per(&'static str),
+}
+
+/// Segments sent: `Tcp.OutSegs` excludes those with only retransmitted bytes (RFC 4022, tcpOutSegs).
+pub(crate) const SEGMENTS_SENT: Reference = Reference::Beside("Tcp.OutSegs", "segments sent");
 
 impl Counted {
     /// Returns whether there are at least [`MIN_EVENTS`] events and their share is above `limit`.
@@ -97,9 +111,8 @@ impl Counted {
     }
 }
 
-/// Adds up the counters `names` and relates the sum to the counter `whole`. The kernel must have at least one
-/// of `names`.
-pub(crate) fn counted(view: &View<'_>, names: &[&str], whole: &str) -> Fact<Counted> {
+/// Adds up the counters `names` and relates the sum to `reference`. The kernel must have at least one of `names`.
+pub(crate) fn counted(view: &View<'_>, names: &[&str], reference: &Reference) -> Fact<Counted> {
     let known: Vec<_> = names.iter().filter_map(|name| Some((*name, *counter(view, name).known()?))).collect();
     if known.is_empty() {
         return counter(view, names.first().unwrap_or(&"")).map(|events| Counted {
@@ -108,13 +121,22 @@ pub(crate) fn counted(view: &View<'_>, names: &[&str], whole: &str) -> Fact<Coun
             text: String::new(),
         });
     }
-    counter(view, whole).map(|total| {
-        let events = known.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+    let events = known.iter().fold(0_u64, |sum, (_, count)| sum.saturating_add(*count));
+    let (counter_name, total_name, add) = match *reference {
+        Reference::Contains(name) | Reference::Per(name) => (name, name, 0),
+        Reference::Beside(name, both) => (name, both, events),
+    };
+    counter(view, counter_name).map(|total| {
+        let total = total.saturating_add(add);
         let parts: Vec<_> = known.iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();
         let parts = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
         let share = share(events, total);
         let what = if let [only] = names { format!(" {only}") } else { parts };
-        Counted { events, share, text: format!("{events}{what}, {} of {total} {whole} since boot", percent(share)) }
+        let related = match reference {
+            Reference::Per(_) if share > 1.0 => format!("{share:.1} for each of {total} {total_name}"),
+            _ => format!("{} of {total} {total_name}", percent(share)),
+        };
+        Counted { events, share, text: format!("{events}{what}, {related} since boot") }
     })
 }
 

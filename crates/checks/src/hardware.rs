@@ -39,11 +39,12 @@ pub(crate) fn severity_for_rate(view: &View<'_>, severity: Severity) -> Severity
     }
 }
 
-/// Returns the severity of a loss since boot; `None` if it is negligible.
-pub(crate) fn loss_severity(lost: u64, of: u64) -> Option<Severity> {
+/// Returns the severity of a loss since boot, of packets that the counter of those received does not contain; `None`
+/// if it is negligible.
+pub(crate) fn loss_severity(lost: u64, received: u64) -> Option<Severity> {
     // Fewer lost packets are an incident rather than a pattern, regardless of the number of packets.
     const MIN_LOST_PACKETS: u64 = 100;
-    let share = Ratio::of(lost, of).map_or(0.0, |_| lost as f64 / of as f64);
+    let share = lost as f64 / lost.saturating_add(received).max(1) as f64;
     match share {
         _ if lost < MIN_LOST_PACKETS => None,
         share if share >= LOSS_MAJOR => Some(Severity::Major),
@@ -52,10 +53,11 @@ pub(crate) fn loss_severity(lost: u64, of: u64) -> Option<Severity> {
     }
 }
 
-/// Formats a share of a count: `12 of 3400000 (0.00035%)`.
-pub(crate) fn share_text(part: u64, whole: u64) -> String {
-    Ratio::of(part, whole)
-        .map_or_else(|| format!("{part} of {whole}"), |ratio| format!("{part} of {whole} ({ratio})"))
+/// Formats lost packets, of all that arrived: `12 of 3400012 (0.00035%)`.
+pub(crate) fn loss_text(lost: u64, received: u64) -> String {
+    let arrived = lost.saturating_add(received);
+    Ratio::of(lost, arrived)
+        .map_or_else(|| format!("{lost} of {arrived}"), |ratio| format!("{lost} of {arrived} ({ratio})"))
 }
 
 impl<'a> View<'a> {
@@ -250,6 +252,8 @@ mod tests {
     #[test]
     fn few_lost_packets_are_not_a_finding() {
         assert_eq!(loss_severity(99, 1000), None);
+        assert_eq!(loss_severity(1000, 10), Some(Severity::Major), "most of what arrived");
+        assert_eq!(loss_text(1000, 0), "1000 of 1000 (100%)");
         assert_eq!(loss_severity(100, 10_000_000_000), None);
         assert_eq!(loss_severity(100_000, 100_000_000_000), Some(Severity::Minor));
         assert_eq!(loss_severity(46_000, 1_000_000_000), Some(Severity::Major));

@@ -4,7 +4,8 @@ pub(crate) use landspeed_model::{Applicability, Change, Fact, Role, Severity, Ta
 pub(crate) use landspeed_quote::{shell_command, shell_word};
 
 pub(crate) use crate::advice::{
-    self, IP_SYSCTL, SIGNIFICANT_LOSS_RATE, counted, is_long_path, join_first, origin, percent,
+    self, IP_SYSCTL, Reference, SEGMENTS_SENT, SIGNIFICANT_LOSS_RATE, counted, is_long_path, join_first, origin,
+    percent,
 };
 pub(crate) use crate::check::{Effect, Outcome, Problem};
 pub(crate) use crate::hardware::FAST_BPS;

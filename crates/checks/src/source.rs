@@ -153,10 +153,6 @@ pub(crate) static LOSS_2014: Passage = passage(
 
 pub(crate) static JUMBO: Passage =
     passage(&RED_HAT_2012, "Why Bother – A quick teaser", "Changing MTU 9 Gb/sec -> 24 Gbit /sec");
-pub(crate) static BUFFERS_BEFORE: Passage =
-    passage(&RED_HAT_2012, "Tuning – step 3", "87380 16384 16384 30.00 34106.58");
-pub(crate) static BUFFERS_AFTER: Passage =
-    passage(&RED_HAT_2012, "Tuning – step 4", "87380 16384 16384 30.00 37354.41");
 pub(crate) static CROSS_NODE: Passage =
     passage(&RED_HAT_2012, "Tuning – sanity check", "37 Gb -> 13 Gb due to crossing NUMA boundary");
 pub(crate) static AWAKE: Passage =

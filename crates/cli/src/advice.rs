@@ -168,6 +168,11 @@ fn every_command_in_golden_output_is_accepted() {
 fn summaries_have_at_most_eight_lines() {
     for mut document in recorded() {
         judge(&mut document);
+        let words = |width| {
+            let summary = text::summary_at(&document, width);
+            summary.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(words(80), words(160), "the width selects no content");
         for width in [80, 160] {
             let summary = text::summary_at(&document, width);
             let lines: Vec<&str> = summary.lines().collect();

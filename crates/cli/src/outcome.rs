@@ -11,6 +11,8 @@ pub enum CommandOutcome {
     Findings,
     /// The command failed: exit status 2.
     Failure,
+    /// The program that the command ran for the user ended with this status, which is passed on.
+    Program(u8),
 }
 
 impl From<CommandOutcome> for ExitCode {
@@ -19,6 +21,7 @@ impl From<CommandOutcome> for ExitCode {
             CommandOutcome::Clean => 0,
             CommandOutcome::Findings => 1,
             CommandOutcome::Failure => 2,
+            CommandOutcome::Program(status) => status,
         })
     }
 }

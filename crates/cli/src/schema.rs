@@ -17,9 +17,15 @@ const PATH: &str = "path";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Which document: run, lab, sweep, audit, facts, trace, tap, watch, tuneup, emulate, demo; or what a file may say: scenario (lab), path (emulate)
-    #[arg(value_name = "DOCUMENT")]
+    #[arg(value_name = "DOCUMENT", help = help())]
     name: String,
+}
+
+fn help() -> String {
+    format!(
+        "Which document: {}; or what a file may say: {SCENARIO} (lab), {PATH} (emulate)",
+        landspeed_model::SCHEMA_NAMES.join(", ")
+    )
 }
 
 /// Returns the names of all schemas.

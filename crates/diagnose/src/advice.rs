@@ -1,6 +1,6 @@
 //! Advice on socket buffer and pacing values, computed from the measured rate and RTT.
 
-use landspeed_calc::{MAX_SYSCTL_BYTES, MAX_WINDOW_BYTES, bdp_bytes, socket_buffer_bytes};
+use landspeed_calc::{MAX_BUFFER_BYTES, MAX_WINDOW_BYTES, bdp_bytes, socket_buffer_bytes};
 
 use crate::flow::Flow;
 use crate::host::HostView;
@@ -43,7 +43,7 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
     let need = rtt_us.filter(|_| target_bps > 0.0).map(|us| socket_buffer_bytes(target_bps, us / 1e6));
     let basis = rtt_us.map(|us| {
         let whose = if known { "" } else { " (twice the rate measured: the path's rate is unknown)" };
-        format!("2 × BDP of {} × {}{whose}", text::rate(target_bps), text::micros(us))
+        format!("BDP of {} × {}{whose}", text::rate(target_bps), text::micros(us))
     });
     let estimate = need.zip(basis);
     if let Some(asked) = flow.parameters.window_bytes {
@@ -70,11 +70,18 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
             text::bytes(limit)
         );
     }
+    if limit >= MAX_BUFFER_BYTES {
+        return format!(
+            "Use parallel streams: {}[2] on {label} is {}, and the kernel has no larger buffers; then {again}.",
+            buffer.sysctl,
+            text::bytes(limit)
+        );
+    }
     // The limit was reached and did limit the flow: raise it even if the computed BDP is below it.
     let (need, basis) = if need <= limit {
-        ((limit * 2.0).min(MAX_SYSCTL_BYTES), "twice the limit that was reached".to_owned())
+        ((limit * 2.0).min(MAX_BUFFER_BYTES), "twice the limit that was reached".to_owned())
     } else {
-        (need, basis)
+        (need, format!("2 × {basis}"))
     };
     let ceiling = rtt_us.map_or(0.0, |us| bdp_bytes(target_bps, us / 1e6));
     let flows =
@@ -91,14 +98,15 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
 /// Advice for a buffer that `--window` fixed at `asked` bytes.
 fn without_window_option(host: &HostView, buffer: Buffer, asked: f64, estimate: Option<(f64, String)>) -> String {
     let locked = format!("{} was fixed at {} by --window: drop --window", buffer.option, text::bytes(asked));
-    let Some((need, basis)) = estimate.filter(|(need, _)| *need > asked) else {
+    // The kernel doubles the size that a program asks for (socket(7)).
+    let Some((ask, basis)) = estimate.map(|(need, basis)| (need / 2.0, basis)).filter(|(ask, _)| *ask > asked) else {
         return format!("{locked}, then run again.");
     };
-    let bound = host.sysctl_max(buffer.explicit).filter(|&bytes| (bytes as f64) < need);
+    let bound = host.sysctl_max(buffer.explicit).filter(|&bytes| (bytes as f64) < ask);
     let bound = bound.map(|bytes| format!(", which {} of {} forbids", buffer.explicit, text::bytes(bytes as f64)));
     format!(
-        "{locked} to let the kernel size it, or ask for at least {} ({basis}){}; then run again.",
-        text::bytes(need),
+        "{locked} to let the kernel size it, or ask for at least {} ({basis}; the kernel doubles it){}; then run again.",
+        text::bytes(ask),
         bound.unwrap_or_default()
     )
 }
@@ -147,7 +155,7 @@ fn ask_for_more(
 /// replace.
 fn raise_unread(label: &str, buffer: Buffer, again: &str, estimate: Option<(f64, String)>) -> String {
     let to = estimate
-        .map_or_else(|| "2 × BDP of the path".to_owned(), |(need, basis)| format!("{} ({basis})", text::bytes(need)));
+        .map_or_else(|| "2 × BDP of the path".to_owned(), |(need, basis)| format!("{} (2 × {basis})", text::bytes(need)));
     format!(
         "On {label} see whether the program sets {}: then the kernel does not size the buffer (`ss -tm` shows the size), and the \
          call has to be removed. If not, raise {}[2] to at least {to}, and to no less than it is now; then {again}.",

@@ -3,9 +3,11 @@
 
 use landspeed_model::{Parameters, Protocol};
 use landspeed_settings::{MAX_BUFFERS, MAX_UDP_PAYLOAD};
+use landspeed_units::Nanos;
 
 use crate::dialect::Dialect;
 use crate::end::RrSlot;
+use crate::error::FlowError;
 
 /// Error for an invalid parameter.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +36,29 @@ impl From<&landspeed_settings::Problem> for Invalid {
 /// The first invalid parameter.
 pub fn check(p: &Parameters) -> Result<(), Invalid> {
     check_in(p, Dialect::LANDSPEED)
+}
+
+/// Refuses a distance that light cannot travel there and back within the RTT, nanoseconds; 0 if it is unknown.
+///
+/// # Errors
+/// The distance, with the time that light needs.
+pub fn check_distance(p: &Parameters, rtt_ns: u64) -> Result<(), FlowError> {
+    let Some(metres) = p.distance_m.filter(|_| rtt_ns > 0) else { return Ok(()) };
+    let nanos = |seconds: f64| Nanos::new((seconds * 1e9) as u64);
+    let needed = nanos(landspeed_calc::vacuum_rtt_s(metres));
+    if needed.get() <= rtt_ns {
+        return Ok(());
+    }
+    Err(FlowError::Other {
+        code: "bad-parameters",
+        message: format!(
+            "--distance: the RTT of {} is too short for {} km: light needs {needed}, in fibre {}",
+            Nanos::new(rtt_ns),
+            metres / 1e3,
+            nanos(landspeed_calc::fibre_rtt_s(metres))
+        ),
+        advice: "give the length of the path between the two hosts, or leave --distance out",
+    })
 }
 
 /// Validates the parameters of a test in `dialect`: each setting by its declaration, then what several settings or the dialect
@@ -102,6 +127,20 @@ mod tests {
     use landspeed_model::Direction;
 
     use super::*;
+
+    #[test]
+    fn distances_farther_than_light_travels_are_refused() {
+        let at = |km: f64| Parameters { distance_m: Some(km * 1e3), ..Parameters::default() };
+        let error = check_distance(&at(9000.0), 4_000).expect_err("light needs 60 ms");
+        assert_eq!(
+            error.to_string(),
+            "--distance: the RTT of 4.00 µs is too short for 9000 km: light needs 60.0 ms, in fibre 90.1 ms"
+        );
+        assert!(check_distance(&at(9000.0), 60_100_000).is_ok(), "a path in vacuum");
+        assert!(check_distance(&at(9000.0), 0).is_ok(), "the RTT is unknown");
+        assert!(check_distance(&at(1e30), u64::MAX - 1).is_err());
+        assert!(check_distance(&Parameters::default(), 4_000).is_ok());
+    }
 
     #[test]
     fn grants_beyond_the_request_are_rejected() {

@@ -98,7 +98,7 @@ pub struct Facts {
     pub counters: BTreeMap<String, u64>,
     /// Services that manage or change settings, by name: `tuned`, `NetworkManager`, `systemd-networkd`, `irqbalance`,
     /// `bpftune`, `chronyd`, `ntpd`, `systemd-timesyncd`, `ptp4l`, `phc2sys`, `power-profiles-daemon`, `thermald`,
-    /// `cpupower` (a one-shot unit that sets the governor at boot: `running` means that it is enabled).
+    /// `cpupower` (a one-shot unit that sets the governor at boot: never `running`, its detail is `enabled`).
     pub services: BTreeMap<String, Fact<ServiceFacts>>,
     /// Control group of landspeed's process.
     pub cgroup: CgroupFacts,

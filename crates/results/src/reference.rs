@@ -91,13 +91,32 @@ fn value(document: &LabDocument, figure: &ReferenceFigure) -> Option<f64> {
             None => flows.iter().map(|flow| flow.retransmits.map(|count| count as f64)).sum(),
             Some((from, until)) => Some(streams().map(|stream| retransmits(stream, from, until) as f64).sum()),
         },
-        LabFigure::Loss => runs.first()?.summary.loss_ratio,
-        LabFigure::Rtt => runs.first().and_then(|run| mean_rtt_ns(run)).map(|ns| ns as f64),
+        LabFigure::Loss => loss_ratio(&runs),
+        LabFigure::Rtt => mean_ns(runs.iter().filter_map(|run| mean_rtt_ns(run))),
         LabFigure::Cwnd => {
-            let steady = runs.first().and_then(|run| steady(run));
+            let together = |a: (u64, u64), b: (u64, u64)| (a.0.max(b.0), a.1.min(b.1));
+            let steady = runs.iter().filter_map(|run| steady(run)).reduce(together);
             cwnd_bytes(streams(), window.or(steady)?).map(|bytes| bytes as f64)
         }
     }
+}
+
+/// Returns the share of packets lost, over all UDP flows.
+fn loss_ratio(runs: &[&RunDocument]) -> Option<f64> {
+    let flows: Vec<_> = runs.iter().filter_map(|run| Some((run.summary.loss_ratio?, run.udp.as_ref()))).collect();
+    if let [(only, _)] = flows[..] {
+        return Some(only);
+    }
+    let totals = flows.iter().map(|(_, udp)| Some((udp.as_ref()?.lost_packets?, udp.as_ref()?.sent_packets?)));
+    let totals: Vec<(i64, u64)> = totals.collect::<Option<_>>()?;
+    let sent: u64 = totals.iter().map(|(_, sent)| sent).sum();
+    (sent > 0).then(|| totals.iter().map(|(lost, _)| *lost as f64).sum::<f64>() / sent as f64)
+}
+
+/// Returns the mean; `None` without values.
+fn mean_ns(values: impl Iterator<Item = u64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), ns| (sum + ns as f64, count + 1));
+    (count > 0).then(|| sum / f64::from(count))
 }
 
 /// Returns the goodput of a stream in the steady phase, or in a window without the drain phase, bits/s.
@@ -167,41 +186,64 @@ pub fn flow_series(run: &RunDocument) -> Option<FlowSeries> {
     // A remainder of less than half a point at the end is left out: its rate would appear too low.
     let points = usize::try_from((end_ns + interval_ns / 2) / interval_ns).ok()?;
     let at = |t_ns: u64| usize::try_from(t_ns / interval_ns).unwrap_or(usize::MAX);
-    let mut bytes = vec![0; points];
+    let mut bytes = vec![0.0; points];
     for stream in streams().filter(|stream| !is_sampled(stream)) {
         for interval in &stream.intervals {
             // An interval boundary may be late by less than half an interval; the middle determines the point.
             let middle = interval.start_ns.midpoint(interval.end_ns);
             if let Some(sum) = bytes.get_mut(at(middle)) {
-                *sum += interval.bytes;
+                *sum += interval.bytes as f64;
             }
         }
     }
     let (mut retransmits, mut cwnd) = (vec![0; points], vec![0; points]);
     let mut is_tcp = false;
     for stream in streams() {
-        let (mut seen, mut arrived) = (0, 0);
-        let mut largest = vec![0; points];
+        let (mut seen, mut arrived, mut last_ns) = (0, 0, 0);
+        let mut largest: Vec<Option<u64>> = vec![None; points];
         for (sample, tcp) in samples(stream).filter_map(|sample| Some((sample, sample.tcp.as_ref()?))) {
             is_tcp = true;
-            // A sample at the end of a point belongs to that point.
-            let Some(point) = Some(at(sample.t_ns.saturating_sub(1))).filter(|&point| point < points) else { break };
+            // Samples are early or late by less than half an interval; the middle between two determines the point.
+            let span = (std::mem::replace(&mut last_ns, sample.t_ns), sample.t_ns);
+            let Some(point) = Some(at(span.0.midpoint(span.1))).filter(|&point| point < points) else { break };
             let total = u64::from(tcp.total_retrans);
             retransmits[point] += total.saturating_sub(seen);
             seen = total.max(seen);
             let delivered = u64::from(tcp.delivered.unwrap_or_default());
-            bytes[point] += delivered.saturating_sub(arrived) * u64::from(tcp.snd_mss_bytes);
+            spread(&mut bytes, interval_ns, span, delivered.saturating_sub(arrived) * u64::from(tcp.snd_mss_bytes));
             arrived = delivered.max(arrived);
-            largest[point] = largest[point].max(u64::from(tcp.snd_cwnd) * u64::from(tcp.snd_mss_bytes));
+            largest[point] = largest[point].max(Some(u64::from(tcp.snd_cwnd) * u64::from(tcp.snd_mss_bytes)));
         }
-        cwnd.iter_mut().zip(largest).for_each(|(sum, largest)| *sum += largest);
+        // Without a sample of its own, a point has the window of the one before.
+        let mut now = 0;
+        for (sum, largest) in cwnd.iter_mut().zip(largest) {
+            now = largest.unwrap_or(now);
+            *sum += now;
+        }
     }
     if !is_tcp {
         (retransmits, cwnd) = (Vec::new(), Vec::new());
     }
-    let bps = |bytes: u64| (u128::from(bytes) * 8_000_000_000 / u128::from(interval_ns)) as u64;
+    let bps = |bytes: f64| (bytes * 8e9 / interval_ns as f64).round() as u64;
     let goodput_bps = bytes.into_iter().map(bps).collect();
     Some(FlowSeries { interval_ns, goodput_bps, retransmits, cwnd_bytes: cwnd })
+}
+
+/// Adds to each point of a series its part of the bytes that were delivered evenly between two samples.
+fn spread(points: &mut [f64], interval_ns: u64, (from_ns, until_ns): (u64, u64), bytes: u64) {
+    let width = until_ns.saturating_sub(from_ns);
+    if width == 0 {
+        return;
+    }
+    let first = usize::try_from(from_ns / interval_ns).unwrap_or(usize::MAX);
+    for (point, sum) in points.iter_mut().enumerate().skip(first) {
+        let start_ns = point as u64 * interval_ns;
+        if start_ns >= until_ns {
+            break;
+        }
+        let covered = (start_ns + interval_ns).min(until_ns) - start_ns.max(from_ns);
+        *sum += bytes as f64 * covered as f64 / width as f64;
+    }
 }
 
 /// Whether the sender's TCP has a counter of delivered segments, which counts them when they are acknowledged

@@ -5,7 +5,7 @@ use std::fmt;
 use landspeed_model::{Parameters, Protocol};
 use serde_json::Value;
 
-use crate::setting::{Agreement, Setting, to_json};
+use crate::setting::{Agreement, Setting, Unit, to_json};
 use crate::table::{SETTINGS, by_name};
 
 /// A setting that a test cannot have.
@@ -36,11 +36,23 @@ impl fmt::Display for Problem {
             Reason::Range => write!(f, "--{}: {}", setting.name, setting.range.text()),
             Reason::Protocol(protocol) => {
                 write!(f, "--{} does not apply to {}: ", setting.name, protocol_name(*protocol))?;
-                if setting.instead.is_empty() { write!(f, "drop it") } else { write!(f, "{}", setting.instead) }
+                write!(f, "{}", substitute(setting, *protocol).unwrap_or("drop it"))
             }
             Reason::Needs(other) => write!(f, "--{} has no effect without --{other}", setting.name),
         }
     }
+}
+
+/// What to use with the protocol instead; `None` if there is nothing.
+fn substitute(setting: &Setting, protocol: Protocol) -> Option<&'static str> {
+    let applies = match setting.instead.strip_prefix("use --") {
+        // Requests per second replace no rate in bits/s.
+        Some(name) => by_name(name).any(|other| other.applies_to(protocol) && other.unit != Unit::PerSecond),
+        // `-u` makes UDP of TCP, and of request/response over TCP one over UDP, to which it does not apply either.
+        None if setting.instead == "add -u" => protocol == Protocol::Tcp,
+        None => !setting.instead.is_empty(),
+    };
+    applies.then_some(setting.instead)
 }
 
 /// Name of a protocol in messages.

@@ -78,6 +78,19 @@ fn settings_of_another_protocol_are_refused_with_the_reason() {
     assert_eq!(found[0].reason, Reason::Protocol(Protocol::Udp));
     assert_eq!(found[0].to_string(), "--pace does not apply to UDP: use --rate");
 
+    let paced = Parameters { pace_bps: Some(20_000_000), mss_bytes: Some(1000), ..rr(Protocol::UdpRr) };
+    let said: Vec<String> = problems(&paced).iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "--mss does not apply to request/response over UDP: drop it",
+            "--pace does not apply to request/response over UDP: drop it"
+        ]
+    );
+    let burst = UdpParameters { burst_packets: 65, ..UdpParameters::default() };
+    let request = Parameters { udp: Some(burst), ..rr(Protocol::TcpRr) };
+    assert!(problems(&request)[0].to_string().ends_with(": drop it"), "{:?}", problems(&request));
+
     let burst = UdpParameters { burst_packets: 65, gro: false, ..UdpParameters::default() };
     assert_eq!(names(&Parameters { udp: Some(burst), ..Parameters::default() }), ["burst", "no-gro"]);
     let tcp_options = Parameters {

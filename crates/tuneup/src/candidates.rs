@@ -14,9 +14,11 @@ use crate::{Settings, placement};
 
 /// Write sizes that amortise the cost of a system call: one that fits the L2 cache, and the default of `run`.
 const WRITES: [u64; 2] = [1 << 20, 128 << 10];
-/// Congestion controls to try if the kernel has them: the default, and one that does not treat loss as
-/// congestion.
-const CONGESTION: [&str; 2] = ["bbr", "cubic"];
+/// Congestion controls to try if the kernel has them: one that does not treat loss as congestion, the default, and the
+/// simplest, which costs the least CPU time on a short path.
+const CONGESTION: [&str; 3] = ["bbr", "cubic", "reno"];
+/// Largest window to ask for, bytes: the kernel doubles it within a signed 32-bit integer.
+const MAX_WINDOW: u64 = 1 << 29;
 /// Pacing rate as a share of the slower link's rate: leaves room for headers and for the bursts that pacing
 /// leaves.
 const PACE_SHARE: f64 = 0.94;
@@ -46,34 +48,49 @@ pub struct Candidate {
     /// The settings with this change.
     pub settings: Settings,
     kind: Kind,
+    /// Whether it undoes restrictions that were given: one, or all of them together.
+    pub(crate) undoes: bool,
+    /// Whether it is tried after all others, and after changes that nearly helped.
+    pub(crate) is_last: bool,
 }
 
 impl Candidate {
-    /// Whether it combines several changes that were not tried alone.
-    pub fn is_together(&self) -> bool {
-        self.kind == Kind::Together
+    /// Whether it lifts a limit of the rate. Such a limit hides the queue and the losses of the path itself.
+    pub(crate) fn lifts_rate_limit(&self, best: &Settings) -> bool {
+        let limit = |settings: &Settings| settings.parameters.pace_bps.unwrap_or(u64::MAX);
+        limit(&self.settings) > limit(best)
     }
 }
 
-/// Categories tried with any cause, in this order.
+/// Categories tried with any cause, in this order: those that multiplied the rate of mis-tuned pairs first, those of a few
+/// per cent last.
 const STANDARD: &[Kind] = &[
     Kind::Window,
-    Kind::Writes,
-    Kind::Placement,
     Kind::Congestion,
-    Kind::ZeroCopy,
     Kind::Streams,
+    Kind::Writes,
+    Kind::Qdisc,
+    Kind::Placement,
+    Kind::ZeroCopy,
     Kind::Pacing,
     Kind::Mss,
-    Kind::Qdisc,
     Kind::Offloads,
     Kind::Together,
 ];
 
-/// Returns all candidates from `best`: first those that the cause suggests, then those that lift a restriction,
-/// then the rest, then combinations. A change that several causes suggest is listed once. Host settings are
-/// changed only with `host_changes`. `refused` has the keys of changes that a host could not make; for these
-/// the next alternative is listed.
+/// Categories that multiplied the rate of mis-tuned pairs. Of the others, which gain a few per cent, only the first
+/// candidate is tried early, if the cause suggests it.
+const LARGE_GAINS: &[Kind] =
+    &[Kind::Window, Kind::Buffers, Kind::Congestion, Kind::Streams, Kind::Writes, Kind::Qdisc];
+
+/// Number of combinations tried before changes of a few per cent.
+const EARLY_COMBINATIONS: usize = 2;
+
+/// Returns all candidates from `best`, those with the highest expected gain first: all restrictions that were given undone
+/// together; what the cause suggests first; each restriction undone alone; the cause's other suggestions; then the
+/// standard order, with two combinations before the changes of a few per cent, and the others last. A change that
+/// several causes suggest is listed once. Host settings are changed only with `host_changes`. `refused` has the keys of
+/// changes that a host could not make; for these the next alternative is listed.
 pub fn candidates(
     best: &Settings,
     verdict: &Verdict,
@@ -107,26 +124,62 @@ pub fn candidates(
             }
         }
     }
+    let free = unrestricted(&best.parameters);
     let first = verdict.cause.changes().first();
-    let rank = |candidate: &Candidate| match candidate.kind {
-        kind if candidate.cause.is_some() && Some(&kind) == first => 0,
-        Kind::Together => 3,
-        _ if lifts_restriction(&best.parameters, &candidate.settings.parameters) => 1,
-        _ => 2,
+    let mut seen: Vec<Kind> = Vec::new();
+    let mut rank = |candidate: &mut Candidate| {
+        candidate.undoes = match candidate.kind {
+            Kind::Together => candidate.settings.parameters == free,
+            _ => lifts_restriction(&best.parameters, &candidate.settings.parameters),
+        };
+        let undoes_all = candidate.undoes && candidate.settings.parameters == free;
+        if candidate.kind == Kind::Together && !undoes_all {
+            candidate.is_last = seen.iter().filter(|kind| **kind == Kind::Together).count() >= EARLY_COMBINATIONS;
+        }
+        let pointed = candidate.cause.is_some();
+        let early = LARGE_GAINS.contains(&candidate.kind) || !seen.contains(&candidate.kind);
+        let rank = match candidate.kind {
+            _ if undoes_all => return 0,
+            Kind::Together if candidate.is_last => 9,
+            Kind::Together => 6,
+            kind if pointed && early && Some(&kind) == first => 1,
+            _ if candidate.undoes => 2,
+            kind if pointed && LARGE_GAINS.contains(&kind) => 3,
+            _ if pointed && early => 4,
+            kind if LARGE_GAINS.contains(&kind) => 5,
+            _ if pointed => 7,
+            _ => 8,
+        };
+        seen.push(candidate.kind);
+        rank
     };
-    found.sort_by_key(rank);
-    found
+    let mut ranked: Vec<_> = found.into_iter().map(|mut candidate| (rank(&mut candidate), candidate)).collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// Whether the parameters contain a restriction set by the user; the kernel's own choice is usually better.
-pub fn restricted(p: &Parameters) -> bool {
-    lifts_restriction(p, &Parameters { streams: p.streams, ..Parameters::default() })
+/// The parameters without the restrictions that were given; the kernel's own choice is usually better.
+pub(crate) fn unrestricted(p: &Parameters) -> Parameters {
+    Parameters {
+        window_bytes: None,
+        pace_bps: None,
+        pace_scope: PaceScope::default(),
+        mss_bytes: None,
+        client_cpus: Vec::new(),
+        server_cpus: Vec::new(),
+        write_bytes: if short(p) { WRITES[0] } else { p.write_bytes },
+        ..p.clone()
+    }
+}
+
+/// Whether each write is so short that the system calls dominate.
+fn short(p: &Parameters) -> bool {
+    p.write_bytes < 64 << 10
 }
 
 /// Whether `then` lacks a restriction that `now` has.
 fn lifts_restriction(now: &Parameters, then: &Parameters) -> bool {
     let pinned = |p: &Parameters| !p.client_cpus.is_empty() || !p.server_cpus.is_empty();
-    let short = |p: &Parameters| p.write_bytes < 64 << 10;
     (now.window_bytes.is_some() && then.window_bytes.is_none())
         || (now.pace_bps.is_some() && then.pace_bps.is_none())
         || (now.mss_bytes.is_some() && then.mss_bytes.is_none())
@@ -150,7 +203,12 @@ impl Source<'_> {
     fn with(&self, key: String, change: String, reason: &str, set: impl FnOnce(&mut Parameters)) -> Candidate {
         let mut settings = self.best.clone();
         set(&mut settings.parameters);
-        Candidate { key, change, reason: reason.to_owned(), cause: self.cause, settings, kind: self.kind }
+        self.candidate(key, change, reason, settings)
+    }
+
+    fn candidate(&self, key: String, change: String, reason: &str, settings: Settings) -> Candidate {
+        let (cause, kind, reason) = (self.cause, self.kind, reason.to_owned());
+        Candidate { key, change, reason, cause, settings, kind, undoes: false, is_last: false }
     }
 
     fn window(&self) -> Vec<Candidate> {
@@ -166,7 +224,7 @@ impl Source<'_> {
         let wanted = self.facts.bdp_bytes().map(|bdp| (2.0 * bdp).max(65_536.0) as u64);
         let most = [&self.facts.client, &self.facts.server].into_iter().filter_map(|end| end.window_max).min();
         if let (true, Some(wanted), Some(most)) = (limited, wanted, most) {
-            let size = wanted.saturating_mul(2).next_power_of_two().min(most);
+            let size = wanted.saturating_mul(2).next_power_of_two().min(most).min(MAX_WINDOW);
             if now.is_none_or(|now| size > now) && size >= wanted / 2 {
                 let change = format!("window {} → {}", now.map_or("autotuned".to_owned(), bytes), bytes(size));
                 let reason = "the window is smaller than the bandwidth-delay product allows for";
@@ -279,7 +337,10 @@ impl Source<'_> {
         if p.pace_bps.is_some() {
             let change = format!("pacing {now} → off");
             let reason = "a pacing rate is an upper limit";
-            found.push(self.with("pace=off".to_owned(), change, reason, |p| p.pace_bps = None));
+            found.push(self.with("pace=off".to_owned(), change, reason, |p| {
+                // A scope without a rate is refused.
+                (p.pace_bps, p.pace_scope) = (None, PaceScope::default());
+            }));
         }
         let slower = self.facts.slower_link_bps().map(|link| (link as f64 * PACE_SHARE) as u64);
         // Without losses, pacing has nothing to avoid.
@@ -325,8 +386,7 @@ impl Source<'_> {
         list.retain(|other| other.target != change.target);
         let key = format!("{end}:{}={}", change.target, change.desired);
         list.push(change);
-        let (change, reason) = (format!("{end}: {description}"), reason.to_owned());
-        Candidate { key, change, reason, cause: self.cause, settings, kind: self.kind }
+        self.candidate(key, format!("{end}: {description}"), reason, settings)
     }
 
     fn qdisc(&self) -> Vec<Candidate> {
@@ -442,14 +502,29 @@ mod tests {
 
     #[test]
     fn cause_determines_the_first_candidate() {
-        let small = settings(Parameters { window_bytes: Some(65_536), write_bytes: 4096, ..Parameters::default() });
-        let first = |cause| candidates(&small, &verdict(cause), &facts(), false, &BTreeSet::new()).remove(0);
-        assert_eq!(first(Cause::ReceiverWindow).key, "window=auto");
+        let plain = settings(Parameters { write_bytes: 128 << 10, ..Parameters::default() });
+        let first = |cause| candidates(&plain, &verdict(cause), &facts(), false, &BTreeSet::new()).remove(0);
         assert_eq!(first(Cause::ReceiverWindow).cause, Some(Cause::ReceiverWindow));
         assert_eq!(first(Cause::SenderCpu).key, "write=1048576");
         assert_eq!(first(Cause::NetworkLoss).key, "congestion=bbr");
-        assert_eq!(first(Cause::Undetermined).key, "window=auto");
+        assert_eq!(first(Cause::Undetermined).key, "congestion=bbr");
         assert_eq!(first(Cause::Undetermined).cause, None);
+    }
+
+    #[test]
+    fn restrictions_are_undone_first_together_then_alone() {
+        let given = Parameters { window_bytes: Some(65_536), mss_bytes: Some(500), ..Parameters::default() };
+        let found =
+            candidates(&settings(given.clone()), &verdict(Cause::NetworkLoss), &facts(), false, &BTreeSet::new());
+        assert_eq!(found[0].settings.parameters, Parameters { window_bytes: None, mss_bytes: None, ..given });
+        assert_eq!(keys(&found)[1..3], ["congestion=bbr", "congestion=reno"]);
+        let alone: Vec<&str> = keys(&found).into_iter().filter(|key| !key.starts_with("together")).collect();
+        assert_eq!(alone[2..4], ["window=auto", "mss=None"]);
+        assert!(found.iter().filter(|candidate| candidate.undoes).count() == 3);
+
+        let one = settings(Parameters { mss_bytes: Some(500), ..Parameters::default() });
+        let found = candidates(&one, &verdict(Cause::SenderCpu), &facts(), false, &BTreeSet::new());
+        assert_eq!(keys(&found)[0], "mss=None", "the only restriction");
     }
 
     #[test]
@@ -503,6 +578,18 @@ mod tests {
             offered,
             ["client:eth0 qdisc=fq", "client:eth0 qdisc=fq_codel", "client:eth0 qdisc=pfifo_fast", ""]
         );
+    }
+
+    #[test]
+    fn pacing_is_removed_together_with_its_scope() {
+        let (pace_bps, pace_scope) = (Some(1_000_000_000), PaceScope::Total);
+        let paced = settings(Parameters { pace_bps, pace_scope, mss_bytes: Some(500), ..Parameters::default() });
+        let found = candidates(&paced, &verdict(Cause::Pacing), &facts(), false, &BTreeSet::new());
+        for candidate in found.iter().filter(|candidate| candidate.settings.parameters.pace_bps.is_none()) {
+            let problems = landspeed_settings::problems(&candidate.settings.parameters);
+            assert!(problems.is_empty(), "{}: {problems:?}", candidate.change);
+            assert!(candidate.lifts_rate_limit(&paced), "{}", candidate.change);
+        }
     }
 
     #[test]

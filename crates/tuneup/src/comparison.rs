@@ -57,8 +57,9 @@ pub enum Decision {
     Reject(String),
 }
 
-/// Judges a change by the tests so far; both slices have one test per pair.
-pub fn compare(best: &[Measurement], candidate: &[Measurement]) -> Comparison {
+/// Judges a change by the tests so far; both slices have one test per pair. A limit of the rate keeps the path's queue empty
+/// and its losses rare: a change that lifts one may cost the square of its gain.
+pub fn compare(best: &[Measurement], candidate: &[Measurement], lifts_rate_limit: bool) -> Comparison {
     let rates = |tests: &[Measurement]| tests.iter().map(|test| test.goodput_bps).collect::<Vec<_>>();
     let (a, b) = (rates(best), rates(candidate));
     let pairs = a.len().min(b.len());
@@ -66,7 +67,7 @@ pub fn compare(best: &[Measurement], candidate: &[Measurement]) -> Comparison {
     // Between looks, the widest interval is shown.
     let tail = look.map_or_else(|| smallest_tail(a.len(), b.len()), |(_, tail)| *tail);
     let interval = ratio(&a, &b, tail).ok();
-    let bounds = bounds(best, candidate);
+    let bounds = bounds(best, candidate, if lifts_rate_limit { 2 } else { 1 });
     let decision = interval.and_then(|interval| decide(interval, pairs, look.is_some(), &bounds));
     Comparison { interval, level: 1.0 - 2.0 * tail, bounds, decision }
 }
@@ -94,16 +95,16 @@ fn decide(interval: Interval, pairs: usize, look: bool, bounds: &[TuneupBound]) 
     (pairs >= last).then(|| Decision::Reject("no gain beyond the noise".to_owned()))
 }
 
-/// Medians of metrics that must not get worse, with limits that grow with the gain: twice the rate may have
-/// twice the cost. Metrics that a test lacks are omitted.
-fn bounds(best: &[Measurement], candidate: &[Measurement]) -> Vec<TuneupBound> {
+/// Medians of metrics that must not get worse, with limits that grow with this power of the gain: twice the rate may have
+/// twice the cost, or four times. Metrics that a test lacks are omitted.
+fn bounds(best: &[Measurement], candidate: &[Measurement], power: i32) -> Vec<TuneupBound> {
     type Figure = fn(&Measurement) -> Option<f64>;
     let middle = |tests: &[Measurement], figure: Figure| {
         let values: Option<Vec<f64>> = tests.iter().map(figure).collect();
         median(&values?)
     };
     let rate = |tests| middle(tests, |test| Some(test.goodput_bps)).unwrap_or(0.0);
-    let weight = (rate(candidate) / rate(best).max(1.0)).clamp(1.0, RULES.gain_weight_max);
+    let weight = (rate(candidate) / rate(best).max(1.0)).powi(power).clamp(1.0, RULES.gain_weight_max);
     let figures: [(&str, &str, Figure, f64, f64); 4] = [
         ("median RTT", "us", |test| test.rtt_p50_us, RULES.rtt_p50_factor, RULES.rtt_p50_more_us),
         ("p99 RTT", "us", |test| test.rtt_p99_us, RULES.rtt_p99_factor, RULES.rtt_p99_more_us),
@@ -160,8 +161,8 @@ mod tests {
     #[test]
     fn clear_gains_are_accepted_after_six_pairs() {
         let (a, b) = (tests(&SIX, 100.0), tests(&SIX.map(|rate| rate * 1.5), 100.0));
-        assert_eq!(compare(&a[..5], &b[..5]).decision, None);
-        let comparison = compare(&a, &b);
+        assert_eq!(compare(&a[..5], &b[..5], false).decision, None);
+        let comparison = compare(&a, &b, false);
         assert_eq!(comparison.decision, Some(Decision::Keep));
         let interval = comparison.interval.expect("six pairs");
         assert!(interval.low > 1.4 && interval.high < 1.6 && comparison.level > 0.99, "{comparison:?}");
@@ -170,16 +171,16 @@ mod tests {
     #[test]
     fn clear_losses_are_rejected_after_two_pairs() {
         let (a, b) = (tests(&SIX, 100.0), tests(&SIX.map(|rate| rate * 0.5), 100.0));
-        assert_eq!(compare(&a[..1], &b[..1]).decision, None);
-        assert_eq!(compare(&a[..2], &b[..2]).decision, Some(Decision::Reject("slower".to_owned())));
+        assert_eq!(compare(&a[..1], &b[..1], false).decision, None);
+        assert_eq!(compare(&a[..2], &b[..2], false).decision, Some(Decision::Reject("slower".to_owned())));
     }
 
     #[test]
     fn gains_with_excessive_rtt_are_rejected() {
         let (a, b) = (tests(&SIX, 1000.0), tests(&SIX.map(|rate| rate * 1.5), 9000.0));
-        let comparison = compare(&a, &b);
+        let comparison = compare(&a, &b, false);
         assert_eq!(comparison.decision, Some(Decision::Reject("median RTT above the limit".to_owned())));
-        let within = compare(&a, &tests(&SIX.map(|rate| rate * 1.5), 2500.0));
+        let within = compare(&a, &tests(&SIX.map(|rate| rate * 1.5), 2500.0), false);
         assert_eq!(within.decision, Some(Decision::Keep), "2 ms more are allowed");
     }
 
@@ -193,7 +194,7 @@ mod tests {
             list
         };
         let best = with(0.1, 0.0);
-        let decision = |rate: f64, retransmits: f64| compare(&best, &with(rate, retransmits)).decision;
+        let decision = |rate: f64, retransmits: f64| compare(&best, &with(rate, retransmits), false).decision;
         let refused = Some(Decision::Reject("retransmits above the limit".to_owned()));
         // A 100 Mb/s shaper on a veth was replaced: 203 times the rate, with 1.2 % of segments retransmitted.
         assert_eq!(decision(20.3, 8078.0), Some(Decision::Keep));
@@ -201,12 +202,17 @@ mod tests {
         assert_eq!(decision(0.2, 6900.0), Some(Decision::Keep));
         assert_eq!(decision(0.2, 7100.0), refused);
         assert_eq!(decision(20.3, 40_000.0), refused, "6 % of segments are too many at any rate");
+        // Pacing far below the path's rate was removed: 1.88 times the rate, and the losses of a full queue.
+        let lifted = |rate: f64, retransmits: f64| compare(&best, &with(rate, retransmits), true).decision;
+        assert_eq!(decision(0.188, 12_000.0), refused);
+        assert_eq!(lifted(0.188, 12_000.0), Some(Decision::Keep));
+        assert_eq!(lifted(0.12, 8078.0), refused, "a fifth more is not worth it");
     }
 
     #[test]
     fn gains_below_two_percent_are_rejected_at_any_confidence() {
         let exact = [1.0; 6];
-        let comparison = compare(&tests(&exact, 1.0), &tests(&exact.map(|rate| rate * 1.015), 1.0));
+        let comparison = compare(&tests(&exact, 1.0), &tests(&exact.map(|rate| rate * 1.015), 1.0), false);
         assert_eq!(comparison.decision, Some(Decision::Reject("the gain is below 2 %".to_owned())));
     }
 
@@ -220,8 +226,8 @@ mod tests {
             list
         };
         let best = with_cpu(1.0, 0.05);
-        assert_eq!(compare(&best, &with_cpu(2.0, 0.09)).decision, Some(Decision::Keep));
-        let dear = compare(&best, &with_cpu(1.1, 0.09)).decision;
+        assert_eq!(compare(&best, &with_cpu(2.0, 0.09), false).decision, Some(Decision::Keep));
+        let dear = compare(&best, &with_cpu(1.1, 0.09), false).decision;
         assert_eq!(dear, Some(Decision::Reject("CPU time above the limit".to_owned())));
     }
 }

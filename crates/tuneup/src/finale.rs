@@ -110,6 +110,11 @@ impl FinalTests {
         self.bad.last().expect("there is always one")
     }
 
+    /// Whether the next test's settings were measured before.
+    pub fn tests_working_settings(&self) -> bool {
+        self.role() != Role::SanityCheck
+    }
+
     pub fn settings(&self) -> &Settings {
         match self.role() {
             Role::Original => &self.original,

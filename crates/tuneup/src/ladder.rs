@@ -10,12 +10,13 @@ use landspeed_model::{
     TuneupRung, TuneupSanity, Verdict,
 };
 use landspeed_stats::{Interval, SplitMix64, median};
+use landspeed_units::Nanos;
 
 use crate::baseline::baseline;
 use crate::candidates::Candidate;
 use crate::comparison::{Comparison, Decision, RULES, compare};
 use crate::finale::FinalTests;
-use crate::map::Mapping;
+use crate::map::{Mapping, short_of_map};
 use crate::outcome::{Diagnosis, TestOutcome};
 use crate::placement::{bad_placement, placed};
 use crate::{Facts, Measurement, Settings};
@@ -34,10 +35,14 @@ const TEST_NS: (u64, u64) = (1_000_000_000, 10_000_000_000);
 const OMIT_NS: (u64, u64) = (250_000_000, 5_000_000_000);
 /// Assumed overhead of a test until measured, nanoseconds.
 const OVERHEAD_NS: u64 = 200_000_000;
+/// Number of tests after which a hopeless change is rejected: three pairs.
+const MIN_COMPARISON: u64 = 6;
 /// Number of pairs in which the baseline is compared with itself.
 const BASELINE_PAIRS: usize = 4;
 /// Tail probability of descriptive intervals: the smallest possible for four tests against four.
 pub(crate) const TAIL_PROBABILITY: f64 = 1.0 / 70.0;
+/// Maximum number of times in a row that a test without a result is repeated, if its settings worked before.
+const MAX_REPEATS: u32 = 2;
 /// Share of the memory copy rate that counts as a ceiling: TCP processing needs the rest.
 const MEMORY_SHARE: f64 = 0.8;
 
@@ -107,9 +112,14 @@ struct RunningComparison {
     new: Vec<Measurement>,
     /// Whether the candidate is tested first in this pair.
     candidate_first: bool,
+    lifts_rate_limit: bool,
 }
 
 impl RunningComparison {
+    fn compare(&self) -> Comparison {
+        compare(&self.best, &self.new, self.lifts_rate_limit)
+    }
+
     fn tests_candidate(&self) -> bool {
         match self.best.len().cmp(&self.new.len()) {
             std::cmp::Ordering::Equal => self.candidate_first,
@@ -142,6 +152,8 @@ pub struct Ladder {
     /// Keys of changes that a host could not make.
     refused: BTreeSet<String>,
     tests: u32,
+    /// Number of tests in a row without a result.
+    failed: u32,
     test_ns: u64,
     omit_ns: u64,
     /// Total time of the comparison tests so far, nanoseconds, and their number.
@@ -185,6 +197,7 @@ impl Ladder {
             tried: BTreeMap::new(),
             refused: BTreeSet::new(),
             tests: 0,
+            failed: 0,
             test_ns: options.test_ns.unwrap_or(TEST_NS.0),
             omit_ns: options.omit_ns.unwrap_or(OMIT_NS.0),
             comparison_time: (0, 0),
@@ -200,9 +213,22 @@ impl Ladder {
         if ladder.options.budget_ns < min_ns { Err(TooShort { min_ns }) } else { Ok(ladder) }
     }
 
+    /// Returns the search with the rate at which one core copies memory, bits/s.
+    #[must_use]
+    pub fn with_memory_bps(mut self, bps: f64) -> Self {
+        self.options.memory_bps = Some(bps);
+        self
+    }
+
     /// Returns the next test, or `None` when the search is over. Repeated calls return the same test until its
     /// outcome is passed.
     pub fn next_test(&mut self, now_ns: u64) -> Option<Test> {
+        if matches!(self.phase, Phase::Baseline)
+            && self.baseline.is_empty()
+            && let Some(why) = self.too_short(now_ns)
+        {
+            self.stop(TuneupEnd::Failed, why);
+        }
         if matches!(self.phase, Phase::Finished) {
             return None;
         }
@@ -256,6 +282,13 @@ impl Ladder {
                     TestOutcome::Measured(measured) | TestOutcome::Diagnosed(measured, _) => Ok(measured),
                     TestOutcome::Refused(why) => Err(why),
                 };
+                if measured.is_ok() {
+                    self.failed = 0;
+                } else if self.failed < MAX_REPEATS && worked_before(&phase) && self.has_time_for(now_ns, 1) {
+                    self.failed += 1;
+                    self.phase = phase;
+                    return;
+                }
                 match phase {
                     Phase::Baseline => self.take_baseline(now_ns, measured),
                     Phase::Compare(comparing) => self.take_compared(now_ns, *comparing, measured),
@@ -270,7 +303,7 @@ impl Ladder {
     /// Ends the search; results so far are kept.
     pub fn stop(&mut self, end: TuneupEnd, because: impl Into<String>) {
         if let Phase::Compare(comparing) = std::mem::replace(&mut self.phase, Phase::Finished) {
-            let comparison = compare(&comparing.best, &comparing.new);
+            let comparison = comparing.compare();
             self.push_rung(&comparing, &comparison, Some("the search ended".to_owned()));
         }
         self.keep_first_unless_proven();
@@ -323,25 +356,20 @@ impl Ladder {
 
     /// Starts the next comparison, or the final tests.
     fn choose(&mut self, now_ns: u64) {
-        let Some(diagnosis) = &self.diagnosis else { return };
-        let verdict = &diagnosis.verdict;
-        if verdict.cause == Cause::LinkRate && verdict.confidence >= Confidence::Medium {
-            return self.begin_finale(TuneupEnd::Ceiling, format!("the link's rate is reached: {}", verdict.summary));
-        }
-        let threads = f64::from(self.best.parameters.streams.max(1));
-        if self.options.memory_bps.is_some_and(|memory| self.best_bps >= memory * MEMORY_SHARE * threads) {
-            let why = "the cores of this host copy memory hardly faster".to_owned();
+        let available = self.available();
+        // A ceiling that is reached with restrictions is not that of the path or the hosts.
+        let undone = !available.iter().any(|change| change.undoes && !self.tried.contains_key(&change.key));
+        if let Some(why) = self.ceiling().filter(|_| undone) {
             return self.begin_finale(TuneupEnd::Ceiling, why);
         }
-        let Some(candidate) = self.available().into_iter().next() else {
+        let Some(candidate) = available.into_iter().next() else {
             return self.begin_finale(TuneupEnd::NothingHelps, "no other change helps".to_owned());
         };
         if self.compared >= RULES.most_candidates {
             let why = format!("{} changes were tried, which is all the error rate allows", self.compared);
             return self.begin_finale(TuneupEnd::MostCandidates, why);
         }
-        // Three pairs are enough to reject a hopeless change.
-        if !self.has_time_for(now_ns, 6) {
+        if !self.has_time_for(now_ns, MIN_COMPARISON) {
             return self
                 .begin_finale(TuneupEnd::Budget, "the time was over before every change was tried".to_owned());
         }
@@ -349,8 +377,24 @@ impl Ladder {
         let tried = self.tried.entry(candidate.key.clone()).or_default();
         (tried.attempts, tried.kept) = (tried.attempts + 1, self.kept);
         let candidate_first = self.random.below(2) == 1;
-        let comparing = RunningComparison { candidate, best: Vec::new(), new: Vec::new(), candidate_first };
+        let lifts_rate_limit = candidate.lifts_rate_limit(&self.best);
+        let (best, new) = (Vec::new(), Vec::new());
+        let comparing = RunningComparison { candidate, best, new, candidate_first, lifts_rate_limit };
         self.phase = Phase::Compare(Box::new(comparing));
+    }
+
+    /// Why no change can help, if a ceiling is reached.
+    fn ceiling(&self) -> Option<String> {
+        let verdict = &self.diagnosis.as_ref()?.verdict;
+        if verdict.cause == Cause::LinkRate && verdict.confidence >= Confidence::Medium {
+            return Some(format!("the link's rate is reached: {}", verdict.summary));
+        }
+        let threads = f64::from(self.best.parameters.streams.max(1));
+        let reached = |memory_bps: f64| self.best_bps >= memory_bps * MEMORY_SHARE * threads;
+        self.options
+            .memory_bps
+            .is_some_and(reached)
+            .then(|| "the cores of this host copy memory hardly faster".to_owned())
     }
 
     fn take_compared(
@@ -369,8 +413,13 @@ impl Ladder {
                     self.compared -= 1;
                     self.refused.insert(comparing.candidate.key.clone());
                 }
-                let comparison = compare(&comparing.best, &comparing.new);
+                let comparison = comparing.compare();
                 self.push_rung(&comparing, &comparison, Some(why));
+                return self.choose(now_ns);
+            }
+            Err(_) if self.failed < MAX_REPEATS => {
+                let comparison = comparing.compare();
+                self.push_rung(&comparing, &comparison, Some("the time was over".to_owned()));
                 return self.choose(now_ns);
             }
             Err(why) => {
@@ -382,7 +431,7 @@ impl Ladder {
             self.phase = Phase::Compare(Box::new(comparing));
             return;
         }
-        let comparison = compare(&comparing.best, &comparing.new);
+        let comparison = comparing.compare();
         let decision = match &comparison.decision {
             None if !self.has_time_for(now_ns, 2) => Some(Decision::Reject("the time was over".to_owned())),
             decision => decision.clone(),
@@ -485,6 +534,26 @@ impl Ladder {
             .unwrap_or(self.test_ns + self.omit_ns + OVERHEAD_NS)
     }
 
+    /// Why the budget is too short for the baseline and one comparison or map, now that the length of a test is known.
+    fn too_short(&self, now_ns: u64) -> Option<String> {
+        let baseline = 2 * BASELINE_PAIRS as u64;
+        if let Some(mapping) = &self.mapping {
+            let tests = mapping.round_tests();
+            return (!self.has_time_for(now_ns, baseline + tests)).then(|| short_of_map(tests));
+        }
+        (!self.has_time_for(now_ns, baseline + MIN_COMPARISON)).then(|| {
+            let tests = baseline + 2 * MIN_COMPARISON + FinalTests::tests(true);
+            let needed_ns = 2 * now_ns + tests * self.test_cost_ns();
+            format!(
+                "the budget is too short for tests of {} after {}, as the RTT needs: use --budget {}s or more, or shorter tests \
+                 (-t, -O)",
+                Nanos::new(self.test_ns),
+                Nanos::new(self.omit_ns),
+                needed_ns.div_ceil(1_000_000_000)
+            )
+        })
+    }
+
     /// Whether there is time for this many tests before the final tests, and the verdict that may follow.
     fn has_time_for(&self, now_ns: u64, tests: u64) -> bool {
         let end = match self.ended {
@@ -566,6 +635,16 @@ impl Ladder {
 
     fn facts(&self) -> Option<&Facts> {
         Some(&self.diagnosis.as_ref()?.facts)
+    }
+}
+
+/// Whether the next test's settings gave a result before in this phase.
+fn worked_before(phase: &Phase) -> bool {
+    match phase {
+        Phase::Baseline => true,
+        Phase::Compare(comparing) => !comparing.tests_candidate() || !comparing.new.is_empty(),
+        Phase::FinalTests(finale) => finale.tests_working_settings(),
+        Phase::Diagnose | Phase::Map | Phase::Finished => false,
     }
 }
 

@@ -203,6 +203,14 @@ fn mask(cpu: u32) -> String {
     std::iter::once(first).chain((0..cpu / 32).map(|_| "00000000".to_owned())).collect::<Vec<_>>().join(",")
 }
 
+/// Why a search ends whose time does not suffice for this many placements.
+pub(crate) fn short_of_map(placements: u64) -> String {
+    format!(
+        "the time does not suffice to measure each of {placements} placements once: more time (`--budget`) or fewer cores \
+         (`--map=0,2`) are needed"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use landspeed_model::{Parameters, TuneupPlan};

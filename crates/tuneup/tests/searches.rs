@@ -351,6 +351,61 @@ fn changes_refused_by_a_host_are_skipped_with_reason() {
 }
 
 #[test]
+fn empty_tests_of_settings_that_worked_are_repeated() {
+    // Nothing arrives in the test that ends within one second of eleven.
+    let simulate = |settings: &Settings, now_ns: u64| {
+        (now_ns < 5 * SECOND || !(now_ns / SECOND).is_multiple_of(11)).then(|| simulate_mistuned(settings, now_ns))?
+    };
+    let world = SimulatedHosts {
+        simulate,
+        sigma: 0.01,
+        memory: 0.0,
+        stalls: 0,
+        cause: Cause::ReceiverWindow,
+        facts: facts(),
+    };
+    for seed in 0..10 {
+        let Search { ladder, now_ns } = world.search(&mistuned(), BUDGET, seed);
+        let (end, why) = ladder.ended().expect("an end");
+        assert_ne!(end, TuneupEnd::Failed, "seed {seed}: {why}");
+        assert!(now_ns <= BUDGET && ladder.total_gain().is_some(), "seed {seed}: {now_ns}");
+    }
+}
+
+#[test]
+fn a_server_that_delivers_nothing_any_more_ends_the_search() {
+    let simulate =
+        |settings: &Settings, now_ns: u64| (now_ns < 40 * SECOND).then(|| simulate_mistuned(settings, now_ns))?;
+    let world = SimulatedHosts {
+        simulate,
+        sigma: 0.01,
+        memory: 0.0,
+        stalls: 0,
+        cause: Cause::ReceiverWindow,
+        facts: facts(),
+    };
+    let Search { ladder, now_ns } = world.search(&mistuned(), BUDGET, 1);
+    assert_eq!(ladder.ended().map(|(end, _)| end), Some(TuneupEnd::Failed));
+    assert!(now_ns < 60 * SECOND, "{now_ns}");
+}
+
+#[test]
+fn a_budget_too_short_for_the_rtt_ends_before_the_baseline() {
+    let world = SimulatedHosts {
+        simulate: simulate_mistuned,
+        sigma: 0.01,
+        memory: 0.0,
+        stalls: 0,
+        cause: Cause::ReceiverWindow,
+        facts: Facts { min_rtt_us: Some(400_000), ..facts() },
+    };
+    let Search { ladder, .. } = world.search(&mistuned(), 100 * SECOND, 1);
+    let (end, why) = ladder.ended().expect("an end");
+    assert_eq!((end, ladder.tests()), (TuneupEnd::Failed, 1));
+    assert!(why.contains("--budget 4"), "{why}");
+}
+
+#[test]
 fn stopped_searches_keep_their_rungs() {
     let world = SimulatedHosts {
         simulate: simulate_mistuned,

@@ -37,7 +37,7 @@ pub const TABLE: &[CrateDependencies] = &[
     edges("capture", &["columns", "sys", "trace", "wire"]),
     edges("tuneup", &["model", "results", "settings", "stats", "units"]),
     edges("host", &["model", "netlink", "sys", "units"]),
-    edges("flow", &["host", "model", "netlink", "settings", "stats", "sys", "units"]),
+    edges("flow", &["calc", "host", "model", "netlink", "settings", "stats", "sys", "units"]),
     edges("iperf3", &["flow", "host", "model", "settings", "sys", "units"]),
     edges("tune", &["host", "model", "netlink", "quote", "sys", "units"]),
     edges("lab", &["emulation", "model", "netlink", "problems", "settings", "stats", "sys", "units"]),

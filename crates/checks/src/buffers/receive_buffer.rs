@@ -1,3 +1,5 @@
+use landspeed_calc::MAX_BUFFER_BYTES;
+
 use super::{desired, rate_of_window, severity_of, usable, window_bytes};
 use crate::prelude::*;
 
@@ -10,7 +12,7 @@ declare_check! {
     ///
     /// **Matters** because the receiver advertises no more than it can store: rate = window / RTT. About two
     /// thirds of the buffer become window at MTU 9000, the rest pays for the kernel's own structures; hence twice the
-    /// bandwidth-delay product, at most 2147483647 bytes.
+    /// bandwidth-delay product, at most 2080374784 bytes (64 MiB below 2 GiB).
     ///
     /// **Leave it alone** on a local network: autotuning takes what it needs below the default, and more only spoils
     /// caches. The maximum costs nothing until a flow needs it.
@@ -31,7 +33,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     let rtt_s = view.rtt_s().0;
     let window = maximum as f64 * usable(view);
     let reached = rate_of_window(window, rtt_s);
-    if window >= needed {
+    if window >= needed || maximum as f64 >= MAX_BUFFER_BYTES {
         return Outcome::pass(format!(
             "{}: the path {} needs {}",
             bytes_text(maximum),

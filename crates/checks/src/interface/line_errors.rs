@@ -1,5 +1,5 @@
 use super::largest;
-use crate::hardware::share_text;
+use crate::hardware::loss_text;
 use crate::prelude::*;
 
 declare_check! {
@@ -64,10 +64,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     }
     Outcome::found(Problem {
         severity: Some(if share >= CRITICAL_ERROR_RATE { Severity::Critical } else { Severity::Major }),
-        observed: format!(
-            "{name} {}, since the driver was loaded",
-            share_text(errors, packets.saturating_add(errors))
-        ),
+        observed: format!("{name} {}, since the driver was loaded", loss_text(errors, packets)),
         recommended: "none: clean the connectors, then change optics and cable, and look at both ends' light levels"
             .into(),
         why: "The packets were damaged on the wire or in the optics.".into(),

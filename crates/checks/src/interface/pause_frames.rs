@@ -1,5 +1,4 @@
 use super::largest;
-use crate::hardware::share_text;
 use crate::prelude::*;
 
 declare_check! {
@@ -72,12 +71,12 @@ fn evaluate(view: &View<'_>) -> Outcome {
             return Outcome::pass(format!("received {}, sent {}", text(received), text(sent)));
         }
         (Some((count, name)), _) => (
-            format!("{name} {} packets sent", share_text(count, packets("tx_packets"))),
+            format!("{name} {count} for {} packets sent", packets("tx_packets")),
             "a sender that is paced to what the receiver takes; look at the switch's port and at the receiver",
             "The switch or the far host stopped this one: it cannot keep up with what is sent.",
         ),
         (None, Some((count, name))) => (
-            format!("{name} {} packets received", share_text(count, packets("rx_packets"))),
+            format!("{name} {count} for {} packets received", packets("rx_packets")),
             "a host that empties its rings faster: interrupts, cores, PCIe; or senders that are paced",
             "This host stopped the other side: it cannot keep up with what arrives.",
         ),

@@ -1,5 +1,5 @@
 use super::{NO_BUFFER_COUNTERS, largest};
-use crate::hardware::{loss_severity, share_text};
+use crate::hardware::{loss_severity, loss_text};
 use crate::prelude::*;
 
 declare_check! {
@@ -54,7 +54,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     };
     Outcome::found(Problem {
         severity: Some(severity),
-        observed: format!("{name} {}, since the driver was loaded", share_text(lost, packets)),
+        observed: format!("{name} {}, since the driver was loaded", loss_text(lost, packets)),
         recommended: recommended.into(),
         why: why.into(),
         effect: Effect::measured(

@@ -1,7 +1,7 @@
 use landspeed_model::{Extent, Side};
 
 use super::{NO_BUFFER_COUNTERS, largest};
-use crate::hardware::{loss_severity, share_text};
+use crate::hardware::{loss_severity, loss_text};
 use crate::prelude::*;
 use crate::view::ring;
 
@@ -55,7 +55,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
         changes.push(ring(port, Side::Rx, wanted(rings.rx)));
     }
     let (severity, observed, why) = if let Some((lost, name)) = lost.filter(|_| small(rings.rx)) {
-        let observed = format!("{text}; {name} {}", share_text(lost, packets));
+        let observed = format!("{text}; {name} {}", loss_text(lost, packets));
         (loss_severity(lost, packets), observed, "Packets arrived and found no room in the ring.")
     } else {
         if small(rings.tx) {

@@ -52,7 +52,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             both(),
         ),
         (0, 0) => return Outcome::pass("not deferred"),
-        (_, _) if view.role() == Role::Latency => (
+        (1.., _) if view.role() == Role::Latency => (
             Severity::Minor,
             "0 and 0".into(),
             "Packets wait for the timeout before they are handed on.".into(),
@@ -60,7 +60,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
             vec![file("napi_defer_hard_irqs", "0".into()), file("gro_flush_timeout", "0".into())],
         ),
         (0, _) => (
-            Severity::Minor,
+            Severity::Note,
             format!("both or neither: {TIMEOUT_NS} ns beside {defer}, or 0 for both"),
             "Deferral without a timeout does nothing.".into(),
             Effect::stated("None as it is: deferral needs both", COMMIT),

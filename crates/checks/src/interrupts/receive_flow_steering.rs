@@ -15,7 +15,7 @@ declare_check! {
     code: "IRQ-008",
     title: "RFS configured in both places",
     scope: Port,
-    severity: Minor,
+    severity: Note,
     sources: ["Linux kernel, Documentation/networking/scaling.rst: RFS Configuration"],
     bad: |facts, _| example::sysctl(facts, "net.core.rps_sock_flow_entries", "32768"),
 }

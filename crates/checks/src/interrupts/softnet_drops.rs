@@ -1,4 +1,4 @@
-use crate::hardware::{loss_severity, share_text};
+use crate::hardware::{loss_severity, loss_text};
 use crate::prelude::*;
 
 declare_check! {
@@ -28,7 +28,7 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let softnet = *known!(view.facts.softnet.as_ref());
-    let seen = share_text(softnet.dropped, softnet.processed);
+    let seen = loss_text(softnet.dropped, softnet.processed);
     let Some(severity) = loss_severity(softnet.dropped, softnet.processed) else {
         return Outcome::pass(format!("{} dropped of {} since boot", softnet.dropped, softnet.processed));
     };

@@ -12,7 +12,7 @@ declare_check! {
     /// **Leave it alone** on a router and on a host of small messages, where `fq_codel` is as good or better.
     code: "QDISC-004",
     title: "Default qdisc",
-    severity: Minor,
+    severity: Note,
     sources: ["Linux Documentation/admin-guide/sysctl/net.rst, default_qdisc", esnet_2016!("TCP option: Fair Queuing Scheduler (FQ)")],
     bad: |facts, _| example::sysctl(facts, "net.core.default_qdisc", "pfifo_fast"),
 }

@@ -20,7 +20,7 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let dropped = known!(counted(view, &["TcpExt.TCPBacklogDrop"], "Tcp.InSegs"));
+    let dropped = known!(counted(view, &["TcpExt.TCPBacklogDrop"], &Reference::Contains("Tcp.InSegs")));
     if !dropped.exceeds(SIGNIFICANT_LOSS_RATE) {
         return Outcome::pass(dropped.text);
     }

@@ -32,7 +32,7 @@ fn evaluate(view: &View<'_>) -> Outcome {
     if !is_long_path(view) || view.role() == Role::Router {
         return Outcome::not_applicable("no long path was given (--rtt)");
     }
-    let repeated = known!(counted(view, &["Tcp.RetransSegs"], "Tcp.OutSegs"));
+    let repeated = known!(counted(view, &["Tcp.RetransSegs"], &SEGMENTS_SENT));
     if !repeated.exceeds(SIGNIFICANT_LOSS_RATE) {
         return Outcome::pass(format!("no need: {}", repeated.text));
     }

@@ -28,8 +28,8 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let twice = known!(counted(view, &["TcpExt.TCPDSACKRecv"], "Tcp.RetransSegs"));
-    let repeated = known!(counted(view, &["Tcp.RetransSegs"], "Tcp.OutSegs"));
+    let twice = known!(counted(view, &["TcpExt.TCPDSACKRecv"], &Reference::Per("Tcp.RetransSegs")));
+    let repeated = known!(counted(view, &["Tcp.RetransSegs"], &SEGMENTS_SENT));
     if !repeated.exceeds(SIGNIFICANT_LOSS_RATE) || !twice.exceeds(SHARE) {
         return Outcome::pass(twice.text);
     }

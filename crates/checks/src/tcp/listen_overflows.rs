@@ -21,7 +21,11 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let turned_away = known!(counted(view, &["TcpExt.ListenOverflows"], "Tcp.PassiveOpens"));
+    let turned_away = known!(counted(
+        view,
+        &["TcpExt.ListenOverflows"],
+        &Reference::Beside("Tcp.PassiveOpens", "incoming connections")
+    ));
     if !turned_away.exceeds(SHARE) {
         return Outcome::pass(turned_away.text);
     }

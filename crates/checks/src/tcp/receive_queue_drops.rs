@@ -23,7 +23,7 @@ declare_check! {
 
 fn evaluate(view: &View<'_>) -> Outcome {
     let names = ["TcpExt.RcvPruned", "TcpExt.OfoPruned", "TcpExt.TCPOFODrop", "TcpExt.TCPRcvQDrop"];
-    let dropped = known!(counted(view, &names, "Tcp.InSegs"));
+    let dropped = known!(counted(view, &names, &Reference::Contains("Tcp.InSegs")));
     if !dropped.exceeds(SIGNIFICANT_LOSS_RATE) {
         return Outcome::pass(dropped.text);
     }

@@ -25,7 +25,7 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let repeated = known!(counted(view, &["Tcp.RetransSegs"], "Tcp.OutSegs"));
+    let repeated = known!(counted(view, &["Tcp.RetransSegs"], &SEGMENTS_SENT));
     if view.role() == Role::Router {
         return Outcome::not_applicable("a router's own connections say nothing of what it forwards");
     }

@@ -1,6 +1,6 @@
 use crate::prelude::*;
 
-/// Share of retransmits by timeout that is reported: with SACK, RACK and tail loss probes, timeouts are rare,
+/// Timeouts for each retransmit that are reported: with SACK, RACK and tail loss probes, timeouts are rare,
 /// and one in ten is too many.
 const SHARE: f64 = 0.1;
 
@@ -25,8 +25,8 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let timeouts = known!(counted(view, &["TcpExt.TCPTimeouts"], "Tcp.RetransSegs"));
-    let repeated = known!(counted(view, &["Tcp.RetransSegs"], "Tcp.OutSegs"));
+    let timeouts = known!(counted(view, &["TcpExt.TCPTimeouts"], &Reference::Per("Tcp.RetransSegs")));
+    let repeated = known!(counted(view, &["Tcp.RetransSegs"], &SEGMENTS_SENT));
     if !repeated.exceeds(SIGNIFICANT_LOSS_RATE) || !timeouts.exceeds(SHARE) {
         return Outcome::pass(timeouts.text);
     }

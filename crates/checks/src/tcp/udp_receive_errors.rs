@@ -21,7 +21,8 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let dropped = known!(counted(view, &["Udp.RcvbufErrors"], "Udp.InDatagrams"));
+    let dropped =
+        known!(counted(view, &["Udp.RcvbufErrors"], &Reference::Beside("Udp.InDatagrams", "datagrams for programs")));
     if !dropped.exceeds(SHARE) {
         return Outcome::pass(dropped.text);
     }

@@ -1,6 +1,6 @@
 use crate::prelude::*;
 
-/// Share of segments that is reported, one closed window in ten thousand: about one for every 90 MB at MTU
+/// Closed windows for each segment that are reported, one in ten thousand: about one for every 90 MB at MTU
 /// 9000.
 const SHARE: f64 = 0.0001;
 
@@ -24,7 +24,7 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let closed = known!(counted(view, &["TcpExt.TCPToZeroWindowAdv"], "Tcp.InSegs"));
+    let closed = known!(counted(view, &["TcpExt.TCPToZeroWindowAdv"], &Reference::Per("Tcp.InSegs")));
     if !closed.exceeds(SHARE) {
         return Outcome::pass(closed.text);
     }

@@ -95,6 +95,58 @@ fn every_cited_figure_is_in_its_passage() {
     assert!(cited > 60, "{cited} findings cite a figure");
 }
 
+/// A rate calculated for this host beside one that others measured reads as a comparison of the two.
+#[test]
+fn measured_rates_stand_beside_no_calculated_ones() {
+    let mut mixed = BTreeSet::new();
+    for (check, problem) in findings() {
+        let measured = matches!(&problem.effect, Effect::Measured(text, _) if text.contains("b/s"));
+        let calculated = problem.why.split("at most ").skip(1).any(|after| {
+            after
+                .split_whitespace()
+                .nth(1)
+                .is_some_and(|unit| unit.trim_end_matches(['.', ',', ';']).ends_with("b/s"))
+        });
+        if measured && calculated {
+            mixed.insert(format!("{}: {} | {:?}", check.code, problem.why, problem.effect));
+        }
+    }
+    assert!(mixed.is_empty(), "{mixed:#?}");
+}
+
+/// Counters since boot are any numbers: no share of them is above 100 %.
+#[test]
+fn no_share_is_above_one_hundred_percent() {
+    let counters = ["Tcp.OutSegs", "Tcp.InSegs", "Tcp.RetransSegs", "Tcp.PassiveOpens", "Udp.InDatagrams"];
+    let mut percentages = 0;
+    for check in registry::all() {
+        let (mut facts, goal) = docs::failing_example(check);
+        for name in counters {
+            facts.counters.entry(name.to_owned()).and_modify(|count| *count = (*count).min(50));
+        }
+        for port in &mut facts.interfaces {
+            port.statistics.entry("rx_packets".to_owned()).and_modify(|count| *count = 50);
+            port.statistics.entry("tx_packets".to_owned()).and_modify(|count| *count = 50);
+        }
+        for (_, outcome) in outcomes(&facts, &goal, check).expect("asked") {
+            let texts = match outcome {
+                Outcome::Finding(problem) => vec![problem.observed, problem.effect.sentence().unwrap_or_default()],
+                Outcome::Pass(text) => vec![text],
+                Outcome::NotApplicable(_) | Outcome::Unknown(_) => continue,
+            };
+            for text in texts {
+                for before in text.split('%').rev().skip(1) {
+                    let number = before.trim_end().rsplit([' ', '(']).next().unwrap_or_default();
+                    let Ok(share) = number.parse::<f64>() else { continue };
+                    percentages += 1;
+                    assert!(share <= 100.0, "{}: {text}", check.code);
+                }
+            }
+        }
+    }
+    assert!(percentages > 10, "{percentages} percentages");
+}
+
 #[test]
 fn effects_cite_only_sources_of_their_check() {
     let mut missing = BTreeSet::new();
@@ -125,6 +177,20 @@ fn findings_above_notes_have_a_source_or_figure() {
     }
     without.dedup();
     assert!(without.is_empty(), "{without:#?}");
+}
+
+#[test]
+fn findings_without_an_effect_are_notes() {
+    let mut above = BTreeSet::new();
+    for (check, problem) in findings() {
+        let severity = problem.severity.unwrap_or(check.severity);
+        let sentence = problem.effect.sentence().unwrap_or_default();
+        let none = sentence.starts_with("None") || sentence.starts_with("Up to 0 ") || sentence.contains("neither");
+        if severity > Severity::Note && none {
+            above.insert(format!("{} {severity:?}: {sentence}", check.code));
+        }
+    }
+    assert!(above.is_empty(), "{above:#?}");
 }
 
 /// Returns the texts of the decks; `None` if they are not available.

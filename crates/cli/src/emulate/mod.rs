@@ -39,7 +39,7 @@ Examples:
 The command runs at 198.18.0.1 and 2001:2::1, the remote end is 198.18.0.2 and 2001:2::2; there is
 no other network. Neither needs a privilege where user namespaces are allowed; --between and --on
 need root.
-Exit status: 0 clean, 1 invalid seconds, 2 failure, also of the command.";
+Exit status: 0 clean, 1 invalid seconds, 2 failure; a command's status other than 0 is passed on.";
 
 /// Maximum size of a trace file, bytes.
 const MAX_TRACE: u64 = 64 << 20;
@@ -186,7 +186,8 @@ fn outcome(document: &EmulateDocument) -> anyhow::Result<CommandOutcome> {
         && status != 0
     {
         errln!("landspeed: the command ended with status {status}");
-        return Ok(CommandOutcome::Failure);
+        // The kernel keeps eight bits of a status.
+        return Ok(u8::try_from(status).map_or(CommandOutcome::Failure, CommandOutcome::Program));
     }
     Ok(if document.invalid.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }

@@ -7,7 +7,7 @@ mod tidy;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use clap::CommandFactory;
 use landspeed_sys::clock;
 
@@ -56,11 +56,22 @@ pub fn completions(args: &CompletionArgs) -> anyhow::Result<CommandOutcome> {
 /// Writes one manual page for the program and one for each command.
 pub fn man(args: &ManArgs) -> anyhow::Result<CommandOutcome> {
     let directory: &Path = &args.directory;
+    let program = Cli::command();
+    let named = directory.to_str().and_then(|name| program.find_subcommand(name));
+    if let Some(command) = named.filter(|_| !directory.exists()) {
+        let name = command.get_name();
+        bail!(
+            "cannot write pages to {name}: it is the name of a command\nName a directory, ./{name} for this one, and read its page there: \
+             `man ./{name}/landspeed-{name}.1`. The command's options: `landspeed {name} --help`."
+        );
+    }
     landspeed_sys::file::create_directory(directory)
         .with_context(|| format!("cannot make {}", directory.display()))?;
-    for (name, text) in page::all(Cli::command(), &date()?) {
+    let pages = page::all(program, &date()?);
+    for (name, text) in &pages {
         Sink::File(directory.join(format!("{name}.1"))).write(text.as_bytes())?;
     }
+    outln!("{} manual pages in {}", pages.len(), directory.display());
     Ok(CommandOutcome::Clean)
 }
 

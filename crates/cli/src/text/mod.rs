@@ -58,7 +58,7 @@ fn capitalize(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// Formats the summary for the terminal's width, in at most eight lines if they fit.
+/// Formats the summary for the terminal's width, in at most eight lines of 80 columns if they fit.
 pub fn summary(document: &RunDocument) -> String {
     let mut page = Page::default();
     write_summary(document, &mut page);
@@ -74,6 +74,27 @@ pub fn summary_at(document: &RunDocument, width: usize) -> String {
 }
 
 fn write_summary(document: &RunDocument, page: &mut Page) {
+    let mut chosen = SummaryLines { lines: Vec::new(), page: Page::with_width(page::STANDARD_WIDTH) };
+    choose_summary(document, &mut chosen);
+    for (label, content) in &chosen.lines {
+        page.line(label, content);
+    }
+}
+
+/// Labels and contents of the summary, chosen for the standard width: every terminal shows the same.
+struct SummaryLines {
+    lines: Vec<(&'static str, String)>,
+    page: Page,
+}
+
+impl SummaryLines {
+    fn line(&mut self, label: &'static str, content: &str) {
+        self.page.line(label, content);
+        self.lines.push((label, content.to_owned()));
+    }
+}
+
+fn choose_summary(document: &RunDocument, page: &mut SummaryLines) {
     if document.status != Status::Complete {
         for entry in &document.errors {
             let label = if document.status == Status::Failed { "failed" } else { "cut short" };
@@ -111,13 +132,13 @@ fn write_summary(document: &RunDocument, page: &mut Page) {
     if let Some(mtu) = path_mtu(document) {
         page.line("path MTU", &mtu);
     }
-    page.line("limit", &limits(document, page));
-    let doubt = doubt(&document.warnings, page);
-    let left = MAX_LINES.saturating_sub(page.text.lines().count() + usize::from(doubt.is_some()));
+    page.line("limit", &limits(document, &page.page));
+    let doubt = doubt(&document.warnings, &page.page);
+    let left = MAX_LINES.saturating_sub(page.page.text.lines().count() + usize::from(doubt.is_some()));
     let step = first_sentence(&document.verdict.next_step);
     if !step.is_empty() {
         let short = first_clause(step).map(|begin| format!("{begin}."));
-        let fits = page.lines_of(step) <= left.min(MAX_PART_LINES);
+        let fits = page.page.lines_of(step) <= left.min(MAX_PART_LINES);
         page.line("next", &short.filter(|_| !fits).unwrap_or_else(|| step.to_owned()));
     }
     if let Some(doubt) = doubt {

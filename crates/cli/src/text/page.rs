@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 
 use crate::terminal;
 
-/// Width if standard output is not a terminal and `COLUMNS` is not set.
-const UNKNOWN_WIDTH: usize = 80;
+/// Width that contents are chosen for, and of the output if standard output is not a terminal and `COLUMNS` is not set.
+pub(super) const STANDARD_WIDTH: usize = 80;
 /// Minimum width: below it, the terminal's own wrapping is easier to read.
 const MIN_WIDTH: usize = 40;
 /// Column where the second column begins.
@@ -17,7 +17,7 @@ fn width() -> usize {
     static WIDTH: OnceLock<usize> = OnceLock::new();
     *WIDTH.get_or_init(|| {
         let environment = || std::env::var("COLUMNS").ok()?.parse().ok();
-        terminal::columns().or_else(environment).unwrap_or(UNKNOWN_WIDTH).max(MIN_WIDTH)
+        terminal::columns().or_else(environment).unwrap_or(STANDARD_WIDTH).max(MIN_WIDTH)
     })
 }
 

@@ -37,13 +37,14 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         host_changes: args.allow_host_changes,
         test_ns: args.time.map(Nanos::get),
         omit_ns: args.omit.map(Nanos::get),
-        memory_bps: Some(copy_bps()),
+        memory_bps: None,
         map: args.map.clone(),
     };
-    let mut ladder = Ladder::new(original, ladder_options).map_err(|TooShort { min_ns }| {
+    let ladder = Ladder::new(original, ladder_options).map_err(|TooShort { min_ns }| {
         let least_s = min_ns.div_ceil(1_000_000_000);
         anyhow!("--budget {} is too short for these tests\nUse --budget {least_s}s or more.", args.budget)
     })?;
+    let mut ladder = ladder.with_memory_bps(copy_bps());
     let interrupted = process::catch_interrupts();
     let hosts = args.allow_host_changes.then(|| {
         let budget = Duration::from_nanos(args.budget.get());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use landspeed_model::{Status, TuneupDocument, TuneupEnd, TuneupResult, TuneupRung, TuneupSanity};
+use landspeed_model::{Status, TuneupBound, TuneupDocument, TuneupEnd, TuneupResult, TuneupRung, TuneupSanity};
 use landspeed_tuneup::Ladder;
 use landspeed_units::{BitRate, Nanos};
 
@@ -93,8 +93,31 @@ fn brief(rung: &TuneupRung) -> String {
             None => ratio,
         }
     });
-    let parts = [rung.rejected.clone(), measured];
+    let parts = [exceeded(rung).map(cost).or_else(|| rung.rejected.clone()), measured];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// The bound for which a change that was faster was refused.
+fn exceeded(rung: &TuneupRung) -> Option<&TuneupBound> {
+    let faster = !rung.kept && rung.low.is_some_and(|low| low > 1.0);
+    rung.bounds.iter().find(|bound| faster && !bound.within)
+}
+
+/// Formats a cost above its limit: `retransmits 120 → 8078 per GB (limit 3620)`.
+fn cost(bound: &TuneupBound) -> String {
+    let TuneupBound { name, unit, best, candidate, limit, .. } = bound;
+    match unit.as_str() {
+        "us" => {
+            let time = |us: f64| Nanos::new((us.max(0.0) * 1e3) as u64);
+            format!("{name} {} → {} (limit {})", time(*best), time(*candidate), time(*limit))
+        }
+        _ => format!("{name} {} → {} {unit} (limit {})", figure(*best), figure(*candidate), figure(*limit)),
+    }
+}
+
+/// Formats a figure with three significant digits, or as a whole number.
+fn figure(value: f64) -> String {
+    if value == 0.0 || value >= 1000.0 { format!("{value:.0}") } else { three(value) }
 }
 
 /// Formats a ratio with its interval: `×3.42 (3.30 to 3.55)`.
@@ -211,6 +234,13 @@ fn waterfall(document: &TuneupDocument, page: &mut Page) {
         let (Some(before), Some(after)) = (rung.best_bps, rung.goodput_bps) else { continue };
         row(page, ("kept", &rung.change, &ratio(rung).unwrap_or_default()), (before, after), highest);
         page.line("", &cause_text(rung));
+    }
+    let refused = document.rungs.iter().filter_map(|rung| Some((rung, exceeded(rung)?)));
+    for (number, (rung, bound)) in refused.enumerate() {
+        if number == 0 {
+            page.text.push('\n');
+        }
+        page.line("refused", &format!("{}: {}, but {}", rung.change, ratio(rung).unwrap_or_default(), cost(bound)));
     }
 }
 

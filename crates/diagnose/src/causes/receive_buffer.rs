@@ -68,6 +68,9 @@ fn burst_bytes(flow: &Flow) -> Option<f64> {
     Some(f64::from(udp.burst_packets) * (f64::from(udp.payload_bytes) + OVERHEAD))
 }
 
+/// Largest power of two that a program can ask for, bytes: the kernel doubles it within a signed 32-bit integer.
+const MAX_REQUEST: u32 = 1 << 29;
+
 /// Recommends a size for one burst and one pause. The kernel doubles the requested size, which covers
 /// allocation overhead.
 fn next_step(flow: &Flow, buffer: Option<f64>) -> String {
@@ -77,7 +80,7 @@ fn next_step(flow: &Flow, buffer: Option<f64>) -> String {
     let pause = offered / 8.0 * PAUSE_S * (payload + OVERHEAD) / payload;
     let burst = burst_bytes(flow).unwrap_or(0.0);
     // `getsockopt` returns twice the requested size, so requesting that value doubles the buffer.
-    let need = (burst + pause).max(buffer.unwrap_or(0.0)).clamp(65_536.0, f64::from(1 << 30));
+    let need = (burst + pause).max(buffer.unwrap_or(0.0)).clamp(65_536.0, f64::from(MAX_REQUEST));
     let need = (need as u64).next_power_of_two();
     let first = match flow.receiver.sysctl_max("net.core.rmem_max") {
         Some(limit) if limit < need => {

@@ -9,6 +9,9 @@ use crate::load::{Kind, Role, load};
 use crate::text;
 use crate::thresholds::{EXPLAINS, FEW_RETRANSMITS};
 
+/// Values of `netdev_max_backlog` to recommend, smallest and largest, packets: a longer one only delays (IRQ-013).
+const BACKLOG: (u64, u64) = (65_536, 250_000);
+
 /// Whether a NIC counter counts packets dropped because the receive ring was full (mlx5, ixgbe/i40e/ice,
 /// ena, generic).
 fn ring_counter(name: &str) -> bool {
@@ -74,20 +77,26 @@ pub(super) fn by_counters(flow: &Flow, retransmits: f64) -> Option<NamedCause> {
     let found = |packets: Option<f64>| packets.filter(|&packets| packets >= enough);
     let name = flow.receiver.name();
     let (what, packets, next) = if let Some(packets) = found(counted.backlog) {
-        let next = format!(
-            "On {} raise net.core.netdev_max_backlog (`sysctl -w net.core.netdev_max_backlog=65536`) and spread softirqs \
-             over more cores (RPS).",
-            flow.label(&flow.receiver)
-        );
+        let now = flow.receiver.sysctl_max("net.core.netdev_max_backlog").unwrap_or(0);
+        let to = now.saturating_mul(2).max(BACKLOG.0);
+        let raise = if to <= BACKLOG.1 {
+            format!("raise net.core.netdev_max_backlog (`sysctl -w net.core.netdev_max_backlog={to}`) and ")
+        } else {
+            String::new()
+        };
+        let next = format!("On {} {raise}spread softirqs over more cores (RPS).", flow.label(&flow.receiver));
         ("backlog", packets, next)
     } else if let Some(packets) = found(counted.ring) {
         let nic = flow.receiver.snapshot.and_then(|snapshot| snapshot.nic.as_ref());
-        let (nic, most) = nic.map_or(("IFACE", None), |nic| (nic.name.as_str(), nic.rx_ring.map(|ring| ring.1)));
-        let most = most.map_or("MAX".to_owned(), |most| most.to_string());
-        let next = format!(
-            "On {} enlarge the receive ring (`ethtool -G {nic} rx {most}`) and spread interrupts over more cores (RSS).",
-            flow.label(&flow.receiver)
-        );
+        let ring = nic.and_then(|nic| nic.rx_ring);
+        let nic = nic.map_or("IFACE", |nic| nic.name.as_str());
+        let most = ring.map_or("MAX".to_owned(), |(_, most)| most.to_string());
+        let enlarge = if ring.is_some_and(|(now, most)| now >= most) {
+            String::new()
+        } else {
+            format!("enlarge the receive ring (`ethtool -G {nic} rx {most}`) and ")
+        };
+        let next = format!("On {} {enlarge}spread interrupts over more cores (RSS).", flow.label(&flow.receiver));
         ("receive ring", packets, next)
     } else if let Some(packets) = found(counted.discards) {
         let next = format!("On {} check `nstat -az` and memory pressure.", flow.label(&flow.receiver));

@@ -250,8 +250,12 @@ impl TrackedDirection {
         }
         let Some(number) = number else { return };
         let Some(pending) = self.at(number) else { return };
+        // No frame leaves before it enters: the clock stepped, or this is another frame with the same contents.
+        let Some(delay_ns) = seen.at_ns.checked_sub(pending.entered_ns) else {
+            seconds.now().late_unknown = true;
+            return;
+        };
         pending.left_ns = Some(seen.at_ns);
-        let delay_ns = seen.at_ns.saturating_sub(pending.entered_ns);
         self.delays.record(delay_ns);
         self.compare(number, seconds, errors);
     }
@@ -337,6 +341,16 @@ mod tests {
         followed.advance(2_000_000, &mut seconds, &mut errors);
         assert_eq!((followed.delays.count(), followed.delays.max_ns()), (2, Some(1_008_192)));
         assert_eq!(errors.count(), 2);
+    }
+
+    #[test]
+    fn frames_that_leave_before_they_enter_have_no_delay() {
+        let mut followed = followed("rate = \"1G\"\ndelay = \"1ms\"");
+        let (mut seconds, mut errors) = (Seconds::new(0, 0), LatencyHistogram::new());
+        followed.enter(&seen(2_000_000, 1), &mut seconds, &mut errors);
+        followed.leave(&seen(1_000_000, 1), &mut seconds, &mut errors);
+        assert_eq!((followed.delays.count(), errors.count()), (0, 0));
+        assert!(seconds.now().late_unknown);
     }
 
     #[test]

@@ -192,7 +192,7 @@ read_by_notations!(Queue);
 
 impl Notations for Queue {
     const EXPECTED: &'static str =
-        "a queue: its kind, such as \"fq\", or a table such as { kind = \"bfifo\", limit = \"1MB\" }";
+        "a queue: its kind, such as \"fq_codel\", or a table such as { kind = \"bfifo\", limit = \"1MB\" }";
 
     fn text<E: Error>(text: &str) -> Result<Self, E> {
         QueueKind::deserialize(StrDeserializer::new(text)).map(Self::Kind)

@@ -188,6 +188,7 @@ fn attempt(
     })?;
     let credentials = Credentials::new(token, request.key.is_some());
     let Alignment { clock, rtt_ns, note } = align_clocks(&mut tx, &mut rx, interrupted)?;
+    validate::check_distance(parameters, rtt_ns)?;
     let mut path = PathInfo {
         target: request.target.to_string(),
         client_addr: address::display(local),

@@ -42,9 +42,10 @@ pub(super) fn read(look: FactReader<'_>, answers: &KernelAnswers) -> BTreeMap<St
         })
         .collect();
     // cpupower sets the governor at boot and exits: there is no process to find.
-    let wanted =
+    let enabled =
         WANTED_BY.iter().any(|directory| look.names(directory, "cpupower").contains(&"cpupower.service".into()));
-    services.insert("cpupower".into(), Fact::Known(ServiceFacts { running: wanted, detail: None }));
+    let detail = enabled.then(|| "enabled".to_owned());
+    services.insert("cpupower".into(), Fact::Known(ServiceFacts { running: false, detail }));
     services
 }
 

@@ -95,6 +95,7 @@ fn attempt(
         keep_alive.apply(conversation.line.stream());
     }
     let rtt_ns = conversation.round_trip_ns();
+    validate::check_distance(parameters, rtt_ns)?;
     found.id = Token::random()
         .map_err(|source| FlowError::Setup { what: "read random bytes".into(), source })?
         .to_hex()

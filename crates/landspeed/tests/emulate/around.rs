@@ -89,7 +89,7 @@ fn the_remote_command_is_reached_and_ends_with_the_command() {
     let mut command = landspeed();
     command.arg("emulate").arg(&file).args(["--quiet", "--remote", "exec sleep 71.125", "--", "sh", "-c", "exit 3"]);
     let ended = Process::start(command).end(TIMEOUT_S);
-    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    assert_eq!(ended.code, 3, "{}", ended.stderr);
     assert!(ended.stderr.contains("the command ended with status 3"), "{}", ended.stderr);
     assert!(!super::leftovers::runs("71.125"), "the remote command is left");
 }

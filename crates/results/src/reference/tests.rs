@@ -207,3 +207,74 @@ fn window_without_an_end_excludes_the_drain_phase() {
     let last = ReferenceFigure { from_s: Some(3.0), ..figure(24.0, ReferenceUnit::Megabits, LabFigure::Goodput) };
     assert_eq!(measured(last, &[document("1MB", 1, vec![slow])]).0, Some(24.0));
 }
+
+/// A stream with a sample every 100 ms, each up to 40 ms late, that delivers 1 MB in each.
+fn late_samples() -> Stream {
+    let mut stream = sampled(1, [10, 10, 10, 10], [0; 4], true);
+    let late_ns = [0, 40_000_000, 1, 0, 30_000_000, 0, 1];
+    let sample = |(i, late_ns): (u64, &u64)| {
+        let t_ns = i * SECOND / 10 + late_ns;
+        let delivered = Some((t_ns / 100_000) as u32);
+        let tcp = TcpInfo { snd_cwnd: 100, snd_mss_bytes: 1000, delivered, ..TcpInfo::default() };
+        Sample { t_ns, tcp: Some(Box::new(tcp)), ..Sample::default() }
+    };
+    let samples = (1..=41).zip(late_ns.iter().cycle()).map(sample).collect();
+    stream.sender = Some(StreamEnd { samples, ..StreamEnd::default() });
+    stream
+}
+
+#[test]
+fn late_samples_neither_double_a_rate_nor_empty_a_window() {
+    let mut run = document("a", 1, vec![late_samples()]).flows[0].run.take().expect("a run");
+    run.requested.interval_ns = SECOND / 10;
+    let series = flow_series(&run).expect("a series");
+    assert_eq!(series.goodput_bps.len(), 40);
+    for bps in &series.goodput_bps {
+        assert!((79_900_000..=80_100_000).contains(bps), "{:?}", series.goodput_bps);
+    }
+    assert!(series.cwnd_bytes.iter().all(|bytes| *bytes == 100_000), "{:?}", series.cwnd_bytes);
+}
+
+#[test]
+fn samples_that_are_missing_leave_no_gap() {
+    let mut stream = late_samples();
+    stream
+        .sender
+        .as_mut()
+        .expect("a sender")
+        .samples
+        .retain(|sample| !(8..12).contains(&(sample.t_ns / 100_000_000)));
+    let mut run = document("a", 1, vec![stream]).flows[0].run.take().expect("a run");
+    run.requested.interval_ns = SECOND / 10;
+    let series = flow_series(&run).expect("a series");
+    assert!(series.goodput_bps.iter().all(|bps| (79_900_000..=80_100_000).contains(bps)), "{:?}", series.goodput_bps);
+    assert!(series.cwnd_bytes.iter().all(|bytes| *bytes == 100_000), "{:?}", series.cwnd_bytes);
+}
+
+#[test]
+fn loss_and_rtt_without_a_flow_cover_all_flows() {
+    let mut document = document("a", 1, vec![stream(1, [1; 4], [0; 4])]);
+    let mut second = document.flows[0].clone();
+    second.name = "cross".to_owned();
+    document.flows.push(second);
+    for (flow, (lost, sent, rtt_us)) in document.flows.iter_mut().zip([(10, 100, 1000), (0, 300, 3000)]) {
+        let run = flow.run.as_mut().expect("a run");
+        run.summary.loss_ratio = Some(lost as f64 / sent as f64);
+        run.udp = Some(landspeed_model::UdpTotals {
+            lost_packets: Some(lost),
+            sent_packets: Some(sent),
+            ..Default::default()
+        });
+        for sample in run.streams.iter_mut().flat_map(|s| s.sender.iter_mut()).flat_map(|end| end.samples.iter_mut())
+        {
+            sample.tcp.as_mut().expect("TCP").rtt_us = rtt_us;
+        }
+    }
+    let documents = [document];
+    let of = |figure| measured(figure, &documents).0;
+    assert_eq!(of(figure(1.0, ReferenceUnit::Ratio, LabFigure::Loss)), Some(0.025));
+    assert_eq!(of(figure(1.0, ReferenceUnit::Milliseconds, LabFigure::Rtt)), Some(2.0));
+    let cross =
+        ReferenceFigure { flow: Some("cross".to_owned()), ..figure(1.0, ReferenceUnit::Ratio, LabFigure::Loss) };
+    assert_eq!(of(cross), Some(0.0));
+}

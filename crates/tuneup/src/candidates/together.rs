@@ -3,7 +3,7 @@
 
 use landspeed_model::{Parameters, SendMode, TuneupKind};
 
-use super::{Candidate, WRITES, bytes, congestion_control, congestion_controls, max_streams};
+use super::{Candidate, WRITES, bytes, congestion_control, congestion_controls, max_streams, unrestricted};
 use crate::Settings;
 use crate::command::{run_options, send_mode_name};
 use crate::facts::Facts;
@@ -16,15 +16,8 @@ const MAX_COMBINATIONS: usize = 8;
 /// streams, each congestion control and each send mode.
 pub(super) fn together(best: &Settings, facts: &Facts) -> Vec<Candidate> {
     let now = &best.parameters;
-    let free = Parameters {
-        window_bytes: None,
-        pace_bps: None,
-        mss_bytes: None,
-        client_cpus: Vec::new(),
-        server_cpus: Vec::new(),
-        write_bytes: WRITES[0],
-        ..now.clone()
-    };
+    let undone = unrestricted(now);
+    let free = Parameters { write_bytes: WRITES[0], ..undone.clone() };
     let pinned = placements(facts, &free).into_iter().next();
     let pinned = pinned.map(|Placement { client, server, .. }| Parameters {
         client_cpus: client,
@@ -39,11 +32,11 @@ pub(super) fn together(best: &Settings, facts: &Facts) -> Vec<Candidate> {
         congestion: control.map(str::to_owned).or_else(|| base.congestion.clone()),
         ..base.clone()
     };
-    let mut found: Vec<_> = [now.streams, streams]
-        .into_iter()
-        .flat_map(|streams| controls.iter().map(move |control| (streams, *control)))
-        .map(|(streams, control)| with(&free, streams, now.send, control))
-        .collect();
+    // More streams with another congestion control gain more often than one stream with it.
+    let others = [streams, now.streams].into_iter();
+    let others = others.flat_map(|streams| controls.iter().map(move |control| (streams, *control)));
+    let mut found = vec![undone];
+    found.extend(others.map(|(streams, control)| with(&free, streams, now.send, control)));
     found.extend([SendMode::Splice, SendMode::Sendfile].map(|send| with(&free, now.streams, send, None)));
     found.extend(controls.iter().flatten().map(|control| with(&free, now.streams, SendMode::Splice, Some(control))));
     found.extend(pinned.iter().map(|pinned| with(pinned, now.streams, SendMode::Splice, None)));
@@ -61,6 +54,8 @@ pub(super) fn together(best: &Settings, facts: &Facts) -> Vec<Candidate> {
             cause: None,
             settings: Settings { parameters, plan: best.plan.clone() },
             kind: TuneupKind::Together,
+            undoes: false,
+            is_last: false,
         });
     }
     candidates.truncate(MAX_COMBINATIONS);

@@ -2,7 +2,7 @@
 
 use super::{Ladder, TriedChange};
 use crate::Settings;
-use crate::candidates::{Candidate, candidates, restricted};
+use crate::candidates::{Candidate, candidates};
 use crate::outcome::Diagnosis;
 
 /// Minimum goodput ratio of a rejected change that is retried after a restriction is lifted.
@@ -12,8 +12,8 @@ const MAX_ATTEMPTS: u32 = 2;
 
 impl Ladder {
     /// Returns the candidates that are left to try, in order. A rejected change is retried once, only if another
-    /// change was accepted since and the verdict suggests it: first those that nearly helped, then others, all
-    /// after changes never tried alone. Changes back to former settings are excluded.
+    /// change was accepted since and the verdict suggests it: first those that nearly helped, after changes never tried;
+    /// then, after the last combinations, others. Changes back to former settings are excluded.
     pub fn available(&self) -> Vec<Candidate> {
         let Some(diagnosis) = &self.diagnosis else { return Vec::new() };
         let Diagnosis { verdict, facts } = &**diagnosis;
@@ -22,18 +22,16 @@ impl Ladder {
             None => true,
             Some(tried) => tried.attempts < MAX_ATTEMPTS && self.kept > tried.kept && candidate.cause.is_some(),
         });
-        let restricted = restricted(&self.best.parameters);
         // Sort by class, then by how far the change was from a gain.
         found.sort_by(|a, b| {
             let order = |candidate: &Candidate| match self.tried.get(&candidate.key) {
-                None if !candidate.is_together() => (0, 0.0),
-                None if restricted => (1, 0.0),
-                None => (3, 0.0),
+                None if !candidate.is_last => (0, 0.0),
+                None => (2, 0.0),
                 // Changes of host settings depend less on other restrictions.
                 Some(tried) if tried.ratio >= MIN_RETRY_RATIO && candidate.settings.plan == self.best.plan => {
-                    (2, -tried.ratio)
+                    (1, -tried.ratio)
                 }
-                Some(tried) => (4, -tried.ratio),
+                Some(tried) => (3, -tried.ratio),
             };
             let (a, b) = (order(a), order(b));
             a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))

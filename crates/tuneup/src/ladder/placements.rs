@@ -4,7 +4,7 @@ use landspeed_model::TuneupEnd;
 
 use super::{Ladder, Phase};
 use crate::Measurement;
-use crate::map::{MAX_ROUNDS, Mapping};
+use crate::map::{MAX_ROUNDS, Mapping, short_of_map};
 
 impl Ladder {
     pub(super) fn prepare_map(&mut self) -> Result<(), String> {
@@ -19,11 +19,7 @@ impl Ladder {
         if self.has_time_for(now_ns, tests) {
             self.phase = Phase::Map;
         } else {
-            let why = format!(
-                "the time does not suffice to measure each of {tests} placements once: more time (`--budget`) or fewer cores \
-                 (`--map=0,2`) are needed"
-            );
-            self.stop(TuneupEnd::Failed, why);
+            self.stop(TuneupEnd::Failed, short_of_map(tests));
         }
     }
 
