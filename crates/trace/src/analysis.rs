@@ -151,8 +151,9 @@ impl Analysis {
         interface: impl Fn(u32) -> Option<String>,
     ) -> TraceDocument {
         self.flush();
-        let Self { limits, intake, flows, .. } = self;
-        let (mut capture, stations) = intake.finish();
+        let Self { limits, intake, mut flows, .. } = self;
+        let (mut capture, stations, duplicates) = intake.finish();
+        duplicates.iter().for_each(|seen| flows.duplicate(seen));
         let start_ns = capture.start_ns;
         let (mut flows, mut unlisted, bins) = flows.finish();
         capture.evicted_flows = unlisted.flows;
@@ -318,9 +319,28 @@ fn warnings(document: &TraceDocument) -> Vec<Warning> {
             format!("the capture dropped {dropped} frames: sequence holes in it may not be losses of the path"),
         );
     }
+    if capture.frames > 0 && document.flows.is_empty() && document.unlisted.flows == 0 {
+        warn("nothing-analysed", "no TCP or UDP was found, so that nothing was analysed".to_owned());
+    }
     let missing: u64 =
         document.flows.iter().map(|flow| flow.forward.missing_bytes + flow.reverse.missing_bytes).sum();
-    if missing > 0 {
+    if capture.fragments > 0 {
+        warn(
+            "fragments",
+            format!(
+                "{} IP fragments were not analysed: their packets are not complete in the capture",
+                capture.fragments
+            ),
+        );
+    }
+    if missing > 0 && capture.fragments > 0 {
+        warn(
+            "missing-data",
+            format!(
+                "{missing} bytes were acknowledged but not analysed: they may be in fragments, or not in the capture"
+            ),
+        );
+    } else if missing > 0 {
         warn(
             "missing-data",
             format!(

@@ -169,6 +169,18 @@ impl Flows {
         (retransmitted, row)
     }
 
+    /// Accounts for a packet that the network duplicated, known only at the end.
+    pub(crate) fn duplicate(&mut self, seen: &ParsedFrame) {
+        let at = self.table.position(&seen.key);
+        match at.and_then(|at| self.table.at_mut(at)) {
+            Some(Flow { state: State::Tcp(connection), .. }) => connection.duplicate(seen),
+            _ => {
+                self.evicted.packets += 1;
+                self.evicted.payload_bytes += u64::from(seen.tcp.payload);
+            }
+        }
+    }
+
     #[inline]
     fn bin(&mut self, since_ns: u64, wire: u32, retransmitted: bool) {
         if since_ns < self.open.from_ns || since_ns >= self.open.to_ns {

@@ -5,6 +5,7 @@ mod clocks;
 mod connections;
 mod ecn;
 mod fast_path;
+mod fragments;
 mod graph;
 mod hostile;
 mod labelled;
@@ -12,6 +13,7 @@ mod limits;
 mod numbered;
 mod placing;
 mod play;
+mod round_trips;
 mod taps;
 mod two_taps;
 

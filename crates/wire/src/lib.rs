@@ -13,14 +13,18 @@
 mod alike;
 mod bytes;
 pub mod capture;
+mod contents;
 mod dissect;
 pub mod filter;
+mod fragments;
 mod link;
 mod numbered;
 mod tcp;
 
 pub use alike::{FastHeader, HeaderTemplate};
+pub use contents::Contents;
 pub use dissect::{DissectError, Encapsulations, Network, Packet, Transport, dissect, dissect_headers, plain};
+pub use fragments::{Fragment, FragmentedPacket, Reassembler};
 pub use link::LinkType;
 pub use numbered::{NumberedDatagram, Numbering};
 pub use tcp::{Flags, SackBlocks, TcpHeader, TcpOptions};
