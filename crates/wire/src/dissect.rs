@@ -1,9 +1,7 @@
 //! Dissection of frames: IP addresses and transport header.
 
 use crate::bytes::{be16, be32, be128, octet};
-use crate::contents::Contents;
-use crate::fragments::{Fragment, FragmentedPacket};
-use crate::link::{self, LinkPayload, LinkType};
+use crate::link::{self, Contents, LinkPayload, LinkType};
 use crate::tcp::{self, TcpHeader};
 
 /// Encapsulations in which an IP packet was found; several can apply.
@@ -93,6 +91,34 @@ pub struct Packet {
     /// The fragment that the frame has, of the innermost fragmented packet; the lengths above are then those of the
     /// fragment.
     pub fragment: Option<Fragment>,
+}
+
+/// A fragment of an IP packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fragment {
+    /// Fields that all fragments of a packet have in common.
+    pub packet: FragmentedPacket,
+    /// Offset in the packet's payload, bytes.
+    pub offset: u32,
+    /// Length, bytes.
+    pub length: u32,
+    /// Whether more fragments follow.
+    pub more: bool,
+    /// Whether it begins a packet with an encapsulated one, which has lengths of its own.
+    pub encapsulates: bool,
+}
+
+/// The fields that identify a fragmented packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FragmentedPacket {
+    /// Source address.
+    pub source: u128,
+    /// Destination address.
+    pub destination: u128,
+    /// Identification; 32 bits in IPv6.
+    pub identification: u32,
+    /// Protocol.
+    pub protocol: u8,
 }
 
 /// Reason why a frame could not be dissected.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::{Packet, Transport};
+use crate::dissect::{FragmentedPacket, Packet, Transport};
 
 /// Maximum number of incomplete datagrams. Beyond it, the oldest is given up.
 const MAX_INCOMPLETE: usize = 4_096;
@@ -10,34 +10,6 @@ const MAX_INCOMPLETE: usize = 4_096;
 const TIMEOUT_NS: u64 = 30_000_000_000;
 /// Maximum number of gaps in a datagram: 65,535 bytes in fragments of 8 bytes have more, but no sender makes them.
 const MAX_RANGES: usize = 256;
-
-/// A fragment of an IP packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fragment {
-    /// Fields that all fragments of a packet have in common.
-    pub packet: FragmentedPacket,
-    /// Offset in the packet's payload, bytes.
-    pub offset: u32,
-    /// Length, bytes.
-    pub length: u32,
-    /// Whether more fragments follow.
-    pub more: bool,
-    /// Whether it begins a packet with an encapsulated one, which has lengths of its own.
-    pub encapsulates: bool,
-}
-
-/// The fields that identify a fragmented packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct FragmentedPacket {
-    /// Source address.
-    pub source: u128,
-    /// Destination address.
-    pub destination: u128,
-    /// Identification; 32 bits in IPv6.
-    pub identification: u32,
-    /// Protocol.
-    pub protocol: u8,
-}
 
 /// Fragments of a packet that is not complete yet.
 #[derive(Debug, Default)]

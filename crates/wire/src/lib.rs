@@ -13,7 +13,6 @@
 mod alike;
 mod bytes;
 pub mod capture;
-mod contents;
 mod dissect;
 pub mod filter;
 mod fragments;
@@ -22,9 +21,11 @@ mod numbered;
 mod tcp;
 
 pub use alike::{FastHeader, HeaderTemplate};
-pub use contents::Contents;
-pub use dissect::{DissectError, Encapsulations, Network, Packet, Transport, dissect, dissect_headers, plain};
-pub use fragments::{Fragment, FragmentedPacket, Reassembler};
-pub use link::LinkType;
+pub use dissect::{
+    DissectError, Encapsulations, Fragment, FragmentedPacket, Network, Packet, Transport, dissect, dissect_headers,
+    plain,
+};
+pub use fragments::Reassembler;
+pub use link::{Contents, LinkType};
 pub use numbered::{NumberedDatagram, Numbering};
 pub use tcp::{Flags, SackBlocks, TcpHeader, TcpOptions};
