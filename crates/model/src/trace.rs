@@ -276,6 +276,10 @@ pub struct TraceFlow {
     pub lost_receiver: Option<u64>,
     /// Median RTT between the tap and `destination`, nanoseconds; `None` without samples.
     pub rtt_ns: Option<u64>,
+    /// Endpoints of another flow that is the same connection, captured before on the other side of a NAT or of a firewall that
+    /// changes sequence numbers; `None` if there is none. The bytes count once in the totals of the capture.
+    #[serde(default)]
+    pub same_as: Option<[TraceEndpoint; 2]>,
     /// First RST of the connection; `None` without one.
     #[serde(default)]
     pub reset: Option<TraceReset>,

@@ -253,6 +253,14 @@ impl Connection {
         }
     }
 
+    /// Returns how far a segment's sequence and ACK number are from those of the connection.
+    pub fn distance(&self, tcp: &TcpHeader, upward: bool) -> u64 {
+        let [up, down] = &self.directions;
+        let (from, to) = if upward { (up, down) } else { (down, up) };
+        let acked = if tcp.flags.has(Flags::ACK) { to.distance(tcp.acknowledgement) } else { 0 };
+        from.distance(tcp.sequence) + acked
+    }
+
     /// Returns the directions: from the lower endpoint to the higher, and back.
     pub fn directions(&self) -> &[FlowDirection; 2] {
         &self.directions

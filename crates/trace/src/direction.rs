@@ -239,6 +239,11 @@ impl FlowDirection {
         if self.acked == 0 { 0 } else { self.next.saturating_sub(self.acked) }
     }
 
+    /// Returns how far a number is from the highest sequence number; 0 before the first.
+    pub fn distance(&self, number: u32) -> u64 {
+        if self.next == 0 { 0 } else { unwrap(number, self.next).abs_diff(self.next) }
+    }
+
     /// Returns whether an ACK number lies within the sequence numbers seen; `true` before the first.
     pub fn has_sent(&self, number: u32) -> bool {
         self.next == 0 || (self.begin..=self.next).contains(&unwrap(number, self.next))

@@ -57,6 +57,23 @@ impl Lifetime {
         }
     }
 
+    /// Returns the initial sequence numbers of client and server, if the capture has the SYN and the SYN-ACK.
+    pub fn both(&self) -> Option<(u32, u32)> {
+        let [up, down] = self.initial.map(|initial| initial.unwrap_or(0));
+        self.initial.iter().all(Option::is_some).then_some(())?;
+        match self.acked_syn {
+            [Some(_), None] => Some((up, down)),
+            [None, Some(_)] => Some((down, up)),
+            _ => None,
+        }
+    }
+
+    /// Returns the initial sequence number of a SYN in this direction without an answer.
+    pub fn unanswered(&self, upward: bool) -> Option<u32> {
+        let (own, other) = (usize::from(!upward), usize::from(upward));
+        self.initial[own].filter(|_| self.initial[other].is_none() && !self.reset)
+    }
+
     /// Returns whether a SYN belongs to this connection.
     fn includes(&self, tcp: &TcpHeader, upward: bool) -> bool {
         let (own, other) = (usize::from(!upward), usize::from(upward));

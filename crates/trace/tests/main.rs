@@ -15,6 +15,7 @@ mod placing;
 mod play;
 mod round_trips;
 mod taps;
+mod two_sides;
 mod two_taps;
 
 /// Returns a configuration with `usual` cases, or as many as `PROPTEST_CASES` says.
