@@ -94,7 +94,8 @@ pub use tcp::{CongestionDetail, TcpInfo};
 pub use trace::{
     AckSpacing, BinRates, ClockStep, DelayOverTime, GapClass, LossPlace, Microburst, Microbursts, PathDirection,
     TraceBins, TraceCapture, TraceDocument, TraceEndpoint, TraceEvent, TraceEventKind, TraceFlow, TraceHandshake,
-    TraceLoss, TraceNumbered, TracePath, TraceReset, TraceStation, TraceTransport, Trains, UnlistedFlows,
+    TraceLoss, TraceNotAnalysed, TraceNumbered, TracePath, TraceReset, TraceStation, TraceTransport, Trains,
+    UnlistedFlows,
 };
 pub use trace_direction::{Retransmits, TraceDirection, TraceEcn, TraceLimits, TraceRto, TraceRtt, ZeroWindow};
 pub use trace_graph::{

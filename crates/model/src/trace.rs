@@ -109,6 +109,8 @@ pub enum LossPlace {
     Network,
     /// After the last tap, in the receiver host.
     Receiver,
+    /// After the last tap: discarded by the receiver's TCP because of an old timestamp (PAWS, RFC 7323).
+    Paws,
 }
 
 /// Queueing delay (one-way delay above minimum) in time bins. Bins without packets or with a clock step have no
@@ -176,12 +178,18 @@ pub struct TraceCapture {
     pub duration_ns: u64,
     /// Frames without an IP packet.
     pub not_ip: u64,
+    /// Protocols and link types that were not analysed, most frames first: those in `not_ip` and `other_transport`.
+    #[serde(default)]
+    pub not_analysed: Vec<TraceNotAnalysed>,
     /// Frames truncated before the end of the transport header.
     pub cut: u64,
     /// Frames with inconsistent length fields.
     pub malformed: u64,
-    /// IP fragments without a transport header.
+    /// IP fragments that were not analysed: their packets are not complete in the capture.
     pub fragments: u64,
+    /// IP fragments that were reassembled and analysed.
+    #[serde(default)]
+    pub reassembled: u64,
     /// IP packets with a transport other than TCP and UDP.
     pub other_transport: u64,
     /// Frames with encapsulation (VLAN, MPLS, GRE, VXLAN, Geneve, IP in IP, PPPoE).
@@ -212,6 +220,15 @@ pub struct TraceCapture {
     pub evicted_flows: u64,
     /// Reason reading stopped before the end of the file; `None` if it did not.
     pub ended_early: Option<String>,
+}
+
+/// Frames that were not analysed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceNotAnalysed {
+    /// Protocol (`ARP`, `EtherType 0x88b5`) or link type.
+    pub what: String,
+    /// Number of frames.
+    pub frames: u64,
 }
 
 /// Source or destination of a flow.
@@ -259,6 +276,10 @@ pub struct TraceFlow {
     pub lost_receiver: Option<u64>,
     /// Median RTT between the tap and `destination`, nanoseconds; `None` without samples.
     pub rtt_ns: Option<u64>,
+    /// Endpoints of another flow that is the same connection, captured before on the other side of a NAT or of a firewall that
+    /// changes sequence numbers; `None` if there is none. The bytes count once in the totals of the capture.
+    #[serde(default)]
+    pub same_as: Option<[TraceEndpoint; 2]>,
     /// First RST of the connection; `None` without one.
     #[serde(default)]
     pub reset: Option<TraceReset>,
@@ -355,6 +376,16 @@ pub struct TraceHandshake {
     pub client_sequence: Option<u32>,
     /// Retransmitted SYNs.
     pub syn_retransmits: u32,
+    /// Time from the first SYN to the last one, nanoseconds; 0 with a single SYN.
+    #[serde(default)]
+    pub syn_span_ns: u64,
+    /// Whether a SYN-ACK answered the SYN.
+    #[serde(default)]
+    pub answered: Option<bool>,
+    /// Connect time: from the first SYN to the ACK that completes the handshake, nanoseconds; `None` if one of them is not
+    /// in the capture.
+    #[serde(default)]
+    pub connect_ns: Option<u64>,
 }
 
 /// Statistics of datagrams that carry sequence numbers of a known protocol.

@@ -46,6 +46,10 @@ pub struct TraceDirection {
     /// `lost_receiver`.
     #[serde(default)]
     pub undetermined_receiver: Option<u64>,
+    /// Data packets that the receiver discarded after its tap because their TCP timestamp was older than one it had
+    /// accepted (PAWS, RFC 7323; `TcpExtPAWSEstab` on Linux); not in `lost_receiver`. `None` as in `lost_receiver`.
+    #[serde(default)]
+    pub lost_paws: Option<u64>,
     /// ECN marks and flags; `None` if this direction did not use ECN.
     #[serde(default)]
     pub ecn: Option<TraceEcn>,
@@ -98,6 +102,13 @@ pub struct TraceDirection {
     pub stretch_acks: u64,
     /// RTT between the tap and the receiver of this direction; `None` without a sample.
     pub rtt: Option<TraceRtt>,
+    /// RTT between the tap and the receiver, from data to the SACK block that ends with it; `None` without a sample.
+    #[serde(default)]
+    pub rtt_sack: Option<TraceRtt>,
+    /// RTT between the tap and the receiver by TCP timestamps (RFC 7323): from the first data segment with a TSval to the
+    /// first ACK that echoes it. Includes delayed ACKs, and samples of retransmits. `None` without a sample.
+    #[serde(default)]
+    pub rtt_timestamps: Option<TraceRtt>,
     /// Time by limiting factor of the sender; `None` if no data was acknowledged, or if the tap is closer to the
     /// receiver, where the data in flight at the sender is not visible.
     pub limits: Option<TraceLimits>,

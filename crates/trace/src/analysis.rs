@@ -8,9 +8,9 @@ use landspeed_wire::capture::{Frame, InterfaceStatistics, Sink};
 
 use crate::connection::{Connection, PacketTime};
 use crate::direction::FlowDirection;
-use crate::flows::{Flows, add, payload, unique};
+use crate::flows::{Flows, add, payload, seen_twice, unique};
 use crate::intake::{Intake, ParsedFrame};
-use crate::key::document_endpoint;
+use crate::key::{Key, document_endpoint};
 use crate::known::{Headers, KnownDirections};
 use crate::limits::Limits;
 use crate::row::Observer;
@@ -151,15 +151,18 @@ impl Analysis {
         interface: impl Fn(u32) -> Option<String>,
     ) -> TraceDocument {
         self.flush();
-        let Self { limits, intake, flows, .. } = self;
-        let (mut capture, stations) = intake.finish();
+        let Self { limits, intake, mut flows, .. } = self;
+        let (mut capture, stations, duplicates) = intake.finish();
+        duplicates.iter().for_each(|seen| flows.duplicate(seen));
         let start_ns = capture.start_ns;
         let (mut flows, mut unlisted, bins) = flows.finish();
         capture.evicted_flows = unlisted.flows;
         capture.file = file;
         format.clone_into(&mut capture.format);
         capture.ended_early = ended_early;
-        capture.unique_bytes = unlisted.unique_bytes + flows.iter().map(unique).sum::<u64>();
+        let twice = seen_twice(&flows);
+        let once = flows.iter().filter(|flow| !twice.contains_key(&flow.number));
+        capture.unique_bytes = unlisted.unique_bytes + once.map(unique).sum::<u64>();
         let span_ns = capture.duration_ns;
         capture.goodput_bps = (span_ns > 0).then(|| capture.unique_bytes as f64 * 8e9 / span_ns as f64);
         flows.sort_by_key(|flow| (std::cmp::Reverse(payload(flow)), flow.first_ns, flow.key));
@@ -175,7 +178,7 @@ impl Analysis {
             landspeed,
             command,
             capture,
-            flows: flows.iter().map(|flow| flow_document(flow, start_ns)).collect(),
+            flows: flows.iter().map(|flow| flow_document(flow, start_ns, twice.get(&flow.number))).collect(),
             unlisted,
             stations: stations.collect(),
             bins,
@@ -200,7 +203,8 @@ impl Sink for Analysis {
     }
 }
 
-fn flow_document(flow: &Flow, start_ns: u64) -> TraceFlow {
+fn flow_document(flow: &Flow, start_ns: u64, same_as: Option<&Key>) -> TraceFlow {
+    let same_as = same_as.map(|key| [key.low(), key.high()].map(document_endpoint));
     let (low, high) = (document_endpoint(flow.key.low()), document_endpoint(flow.key.high()));
     let duration_ns = flow.last_ns.saturating_sub(flow.first_ns);
     let rate = |bytes: u64| (duration_ns > 0).then(|| bytes as f64 * 8e9 / duration_ns as f64);
@@ -238,6 +242,7 @@ fn flow_document(flow: &Flow, start_ns: u64) -> TraceFlow {
                 lost_network: None,
                 lost_receiver: None,
                 rtt_ns: from.typical_rtt_ns(),
+                same_as,
                 reset,
                 events,
                 unlisted_events,
@@ -262,6 +267,7 @@ fn flow_document(flow: &Flow, start_ns: u64) -> TraceFlow {
                 lost_network: None,
                 lost_receiver: None,
                 rtt_ns: None,
+                same_as,
                 reset: None,
                 events: Vec::new(),
                 unlisted_events: 0,
@@ -318,9 +324,28 @@ fn warnings(document: &TraceDocument) -> Vec<Warning> {
             format!("the capture dropped {dropped} frames: sequence holes in it may not be losses of the path"),
         );
     }
+    if capture.frames > 0 && document.flows.is_empty() && document.unlisted.flows == 0 {
+        warn("nothing-analysed", "no TCP or UDP was found, so that nothing was analysed".to_owned());
+    }
     let missing: u64 =
         document.flows.iter().map(|flow| flow.forward.missing_bytes + flow.reverse.missing_bytes).sum();
-    if missing > 0 {
+    if capture.fragments > 0 {
+        warn(
+            "fragments",
+            format!(
+                "{} IP fragments were not analysed: their packets are not complete in the capture",
+                capture.fragments
+            ),
+        );
+    }
+    if missing > 0 && capture.fragments > 0 {
+        warn(
+            "missing-data",
+            format!(
+                "{missing} bytes were acknowledged but not analysed: they may be in fragments, or not in the capture"
+            ),
+        );
+    } else if missing > 0 {
         warn(
             "missing-data",
             format!(
@@ -346,6 +371,16 @@ fn warnings(document: &TraceDocument) -> Vec<Warning> {
                 "the capture has {} packets twice, as from a mirror (SPAN) port or two interfaces of a router; the copies \
                  are ignored",
                 capture.copies
+            ),
+        );
+    }
+    let twice = document.flows.iter().filter(|flow| flow.same_as.is_some()).count();
+    if twice > 0 {
+        warn(
+            "seen-twice",
+            format!(
+                "{twice} flows are connections that the capture has a second time, from the other side of a NAT or of a firewall \
+                 that changes sequence numbers: their bytes count once in the goodput of the capture"
             ),
         );
     }

@@ -4,10 +4,12 @@
 //! duplicated. The receiver's ACKs show which. The receiver processes packets in the order of their arrival: an
 //! ACK caused by a later packet that still lacks this one proves the drop; a DSACK (RFC 2883) proves the
 //! opposite. Without either the packet is undetermined: receivers without DSACK do not report duplicates, and
-//! Linux omits DSACKs while it compresses ACKs.
+//! Linux omits DSACKs while it compresses ACKs, and replaces one that it has not sent yet by the next. A packet that the
+//! network duplicated is not a retransmit: without a proven drop it is not counted at all.
 
 use std::collections::VecDeque;
 
+use landspeed_model::LossPlace;
 use landspeed_wire::{Flags, TcpHeader};
 
 use crate::sequence::{anchor, unwrap};
@@ -18,6 +20,8 @@ const MAX_PENDING: usize = 1 << 18;
 const MAX_SACKED_RANGES: usize = 256;
 /// Maximum amount of data recorded after the ACK that it caused, bytes.
 const MAX_AHEAD: u64 = 1 << 20;
+/// Maximum time between a packet and its copy made by the network, nanoseconds: Linux's minimum RTO, about.
+const MAX_COPY_DELAY_NS: i64 = 190_000_000;
 /// Maximum time from a duplicate to its DSACK, nanoseconds.
 const DSACK_TIMEOUT_NS: i64 = 1_000_000_000;
 /// Maximum time from the tap to the processing by the receiver host, nanoseconds.
@@ -36,6 +40,10 @@ pub struct Arrival {
     pub identification: u16,
     /// Whether an ACK proves that the receiver does not have it.
     proven_missing: bool,
+    /// Whether its timestamp is older than one that the receiver has accepted: its TCP discards it (PAWS).
+    is_old: bool,
+    /// TSval of its timestamps option.
+    stamp: Option<u32>,
     /// Number of its frame, from 1.
     pub frame: u64,
     /// Position among the packets of this direction, in the order of the capture.
@@ -53,6 +61,19 @@ impl Arrival {
         (self.end - self.start) as u32
     }
 
+    /// Returns where it was dropped.
+    pub fn place(&self) -> LossPlace {
+        if self.is_old { LossPlace::Paws } else { LossPlace::Receiver }
+    }
+
+    /// Returns whether a later packet is a copy of it made by the network, not a retransmit.
+    fn is_copied_by(&self, later: &Self) -> bool {
+        (self.start, self.end, self.stamp) == (later.start, later.end, later.stamp)
+            && self.identification != 0
+            && self.identification == later.identification
+            && later.time_ns - self.time_ns < MAX_COPY_DELAY_NS
+    }
+
     fn overlaps(&self, start: u64, end: u64) -> bool {
         self.start < end && start < self.end
     }
@@ -64,9 +85,19 @@ struct Suspect {
     arrival: Arrival,
     /// Timestamp of the next copy, nanoseconds.
     repeat_ns: i64,
-    /// Whether a receiver that has the packet would report the next copy at once: it sends DSACKs, and has no
-    /// out-of-order data, for which Linux compresses ACKs.
-    would_report: bool,
+    /// Whether the network made the next copy.
+    is_copied: bool,
+}
+
+/// Numbers of packets that passed the last tap and did not reach the receiver's socket.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ArrivalTotals {
+    /// Dropped by the receiver host.
+    pub lost: u64,
+    /// Discarded by its TCP because of an old timestamp.
+    pub paws: u64,
+    /// Without proof for or against a drop.
+    pub undetermined: u64,
 }
 
 /// State of one direction of a connection at the tap.
@@ -87,10 +118,9 @@ pub struct Arrivals {
     /// Whether SACK blocks were seen, and (`incomplete`) whether the latest ACK may lack some.
     selective: bool,
     incomplete: bool,
-    /// Whether the receiver sends DSACKs.
-    reports: bool,
-    lost: u64,
-    undetermined: u64,
+    /// Latest timestamp that the receiver has accepted (`ts_recent`).
+    recent_stamp: Option<u32>,
+    totals: ArrivalTotals,
 }
 
 impl Arrivals {
@@ -116,7 +146,14 @@ impl Arrivals {
             return;
         }
         let rank = self.ranks;
-        let arrival = Arrival { start, end, time_ns, identification, proven_missing: false, frame, rank };
+        let stamp = tcp.options.timestamps.map(|(value, _)| value);
+        let is_old =
+            stamp.zip(self.recent_stamp).is_some_and(|(stamp, recent)| (stamp.wrapping_sub(recent) as i32) < 0);
+        if !is_old && (start <= self.acked || self.recent_stamp.is_none()) {
+            self.recent_stamp = stamp;
+        }
+        let arrival =
+            Arrival { start, end, time_ns, identification, proven_missing: false, is_old, stamp, frame, rank };
         if start >= self.next {
             self.next = end;
             self.waiting.push_back(arrival);
@@ -143,8 +180,8 @@ impl Arrivals {
             // Every packet that arrives is acknowledged within this time.
             let silent = self.latest_ack_ns.is_none_or(|ack_ns| ack_ns < other.time_ns);
             let proven_missing = other.proven_missing || silent && repeat_ns - other.time_ns >= MAX_DELAYED_ACK_NS;
-            let would_report = self.reports && self.sacked_ranges.is_empty() && !self.incomplete;
-            self.suspects.push(Suspect { arrival: Arrival { proven_missing, ..other }, repeat_ns, would_report });
+            let is_copied = other.is_copied_by(&arrival);
+            self.suspects.push(Suspect { arrival: Arrival { proven_missing, ..other }, repeat_ns, is_copied });
             to += 1;
         }
         self.waiting.drain(from..to);
@@ -281,7 +318,6 @@ impl Arrivals {
         if to > ack && !inside_second {
             return false;
         }
-        self.reports = true;
         // A DSACK may cover several packets, but only one copy of each: if possible, one that was not dropped.
         let mut cleared: Vec<Arrival> = Vec::new();
         for proven_missing in [false, true] {
@@ -300,23 +336,22 @@ impl Arrivals {
 
     /// Decides on suspects whose data passed again before `until_ns` and is acknowledged.
     fn settle(&mut self, until_ns: i64, lost: &mut Vec<Arrival>) {
-        let Self { acked, lost: count, undetermined, .. } = self;
-        self.suspects.retain(|Suspect { arrival, repeat_ns, would_report }| {
+        let Self { acked, totals, .. } = self;
+        self.suspects.retain(|Suspect { arrival, repeat_ns, is_copied }| {
             let due = *repeat_ns <= until_ns && arrival.end <= *acked;
-            if due && (arrival.proven_missing || *would_report) {
-                *count += 1;
+            if due && (arrival.proven_missing || arrival.is_old) {
+                *(if arrival.is_old { &mut totals.paws } else { &mut totals.lost }) += 1;
                 lost.push(*arrival);
-            } else if due {
-                *undetermined += 1;
+            } else if due && !is_copied {
+                totals.undetermined += 1;
             }
             !due
         });
     }
 
-    /// Decides on all remaining suspects. Returns the number of packets dropped by the receiver host, and of
-    /// undetermined ones.
-    pub fn finish(&mut self, lost: &mut Vec<Arrival>) -> (u64, u64) {
+    /// Decides on all remaining suspects. Returns the totals.
+    pub fn finish(&mut self, lost: &mut Vec<Arrival>) -> ArrivalTotals {
         self.settle(i64::MAX, lost);
-        (self.lost, self.undetermined)
+        self.totals
     }
 }

@@ -21,6 +21,9 @@ pub struct Connection {
     directions: [FlowDirection; 2],
     syn: Option<(bool, u64)>,
     syns: u32,
+    /// Times of the first SYN, and of the ACK that completes the handshake, nanoseconds.
+    first_syn_ns: Option<u64>,
+    connected_ns: Option<u64>,
 }
 
 /// Time and frame number of a packet.
@@ -68,17 +71,31 @@ impl Connection {
         let info = SegmentInfo { time_ns, wire, mark, pushed: tcp.flags.has(Flags::PSH) };
         let round_trip_ns = self.server_rtt_ns.zip(self.client_rtt_ns).map_or(0, |(one, two)| one + two);
         let ParsedFrame { number: frame, since_ns, .. } = *seen;
+        let handshake_ns =
+            self.syn.and_then(|(client, _)| if client == upward { self.client_rtt_ns } else { self.server_rtt_ns });
+        let to_sender_ns = [handshake_ns, to.min_rtt_ns()].into_iter().flatten().min();
+        let sequence = tcp.sequence;
         let context =
-            PacketContext { frame, since_ns, packet_gap_ns: span_ns, round_trip_ns, sequence: tcp.sequence };
+            PacketContext { frame, since_ns, packet_gap_ns: span_ns, round_trip_ns, to_sender_ns, sequence };
         from.count_ecn(seen.traffic_class, tcp.flags, to);
         let class = from.account(tcp, info, context, to.is_window_closed());
+        if let Some((value, echo)) = tcp.options.timestamps {
+            if tcp.payload > 0 {
+                from.stamp(Some(value), time_ns);
+            }
+            if tcp.flags.has(Flags::ACK) {
+                to.echo(Some(echo), time_ns, histograms_left);
+            }
+        }
         if tcp.flags.has(Flags::SYN) {
             from.negotiate_scale(tcp, to);
         }
         let context = PacketContext { sequence: tcp.acknowledgement, ..context };
         let window_changed = from.announce(tcp.window, tcp.flags, context);
         let mut ack_effect = AckEffect::default();
-        if tcp.flags.has(Flags::ACK) {
+        // A SYN-ACK or RST left over from an earlier connection acknowledges numbers that this one did not send.
+        let is_stray = tcp.flags.has(Flags(Flags::SYN.0 | Flags::RST.0)) && !to.has_sent(tcp.acknowledgement);
+        if tcp.flags.has(Flags::ACK) && !is_stray {
             let handshake = Flags(Flags::SYN.0 | Flags::FIN.0 | Flags::RST.0);
             let by = AckInfo {
                 acknowledgement: tcp.acknowledgement,
@@ -93,8 +110,17 @@ impl Connection {
                 from.event(TraceEventKind::Reneging, context, None);
             }
         }
-        self.handshake_step(tcp, upward, time_ns);
+        if !is_stray && class != Class::Copy {
+            self.handshake_step(tcp, upward, time_ns);
+        }
         SegmentResult { class, ack_effect }
+    }
+
+    /// Accounts for a packet that the network duplicated.
+    pub fn duplicate(&mut self, seen: &ParsedFrame) {
+        let ParsedFrame { number: frame, since_ns, wire, ref tcp, .. } = *seen;
+        let context = PacketContext { frame, since_ns, sequence: tcp.sequence, ..PacketContext::default() };
+        self.directions[usize::from(!seen.upward)].duplicate(tcp, wire, context);
     }
 
     /// Fast path for a plain segment with the next sequence number, or a pure ACK: same result as
@@ -128,6 +154,10 @@ impl Connection {
         let (from, to) = if upward { (up, down) } else { (down, up) };
         let mark = SendOrder { identification: fast_header.identification, timestamp: fast_header.timestamp };
         from.account_expected(fast_header, SegmentInfo { time_ns, wire, mark, pushed: fast_header.pushed });
+        if fast_header.payload > 0 {
+            from.stamp(fast_header.timestamp, time_ns);
+        }
+        to.echo(fast_header.echo, time_ns, histograms_left);
         let context = || PacketContext { frame: at.frame, since_ns: at.since_ns, ..PacketContext::default() };
         let window_changed =
             !from.repeats_window(fast_header.window) && from.announce(fast_header.window, Flags::ACK, context());
@@ -193,6 +223,7 @@ impl Connection {
         match (tcp.flags.has(Flags::SYN), tcp.flags.has(Flags::ACK)) {
             (true, false) => {
                 self.syns += 1;
+                self.first_syn_ns.get_or_insert(time_ns);
                 self.syn = Some((upward, time_ns));
                 self.client_isn = Some(tcp.sequence);
             }
@@ -214,11 +245,20 @@ impl Connection {
                     && client == upward
                 {
                     self.client_rtt_ns = Some(time_ns.saturating_sub(sent_ns));
+                    self.connected_ns = Some(time_ns);
                     self.directions[usize::from(!upward)].begin_ecn_count();
                 }
             }
             _ => {}
         }
+    }
+
+    /// Returns how far a segment's sequence and ACK number are from those of the connection.
+    pub fn distance(&self, tcp: &TcpHeader, upward: bool) -> u64 {
+        let [up, down] = &self.directions;
+        let (from, to) = if upward { (up, down) } else { (down, up) };
+        let acked = if tcp.flags.has(Flags::ACK) { to.distance(tcp.acknowledgement) } else { 0 };
+        from.distance(tcp.sequence) + acked
     }
 
     /// Returns the directions: from the lower endpoint to the higher, and back.
@@ -228,13 +268,19 @@ impl Connection {
 
     /// Returns whether the lower endpoint is the client, and the handshake; `None` without a captured handshake.
     pub fn handshake(&self) -> Option<(bool, TraceHandshake)> {
-        let (upward, _) = self.syn?;
+        let (upward, latest_ns) = self.syn?;
         let handshake = TraceHandshake {
             client: None,
             client_sequence: self.client_isn,
             server_rtt_ns: self.server_rtt_ns,
             client_rtt_ns: self.client_rtt_ns,
             syn_retransmits: self.syns.saturating_sub(1),
+            syn_span_ns: self.first_syn_ns.map_or(0, |first_ns| latest_ns.saturating_sub(first_ns)),
+            answered: Some(self.syn_ack_ns.is_some()),
+            connect_ns: self
+                .connected_ns
+                .zip(self.first_syn_ns)
+                .map(|(end_ns, first_ns)| end_ns.saturating_sub(first_ns)),
         };
         Some((upward, handshake))
     }

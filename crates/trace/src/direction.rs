@@ -4,16 +4,19 @@ use landspeed_model::{TraceEventKind, TraceLimits};
 use landspeed_wire::{FastHeader, Flags, TcpHeader};
 
 use crate::row::Class;
-use crate::rtt::RoundTrips;
+use crate::rtt::{AckCause, RoundTrips, TimestampRoundTrips};
 use crate::sequence::{anchor, unwrap};
 
 mod document;
 mod ecn;
+mod order;
 mod rare;
 mod repeats;
 mod window;
 
 use ecn::Ecn;
+use order::LastData;
+pub use order::SendOrder;
 use rare::{Event, RareState};
 use window::Gap;
 
@@ -34,27 +37,6 @@ struct Hole {
     since_ns: u64,
     /// IP identification and timestamp of the segment that opened the hole.
     opened_by: SendOrder,
-}
-
-/// Fields that show which of two packets was sent first.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct SendOrder {
-    /// IPv4 identification; 0 if unknown.
-    pub identification: u16,
-    /// TSval of the TCP timestamps option.
-    pub timestamp: Option<u32>,
-}
-
-impl SendOrder {
-    /// Returns `Some(true)` if this packet was certainly sent before the other, `Some(false)` if after it.
-    fn before(self, other: Self) -> Option<bool> {
-        let (mine, theirs) = (self.identification, other.identification);
-        if mine != 0 && theirs != 0 && mine != theirs {
-            return Some((mine.wrapping_sub(theirs) as i16) < 0);
-        }
-        let (mine, theirs) = self.timestamp.zip(other.timestamp)?;
-        (mine != theirs).then(|| (mine.wrapping_sub(theirs) as i32) < 0)
-    }
 }
 
 /// The properties of a segment at the tap that determine its class.
@@ -81,6 +63,8 @@ pub struct PacketContext {
     pub packet_gap_ns: u64,
     /// End-to-end RTT from the handshake, nanoseconds; 0 if unknown.
     pub round_trip_ns: u64,
+    /// RTT between the tap and the sender of the packet, nanoseconds, if it is known.
+    pub to_sender_ns: Option<u64>,
     /// Sequence or ACK number for events of this packet.
     pub sequence: u32,
 }
@@ -118,6 +102,8 @@ pub struct FlowDirection {
     /// Largest payload of a segment, bytes.
     largest: u32,
     repeats_of_ack: u32,
+    /// Whether the receiver reported out-of-order data since its cumulative ACK last advanced.
+    hole_reported: bool,
     /// Effective window scale; `None` while it is unknown.
     scale: Option<u8>,
     /// Whether the last data segment had the flag PSH.
@@ -137,9 +123,12 @@ pub struct FlowDirection {
 
     /// Timestamp of the first payload, nanoseconds.
     first_data_ns: Option<u64>,
-    last_data: Option<(u64, u32, SendOrder)>,
+    last_data: Option<LastData>,
     pure_acks: u64,
     rtt: RoundTrips,
+    /// Latest TSval of a data segment, and latest TSecr of an ACK.
+    stamps: [Option<u32>; 2],
+    timestamp_rtt: Option<Box<TimestampRoundTrips>>,
 
     advancing_acks: u64,
     stretch_acks: u64,
@@ -235,6 +224,11 @@ impl FlowDirection {
         (span_ns > 0).then(|| self.unique_bytes as f64 * 8e9 / span_ns as f64)
     }
 
+    /// Returns the lowest RTT sample, nanoseconds.
+    pub fn min_rtt_ns(&self) -> Option<u64> {
+        (self.rtt.samples.count > 0).then_some(self.rtt.samples.min_ns)
+    }
+
     /// Returns the median RTT, or the mean of few samples, nanoseconds.
     pub fn typical_rtt_ns(&self) -> Option<u64> {
         self.rtt.typical_ns()
@@ -243,6 +237,16 @@ impl FlowDirection {
     /// Returns the data in flight at the tap, bytes.
     pub fn in_flight(&self) -> u64 {
         if self.acked == 0 { 0 } else { self.next.saturating_sub(self.acked) }
+    }
+
+    /// Returns how far a number is from the highest sequence number; 0 before the first.
+    pub fn distance(&self, number: u32) -> u64 {
+        if self.next == 0 { 0 } else { unwrap(number, self.next).abs_diff(self.next) }
+    }
+
+    /// Returns whether an ACK number lies within the sequence numbers seen; `true` before the first.
+    pub fn has_sent(&self, number: u32) -> bool {
+        self.next == 0 || (self.begin..=self.next).contains(&unwrap(number, self.next))
     }
 
     /// Reads a byte of each cache line that a segment needs, to prefetch it; the value is meaningless.
@@ -351,12 +355,13 @@ impl FlowDirection {
         let in_flight = self.in_flight();
         self.in_flight_max = self.in_flight_max.max(in_flight);
         if payload > 0 {
-            self.rtt.sent(end, info.time_ns, in_flight);
+            self.rtt.sent(end - u64::from(payload), end, info.time_ns, self.acked != 0);
         }
         if self.packets.is_multiple_of(SAMPLE_INTERVAL) {
             self.sample_order(info.mark);
         }
-        self.last_data = Some((start, (end - start) as u32, info.mark));
+        self.last_data =
+            Some(LastData { start, length: (end - start) as u32, mark: info.mark, time_ns: info.time_ns });
         self.pushed = info.pushed;
         self.largest = self.largest.max(payload);
     }
@@ -396,7 +401,7 @@ impl FlowDirection {
         if length == 1 && tcp.payload == 1 && start + 1 == self.next && self.acked > start {
             return self.probe(0);
         }
-        self.classify_repeat(start, end, u64::from(tcp.payload), info, context)
+        self.classify_repeat(start, end, tcp, info, context)
     }
 
     #[cold]
@@ -426,8 +431,9 @@ impl FlowDirection {
         }
         let ack = unwrap(by.acknowledgement, self.next);
         let first_ack = self.acked == 0;
+        let cause = AckCause { before: self.acked, fills_hole: self.hole_reported };
         if !by.sack.is_empty() {
-            ack_effect.dsack = self.process_sack(by.sack, ack);
+            ack_effect.dsack = self.process_sack(by, ack, histograms_left);
         }
         if ack > self.acked {
             if ack > self.next {
@@ -443,7 +449,9 @@ impl FlowDirection {
                 self.last_progress_ns = self.last_progress_ns.max(by.time_ns);
             }
             self.repeats_of_ack = 0;
-            ack_effect.rtt_ns = self.rtt.acked(ack, by.time_ns, histograms_left).unwrap_or(AckEffect::NO_SAMPLE);
+            self.hole_reported = false;
+            ack_effect.rtt_ns =
+                self.rtt.acked(ack, by.time_ns, cause, histograms_left).unwrap_or(AckEffect::NO_SAMPLE);
             if self.rare.is_some() {
                 self.forget_holes(by.time_ns);
             }
@@ -452,12 +460,33 @@ impl FlowDirection {
             }
         } else if ack == self.acked && by.bare && !by.window_changed && self.next > ack {
             self.repeats_of_ack += 1;
+            self.hole_reported |= !ack_effect.dsack;
             ack_effect.duplicate = true;
         }
         if self.rare.as_ref().is_some_and(|rare| rare.unclassified_retransmits.is_some()) {
             self.reclassify_as_fast(by.time_ns);
         }
         ack_effect
+    }
+
+    /// Accounts for the TSval of a data segment.
+    #[inline]
+    pub fn stamp(&mut self, stamp: Option<u32>, time_ns: u64) {
+        if stamp.is_some() && stamp != self.stamps[0] {
+            self.stamps[0] = stamp;
+            self.timestamp_rtt.get_or_insert_default().sent(stamp.unwrap_or(0), time_ns);
+        }
+    }
+
+    /// Accounts for the TSecr of an ACK.
+    #[inline]
+    pub fn echo(&mut self, echo: Option<u32>, time_ns: u64, histograms_left: &mut u32) {
+        if echo.is_some() && echo != self.stamps[1] {
+            self.stamps[1] = echo;
+            if let Some(timestamp_rtt) = &mut self.timestamp_rtt {
+                timestamp_rtt.echoed(echo.unwrap_or(0), time_ns, histograms_left);
+            }
+        }
     }
 
     /// Handles an ACK above the highest sequence number: the data is recorded late, or missing.
@@ -475,7 +504,8 @@ impl FlowDirection {
 
     /// Accounts for SACK blocks. Returns whether the first is a DSACK (RFC 2883).
     #[inline]
-    fn process_sack(&mut self, blocks: &[(u32, u32)], ack: u64) -> bool {
+    fn process_sack(&mut self, by: AckInfo<'_>, ack: u64, histograms_left: &mut u32) -> bool {
+        let blocks = by.sack;
         let mut twice = false;
         for (number, &(from, to)) in blocks.iter().enumerate() {
             let (from, to) = (unwrap(from, self.next), unwrap(to, self.next));
@@ -488,8 +518,14 @@ impl FlowDirection {
                 let retransmits = &mut self.rare().retransmits;
                 retransmits.spurious = (retransmits.spurious + 1).min(retransmits.total());
             } else if to <= self.next {
+                if to > self.sacked.max(ack)
+                    && let Some(sample) = self.rtt.since(to, by.time_ns)
+                {
+                    self.rare().sack_rtt.record(sample, histograms_left);
+                }
                 self.sacked = self.sacked.max(to);
                 if from > ack {
+                    self.hole_reported = true;
                     self.add_sacked_range(from, to);
                 }
             }

@@ -1,7 +1,9 @@
 //! Flow table and time bins: the half of an analysis that does not need the frames' bytes.
 
+use std::collections::HashMap;
+
 use landspeed_model::{TraceBins, UnlistedFlows};
-use landspeed_wire::FastHeader;
+use landspeed_wire::{FastHeader, Flags};
 
 use crate::connection::PacketTime;
 use crate::direction::FlowDirection;
@@ -16,6 +18,8 @@ use crate::table::{Flow, State, Table};
 const MAX_HISTOGRAMS: u32 = 4_096;
 /// Maximum number of bins; beyond it, neighbours are merged.
 const MAX_BINS: usize = 8_192;
+/// Maximum time between a SYN on both sides of a firewall, nanoseconds.
+const MAX_TRANSLATION_NS: u64 = 500_000_000;
 /// Number of flows prefetched at once.
 const PREFETCH_BATCH: usize = 32;
 
@@ -110,10 +114,13 @@ impl Flows {
         at: PacketTime,
         wire: u32,
     ) -> bool {
-        let Some(Flow { number, last_ns, state: State::Tcp(connection), .. }) = self.table.at_mut(flow.at) else {
+        let Some(Flow { number, last_ns, has_two_sides, state: State::Tcp(connection), .. }) =
+            self.table.at_mut(flow.at)
+        else {
             return false;
         };
         if *number != flow.number
+            || *has_two_sides
             || !connection.account_expected(fast_header, at, wire, upward, &mut self.histograms_left)
         {
             return false;
@@ -139,12 +146,11 @@ impl Flows {
     fn packet<O: Observer>(&mut self, seen: &ParsedFrame, guess: Option<u32>) -> (bool, Option<RowFlow>) {
         let Self { table, histograms_left, evicted, .. } = self;
         let at = match table.find(&seen.key, guess) {
-            Some(at) => {
-                if seen.body == Body::Tcp && seen.tcp.flags.has(LIFECYCLE_FLAGS) {
-                    restart_connection(table, at, seen, evicted);
-                }
-                at
+            Some(at) if seen.body == Body::Tcp => {
+                let at = if table.at(at).is_some_and(|flow| flow.has_two_sides) { side(table, at, seen) } else { at };
+                if seen.tcp.flags.has(LIFECYCLE_FLAGS) { restart_connection(table, at, seen, evicted) } else { at }
             }
+            Some(at) => at,
             None => begin(table, seen, evicted),
         };
         let Some(flow) = table.at_mut(at) else { return (false, None) };
@@ -167,6 +173,18 @@ impl Flows {
             _ => {}
         }
         (retransmitted, row)
+    }
+
+    /// Accounts for a packet that the network duplicated, known only at the end.
+    pub(crate) fn duplicate(&mut self, seen: &ParsedFrame) {
+        let at = self.table.position(&seen.key);
+        match at.and_then(|at| self.table.at_mut(at)) {
+            Some(Flow { state: State::Tcp(connection), .. }) => connection.duplicate(seen),
+            _ => {
+                self.evicted.packets += 1;
+                self.evicted.payload_bytes += u64::from(seen.tcp.payload);
+            }
+        }
     }
 
     #[inline]
@@ -275,24 +293,84 @@ fn begin(table: &mut Table, seen: &ParsedFrame, evicted: &mut UnlistedFlows) -> 
         add(evicted, &gone);
     }
     if let Some(flow) = table.at_mut(at).filter(|_| seen.body == Body::Tcp) {
-        flow.lifetime = Lifetime::of(&seen.tcp, seen.upward);
+        open(flow, seen);
     }
     at
 }
 
-/// Replaces the connection at a position by a new one, if the segment opens one.
+/// Replaces the connection at a position by a new one, if the segment opens one. Returns the position of the segment's
+/// connection.
 #[cold]
-fn restart_connection(table: &mut Table, at: u32, seen: &ParsedFrame, evicted: &mut UnlistedFlows) {
-    let Some(flow) = table.at_mut(at) else { return };
-    if !flow.lifetime.opens_new_connection(&seen.tcp, seen.upward) {
-        return;
+fn restart_connection(table: &mut Table, at: u32, seen: &ParsedFrame, evicted: &mut UnlistedFlows) -> u32 {
+    let Some(flow) = table.at_mut(at) else { return at };
+    if is_translated_syn(flow, seen) {
+        flow.has_two_sides = true;
+        return begin_other_side(table, seen, evicted);
     }
+    if !flow.lifetime.opens_new_connection(&seen.tcp, seen.upward) {
+        return at;
+    }
+    replace(table, at, seen, evicted);
+    at
+}
+
+/// Replaces the connection at a position, which is the latest.
+fn replace(table: &mut Table, at: u32, seen: &ParsedFrame, evicted: &mut UnlistedFlows) {
     if let Some(gone) = table.replace_latest(seen.time_ns) {
         add(evicted, &gone);
     }
     if let Some(flow) = table.at_mut(at) {
-        flow.lifetime = Lifetime::of(&seen.tcp, seen.upward);
+        open(flow, seen);
     }
+}
+
+/// Records the first segment of a connection.
+fn open(flow: &mut Flow, seen: &ParsedFrame) {
+    flow.lifetime = Lifetime::of(&seen.tcp, seen.upward);
+    if seen.tcp.flags.has(Flags::SYN) {
+        flow.syn = Some((seen.identification, seen.tcp.options.timestamps.map(|(value, _)| value)));
+    }
+}
+
+/// Returns whether a SYN is that of the flow with another initial sequence number, from the other side of a firewall that
+/// changes them: the same packet by its timestamp or IP identification, before any answer.
+fn is_translated_syn(flow: &Flow, seen: &ParsedFrame) -> bool {
+    let tcp = &seen.tcp;
+    let is_syn = tcp.flags.has(Flags::SYN) && !tcp.flags.has(Flags::ACK);
+    let other = flow.lifetime.unanswered(seen.upward).filter(|initial| *initial != tcp.sequence);
+    let stamp = tcp.options.timestamps.map(|(value, _)| value);
+    let is_same = flow.syn.is_some_and(|(identification, other)| match (stamp, other) {
+        (Some(stamp), Some(other)) => stamp == other,
+        _ => identification != 0 && identification == seen.identification && stamp == other,
+    });
+    is_syn && other.is_some() && is_same && seen.time_ns.saturating_sub(flow.first_ns) < MAX_TRANSLATION_NS
+}
+
+/// Begins the other side of a connection. Returns its position.
+fn begin_other_side(table: &mut Table, seen: &ParsedFrame, evicted: &mut UnlistedFlows) -> u32 {
+    let other = ParsedFrame { key: seen.key.other_side(), ..*seen };
+    match table.position(&other.key) {
+        // That of an earlier connection.
+        Some(at) => {
+            table.select(at);
+            replace(table, at, &other, evicted);
+            at
+        }
+        None => begin(table, &other, evicted),
+    }
+}
+
+/// Returns the side of a connection that a segment belongs to: the one whose numbers are closer.
+#[cold]
+fn side(table: &mut Table, at: u32, seen: &ParsedFrame) -> u32 {
+    let Some(other) = table.position(&seen.key.other_side()) else { return at };
+    let distance = |at: u32| match table.at(at).map(|flow| &flow.state) {
+        Some(State::Tcp(connection)) => connection.distance(&seen.tcp, seen.upward),
+        _ => u64::MAX,
+    };
+    let nearer = if distance(other) < distance(at) { other } else { at };
+    table.select(nearer);
+    nearer
 }
 
 /// Returns the payload of both directions, retransmits included, bytes.
@@ -309,6 +387,34 @@ pub(crate) fn unique(flow: &Flow) -> u64 {
         State::Tcp(connection) => connection.directions().iter().map(FlowDirection::unique_bytes).sum(),
         State::Udp(datagrams) => datagrams.iter().map(|datagrams| datagrams.payload_bytes).sum(),
     }
+}
+
+/// Maximum time between the first packets of a connection on both sides of a NAT, nanoseconds.
+const MAX_NAT_NS: u64 = 1_000_000_000;
+
+/// Returns the flows that are the same connection as an earlier one, by number, with the key of that. Both sides of a NAT have
+/// the same initial sequence numbers.
+pub(crate) fn seen_twice(flows: &[Flow]) -> HashMap<u64, Key> {
+    let mut twice = HashMap::new();
+    let mut firsts: HashMap<(u32, u32), (u64, Key)> = HashMap::new();
+    let mut in_order: Vec<&Flow> = flows.iter().filter(|flow| flow.key.is_tcp()).collect();
+    in_order.sort_by_key(|flow| (flow.first_ns, flow.number));
+    for flow in in_order {
+        if flow.key.is_other_side() {
+            twice.insert(flow.number, flow.key);
+            continue;
+        }
+        let Some(initial) = flow.lifetime.both() else { continue };
+        match firsts.get(&initial) {
+            Some((first_ns, key)) if flow.first_ns - first_ns < MAX_NAT_NS && *key != flow.key => {
+                twice.insert(flow.number, *key);
+            }
+            _ => {
+                firsts.insert(initial, (flow.first_ns, flow.key));
+            }
+        }
+    }
+    twice
 }
 
 /// Adds a flow to the sums of unlisted flows.

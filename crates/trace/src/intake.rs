@@ -1,12 +1,13 @@
 //! Intake: the half of an analysis that needs the frames' bytes. It dissects them and accounts for stations.
 
-use landspeed_model::TraceCapture;
+use landspeed_model::{TraceCapture, TraceNotAnalysed};
 use landspeed_wire::capture::{Frame, InterfaceStatistics, MAX_TIMESTAMP_NS};
 use landspeed_wire::{
-    DissectError, Encapsulations, Flags, LinkType, Network, Packet, TcpHeader, Transport, dissect, plain,
+    Contents, DissectError, Encapsulations, Flags, LinkType, Network, Packet, Reassembler, TcpHeader, Transport,
+    dissect, plain,
 };
 
-use crate::copies::{Candidate, Copies};
+use crate::copies::{Candidate, Copies, Verdict};
 use crate::key::Key;
 use crate::limits::Limits;
 use crate::print::{self, fingerprint};
@@ -16,6 +17,8 @@ use crate::station::Station;
 const MAX_STATIONS: usize = 64;
 /// Maximum length of a frame on a wire (jumbo frames with tags), bytes; longer ones are super-packets.
 const MAX_FRAME: u32 = 9_300;
+/// Maximum number of protocols that are counted by name.
+const MAX_CONTENTS: usize = 64;
 /// Bytes kept of a datagram's payload; they contain the sequence numbers of the known protocols.
 const HEAD_BYTES: usize = 32;
 
@@ -167,9 +170,12 @@ pub struct Intake {
     first_ns: u64,
     latest_ns: u64,
     previous_ns: u64,
-    copies: Copies,
+    copies: Copies<(ParsedFrame, StationId)>,
     /// IP header of the latest frame.
     network: Network,
+    fragments: Reassembler,
+    /// Frames that are not analysed, by their contents.
+    not_analysed: Vec<(Contents, u64)>,
 }
 
 impl Intake {
@@ -188,6 +194,8 @@ impl Intake {
             previous_ns: 0,
             copies: Copies::new(limits.look_for_copies),
             network: Network::default(),
+            fragments: Reassembler::default(),
+            not_analysed: Vec::new(),
         }
     }
 
@@ -211,9 +219,15 @@ impl Intake {
         };
         let cut = seen.body == Body::Tcp && seen.tcp.options.incomplete && frame.data.len() < frame.original as usize;
         self.capture.options_cut += u64::from(cut);
-        if self.copies.is_looking() && self.is_copy(seen) {
-            seen.body = Body::None;
-            return FrameMeta { number, interface: frame.interface, gap_ns: None };
+        if self.copies.is_looking() {
+            let verdict = self.judge(seen);
+            if verdict == Verdict::Held {
+                self.copies.hold(seen.key.mixed(), seen.upward, (*seen, StationId::of(frame)));
+            }
+            if verdict != Verdict::Original {
+                seen.body = Body::None;
+                return FrameMeta { number, interface: frame.interface, gap_ns: None };
+            }
         }
         let gap_ns = self.station(frame).frame(time_ns, frame.original, pure_ack);
         FrameMeta { number, interface: frame.interface, gap_ns }
@@ -226,18 +240,20 @@ impl Intake {
     }
 
     /// Returns whether a frame is a mirror port's copy of an earlier one.
-    fn is_copy(&mut self, seen: &ParsedFrame) -> bool {
+    fn judge(&mut self, seen: &ParsedFrame) -> Verdict {
         let ParsedFrame { identification, time_ns, upward, .. } = *seen;
         let body = match seen.body {
             Body::Tcp => print::Body::Tcp(&seen.tcp),
             // Datagrams have no sequence number: a sender may repeat an identical one.
-            Body::Udp | Body::None => return false,
+            Body::Udp | Body::None => return Verdict::Original,
         };
-        let ends = seen.key.mixed() ^ u64::from(upward);
-        let Some(print) = fingerprint(identification, body, ends) else { return false };
+        let flow = seen.key.mixed();
+        let Some(print) = fingerprint(identification, body, flow ^ u64::from(upward)) else {
+            return Verdict::Original;
+        };
         let has_ip_id = identification != 0;
-        body.has_content(has_ip_id).is_some_and(|has_content| {
-            self.copies.is_copy(Candidate { print, time_ns, upward, has_ip_id, has_content })
+        body.has_content(has_ip_id).map_or(Verdict::Original, |has_content| {
+            self.copies.judge(Candidate { print, flow, time_ns, upward, has_ip_id, has_content })
         })
     }
 
@@ -284,8 +300,11 @@ impl Intake {
         let capture = &mut self.capture;
         seen.body = Body::None;
         match dissect(frame.link, frame.data, frame.original) {
-            Ok(Packet { network, transport, encapsulations }) => {
-                capture.wrapped += u64::from(encapsulations != Encapsulations::default());
+            Ok(packet) => {
+                capture.wrapped += u64::from(packet.encapsulations != Encapsulations::default());
+                let Some(Packet { network, transport, .. }) = self.fragments.add(packet, seen.time_ns) else {
+                    return false;
+                };
                 match transport {
                     Transport::Tcp(tcp) => {
                         seen.tcp = tcp;
@@ -296,15 +315,30 @@ impl Intake {
                         seen.datagram = Datagram::new(payload, frame.data.get(at..).unwrap_or_default());
                         seen.body = Body::Udp;
                     }
-                    Transport::Fragment => capture.fragments += 1,
-                    Transport::Other => capture.other_transport += 1,
+                    Transport::Fragment => {}
+                    Transport::Other => {
+                        capture.other_transport += 1;
+                        self.count_not_analysed(Contents::Ip(network.protocol));
+                    }
                 }
             }
-            Err(DissectError::NotIp) => capture.not_ip += 1,
+            Err(DissectError::NotIp(contents)) => {
+                capture.not_ip += 1;
+                self.count_not_analysed(contents);
+            }
             Err(DissectError::Truncated) => capture.cut += 1,
             Err(DissectError::Malformed) => capture.malformed += 1,
         }
         false
+    }
+
+    fn count_not_analysed(&mut self, contents: Contents) {
+        let known = self.not_analysed.iter_mut().find(|(known, _)| *known == contents);
+        if let Some((_, frames)) = known {
+            *frames += 1;
+        } else if self.not_analysed.len() < MAX_CONTENTS {
+            self.not_analysed.push((contents, 1));
+        }
     }
 
     /// Adds an interface's statistics.
@@ -336,11 +370,23 @@ impl Intake {
         };
     }
 
-    /// Returns the totals of the capture, and the stations.
-    pub(crate) fn finish(mut self) -> (TraceCapture, Vec<Station>) {
+    /// Returns the totals of the capture, the stations, and packets duplicated by the network that no flow has yet.
+    pub(crate) fn finish(mut self) -> (TraceCapture, Vec<Station>, Vec<ParsedFrame>) {
+        let duplicates = self.copies.release();
+        for (seen, station) in &duplicates {
+            self.select_station(*station);
+            self.stations[self.latest_station].add_duplicate(seen.time_ns, seen.wire);
+        }
+        let duplicates = duplicates.into_iter().map(|(seen, _)| seen).collect();
         self.capture.start_ns = self.begin_ns.map_or(0, |begin_ns| begin_ns.min(self.first_ns));
         self.capture.copies = self.copies.ignored();
+        self.capture.fragments = self.fragments.not_analysed();
+        self.capture.reassembled = self.fragments.reassembled();
+        self.not_analysed.sort_by_key(|&(contents, frames)| (std::cmp::Reverse(frames), contents));
+        let named = self.not_analysed.into_iter();
+        self.capture.not_analysed =
+            named.map(|(contents, frames)| TraceNotAnalysed { what: contents.to_string(), frames }).collect();
         self.capture.duration_ns = self.latest_ns.saturating_sub(self.capture.start_ns);
-        (self.capture, self.stations)
+        (self.capture, self.stations, duplicates)
     }
 }

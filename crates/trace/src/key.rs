@@ -23,6 +23,8 @@ pub struct Key {
     low_port: u16,
     high_port: u16,
     protocol: u8,
+    /// 1 on the other side of a firewall that changes sequence numbers but not the endpoints.
+    side: u8,
 }
 
 impl Key {
@@ -33,10 +35,20 @@ impl Key {
         let (from, to) = (words(network.source), words(network.destination));
         let protocol = network.protocol;
         if (from, source) <= (to, destination) {
-            (Self { low: from, high: to, low_port: source, high_port: destination, protocol }, true)
+            (Self { low: from, high: to, low_port: source, high_port: destination, protocol, side: 0 }, true)
         } else {
-            (Self { low: to, high: from, low_port: destination, high_port: source, protocol }, false)
+            (Self { low: to, high: from, low_port: destination, high_port: source, protocol, side: 0 }, false)
         }
+    }
+
+    /// Returns the key of the same endpoints on the other side of a firewall that changes sequence numbers.
+    pub fn other_side(&self) -> Self {
+        Self { side: 1, ..*self }
+    }
+
+    /// Returns whether it is the key of the other side.
+    pub fn is_other_side(&self) -> bool {
+        self.side == 1
     }
 
     /// Returns the lower endpoint.

@@ -9,10 +9,10 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 use landspeed_wire::capture::{Frame, MAX_TIMESTAMP_NS};
-use landspeed_wire::{Network, Packet, TcpHeader, Transport, dissect, plain};
+use landspeed_wire::{Network, Packet, Reassembler, TcpHeader, Transport, dissect, plain};
 
 use crate::clocks::Clocks;
-use crate::copies::{Candidate, Copies};
+use crate::copies::{Candidate, Copies, Verdict};
 use crate::key::Key;
 use crate::lifetime::{LIFECYCLE_FLAGS, Lifetime};
 use crate::placed::{MatchedDirection, PairedFlow, ReceiverLosses, TapComparison, Taps};
@@ -62,7 +62,8 @@ struct TapState {
     matched_ns: i64,
     jumped_ns: Option<i64>,
     frames: u32,
-    copies: Copies,
+    copies: Copies<(u64, TapPacket)>,
+    fragments: Reassembler,
     ended: bool,
 }
 
@@ -178,10 +179,9 @@ impl Pairing {
         let body = if plain(frame.link, frame.data, &mut network, &mut tcp) {
             Body::Tcp(&tcp)
         } else {
-            let Ok(Packet { network: dissected, transport, .. }) = dissect(frame.link, frame.data, frame.original)
-            else {
-                return;
-            };
+            let packet = dissect(frame.link, frame.data, frame.original).ok();
+            let packet = packet.and_then(|packet| side.fragments.add(packet, time_ns.max(0).unsigned_abs()));
+            let Some(Packet { network: dissected, transport, .. }) = packet else { return };
             network = dissected;
             match transport {
                 Transport::Tcp(dissected) => {
@@ -202,14 +202,19 @@ impl Pairing {
         let ends = if self.translated { 0 } else { (u64::from(tuple) << 1 | u64::from(upward)) + 1 };
         let identification = network.identification;
         let print = fingerprint(identification, body, ends);
-        if self.sides[tap as usize].copies.is_looking()
-            && let Some(print) = print
-            && self.is_copy(tap, print, (body, upward, identification), time_ns)
-        {
+        let verdict = match print {
+            Some(print) if self.sides[tap as usize].copies.is_looking() => {
+                self.judge(tap, print, (body, key, upward, identification), time_ns)
+            }
+            _ => Verdict::Original,
+        };
+        if verdict == Verdict::Copy {
             return;
         }
         let flow = self.flow(tap, tuple, body, upward, time_ns);
-        if let Body::Tcp(tcp) = body {
+        if let Body::Tcp(tcp) = body
+            && verdict == Verdict::Original
+        {
             self.arrived(tap, flow, upward, tcp, identification, time_ns);
         }
         let Some(print) = print else { return };
@@ -219,11 +224,22 @@ impl Pairing {
             Body::Udp(_, payload, _) => (0, payload, true),
         };
         let frame = self.sides[tap as usize].frames;
+        if verdict == Verdict::Held {
+            let rank = self.ranks;
+            let seen = TapPacket { time_ns, rank, flow, upward, data, sequence, payload, identification, frame };
+            self.sides[tap as usize].copies.hold(key.mixed(), upward, (print, seen));
+            return;
+        }
         let between = &mut self.flows[flow as usize].directions[usize::from(!upward)];
         between.passed[tap as usize] += 1;
         between.data_bytes += u64::from(payload);
         let seen =
             TapPacket { time_ns, rank: self.ranks, flow, upward, data, sequence, payload, identification, frame };
+        self.find_match(tap, print, seen);
+    }
+
+    /// Matches a packet with one of the other tap, or lets it wait for one.
+    fn find_match(&mut self, tap: Tap, print: u64, seen: TapPacket) {
         if let Some(other) = self.take_best_match(tap, print, &seen) {
             let (first, second) = if tap == Tap::First { (seen, other) } else { (other, seen) };
             self.matched(&first, &second);
@@ -237,17 +253,18 @@ impl Pairing {
     }
 
     /// Returns whether a packet is a mirror port's copy of an earlier one.
-    fn is_copy(
+    fn judge(
         &mut self,
         tap: Tap,
         print: u64,
-        (body, upward, identification): (Body<'_>, bool, u16),
+        (body, key, upward, identification): (Body<'_>, Key, bool, u16),
         time_ns: i64,
-    ) -> bool {
+    ) -> Verdict {
         let has_ip_id = identification != 0;
-        let Some(has_content) = body.has_content(has_ip_id) else { return false };
-        let time_ns = time_ns.max(0).unsigned_abs();
-        self.sides[tap as usize].copies.is_copy(Candidate { print, time_ns, upward, has_ip_id, has_content })
+        let Some(has_content) = body.has_content(has_ip_id) else { return Verdict::Original };
+        let (flow, time_ns) = (key.mixed(), time_ns.max(0).unsigned_abs());
+        let candidate = Candidate { print, flow, time_ns, upward, has_ip_id, has_content };
+        self.sides[tap as usize].copies.judge(candidate)
     }
 
     /// Takes the matching packet of the other tap: of identical ones the one with the most usual delay, then the
@@ -485,6 +502,15 @@ impl Pairing {
 
     /// Finishes the matching. Returns the losses and delays between the taps and of each flow.
     pub fn finish(mut self, from: String, to: String) -> TapComparison {
+        for tap in [Tap::First, Tap::Second] {
+            // Packets that the network duplicated before this tap.
+            for (print, seen) in self.sides[tap as usize].copies.release() {
+                let between = &mut self.flows[seen.flow as usize].directions[usize::from(!seen.upward)];
+                between.passed[tap as usize] += 1;
+                between.data_bytes += u64::from(seen.payload);
+                self.find_match(tap, print, seen);
+            }
+        }
         for side in 0..2 {
             while self.sides[side].waiting.oldest().is_some() {
                 if let Some(seen) = self.sides[side].waiting.take_oldest() {
@@ -517,12 +543,8 @@ impl Pairing {
                 let MatchedDirection { arrivals, lost_after, .. } =
                     &mut self.flows[flow as usize].directions[usize::from(!upward)];
                 let mut listed = std::mem::take(&mut lost_after[side]);
-                let lost = arrivals[side].as_mut().map(|arrivals| arrivals.finish(&mut listed));
-                ReceiverLosses {
-                    lost: lost.map(|(lost, _)| lost),
-                    undetermined: lost.map_or(0, |(_, open)| open),
-                    listed,
-                }
+                let totals = arrivals[side].as_mut().map(|arrivals| arrivals.finish(&mut listed));
+                ReceiverLosses { totals, listed }
             });
             let Flow { key, client, first_ns, directions, .. } = &mut self.flows[number];
             let (client, first_ns) = (*client, *first_ns);

@@ -4,7 +4,7 @@ use landspeed_model::{
     LossPlace, PathDirection, TraceDocument, TraceEndpoint, TraceFlow, TraceLoss, TracePath, TraceTransport, Warning,
 };
 
-use crate::arrivals::{Arrival, Arrivals};
+use crate::arrivals::{Arrival, ArrivalTotals, Arrivals};
 use crate::clocks::{Clocks, Delays};
 use crate::key::{Key, document_endpoint};
 use crate::waiting::TapPacket;
@@ -56,10 +56,8 @@ pub(crate) struct PairedFlow {
 /// Data packets after the last tap of a direction.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiverLosses {
-    /// Number dropped by the receiver host; `None` if no data passed.
-    pub lost: Option<u64>,
-    /// Number of packets without proof for or against a drop.
-    pub undetermined: u64,
+    /// Their numbers; `None` if no data passed.
+    pub totals: Option<ArrivalTotals>,
     /// The dropped packets.
     pub listed: Vec<Arrival>,
 }
@@ -139,8 +137,9 @@ impl TapComparison {
                 // After the second tap of a pair (forward), or the first tap of the first pair (reverse).
                 if is_tcp && (is_forward || !chain) {
                     let behind = &between.behind[index];
-                    direction.lost_receiver = behind.lost;
-                    direction.undetermined_receiver = behind.lost.map(|_| behind.undetermined);
+                    direction.lost_receiver = behind.totals.map(|totals| totals.lost);
+                    direction.lost_paws = behind.totals.map(|totals| totals.paws);
+                    direction.undetermined_receiver = behind.totals.map(|totals| totals.undetermined);
                 }
             }
             flow.lost_network = flow.forward.lost_network;
@@ -151,7 +150,7 @@ impl TapComparison {
             flow.list_losses(&self.path, [zero_ns, zero_ns.saturating_add(offset_ns)], &mut losses);
         }
         losses.sort_by_key(|loss| loss.time_ns);
-        for place in [LossPlace::Network, LossPlace::Receiver] {
+        for place in [LossPlace::Network, LossPlace::Receiver, LossPlace::Paws] {
             let listed = document.losses.iter().filter(|loss| loss.place == place).count();
             let more = losses.iter().filter(|loss| loss.place == place).take(MAX_LOSSES.saturating_sub(listed));
             document.losses.extend(more.cloned());
@@ -226,7 +225,8 @@ impl TapComparison {
                 ),
             );
         }
-        let open: u64 = self.flows.iter().flat_map(|flow| &flow.behind).map(|behind| behind.undetermined).sum();
+        let behind = self.flows.iter().flat_map(|flow| &flow.behind);
+        let open: u64 = behind.filter_map(|behind| behind.totals).map(|totals| totals.undetermined).sum();
         if open > 0 {
             warn(
                 "receiver-undetermined",
@@ -314,7 +314,7 @@ impl PairedFlow {
                     payload_bytes: arrival.payload(),
                     identification: arrival.identification,
                     frame: arrival.frame,
-                    ..loss(LossPlace::Receiver, 1 - met, arrival.time_ns)
+                    ..loss(arrival.place(), 1 - met, arrival.time_ns)
                 });
             }
         }

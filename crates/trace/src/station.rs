@@ -163,6 +163,16 @@ impl Station {
         }
     }
 
+    /// Accounts for a frame that the network duplicated, known only at the end: its time is that of an earlier bin.
+    pub fn add_duplicate(&mut self, time_ns: u64, wire: u32) {
+        if self.frames == 0 {
+            self.frame(time_ns, wire, false);
+        } else {
+            self.frames += 1;
+            self.fine.bytes += u64::from(wire);
+        }
+    }
+
     /// Accounts for a frame. Returns the gap to the previous one, nanoseconds.
     #[inline(always)]
     pub fn frame(&mut self, time_ns: u64, wire: u32, pure_ack: bool) -> Option<u64> {

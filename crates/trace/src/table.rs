@@ -30,6 +30,10 @@ pub struct Flow {
     pub lifetime: Lifetime,
     /// Whether another connection uses its four-tuple now.
     pub over: bool,
+    /// Whether the capture has both sides of a firewall that changes the sequence numbers of this connection.
+    pub has_two_sides: bool,
+    /// IP identification and TSval of the SYN.
+    pub syn: Option<(u16, Option<u32>)>,
 }
 
 impl Flow {
@@ -39,7 +43,17 @@ impl Flow {
         } else {
             State::Udp(Box::default())
         };
-        Self { number, key, first_ns: time_ns, last_ns: time_ns, lifetime: Lifetime::default(), over: false, state }
+        Self {
+            number,
+            key,
+            first_ns: time_ns,
+            last_ns: time_ns,
+            lifetime: Lifetime::default(),
+            over: false,
+            has_two_sides: false,
+            syn: None,
+            state,
+        }
     }
 }
 
@@ -155,6 +169,11 @@ impl Table {
         let guess = guess.unwrap_or(self.latest);
         self.latest = if self.is_at(guess, key) { guess } else { self.position(key)? };
         Some(self.latest)
+    }
+
+    /// Makes the flow at a position the latest.
+    pub fn select(&mut self, at: u32) {
+        self.latest = at;
     }
 
     /// Adds a flow. Returns its position, and the flow that was evicted for it.

@@ -150,6 +150,187 @@ fn acknowledged_but_unseen_data_is_missing() {
     assert!(document.warnings.iter().any(|warning| warning.code == "missing-data"));
 }
 
+#[test]
+fn the_same_ip_identification_much_later_is_a_retransmit() {
+    for (after_ms, duplicates) in [(1, 1), (100, 1), (1_000, 0), (3_000, 0), (300_000, 0)] {
+        let mut play = Conversation::new();
+        let same = Extra { identification: Some(77), ..Extra::default() };
+        play.segment(20 * MS, true, play.number(0), 1, MSS, same);
+        play.segment((20 + after_ms) * MS, true, play.number(0), 1, MSS, same);
+        play.ack(30 + after_ms, 1);
+        let flow = play.flow();
+        assert_eq!((flow.retransmits, flow.forward.duplicates), (1 - duplicates, duplicates), "after {after_ms} ms");
+    }
+}
+
+#[test]
+fn a_retransmitted_syn_with_the_same_identification_counts() {
+    let mut play =
+        Conversation { analysis: Analysis::new(Limits::default()), first: 1_001, identification: 1, sack: true };
+    for ms in [0, 1_000, 3_000] {
+        let extra = Extra { syn: true, identification: Some(77), ..Extra::default() };
+        play.segment(ms * MS, true, 1_000, 0, 0, extra);
+    }
+    let flow = play.flow();
+    assert_eq!((flow.retransmits, flow.forward.duplicates), (2, 0));
+    let handshake = flow.handshake.expect("a SYN");
+    assert_eq!((handshake.syn_retransmits, handshake.syn_span_ns), (2, 3_000 * MS));
+    assert_eq!((handshake.answered, handshake.connect_ns), (Some(false), None));
+}
+
+#[test]
+fn one_doubled_packet_is_duplicated_in_the_network() {
+    let mut play =
+        Conversation { analysis: Analysis::new(Limits::default()), first: 1_001, identification: 1, sack: true };
+    let syn = |id| Extra { syn: true, identification: Some(id), ..Extra::default() };
+    play.segment(0, true, 1_000, 0, 0, syn(1));
+    play.segment(MS, false, 0, 1_001, 0, syn(5));
+    play.segment(MS + 40_000, false, 0, 1_001, 0, syn(5));
+    play.segment(MS + 100_000, true, 1_001, 1, 0, Extra::default());
+    play.data(2, 0);
+    play.ack(3, 1);
+    let document = play.document();
+    assert_eq!((document.capture.copies, document.flows.len()), (0, 1));
+    let flow = &document.flows[0];
+    assert_eq!((flow.reverse.duplicates, flow.reverse.packets, flow.retransmits), (1, 3, 0));
+    assert_eq!(flow.handshake.as_ref().and_then(|handshake| handshake.client_rtt_ns), Some(100_000));
+}
+
+#[test]
+fn a_mirror_port_is_recognised_in_a_short_flow() {
+    let mut play =
+        Conversation { analysis: Analysis::new(Limits::default()), first: 1_001, identification: 1, sack: true };
+    let mut twice = |ms: u64, forward: bool, sequence: u32, ack: u32, length: u32, syn: bool| {
+        for copy in 0..2 {
+            let extra = Extra { syn, identification: Some(100 + ms as u16), ..Extra::default() };
+            play.segment(ms * MS + copy * 10_000, forward, sequence, ack, length, extra);
+        }
+    };
+    twice(0, true, 1_000, 0, 0, true);
+    twice(1, false, 0, 1_001, 0, true);
+    twice(2, true, 1_001, 1, 0, false);
+    twice(3, true, 1_001, 1, MSS, false);
+    twice(4, false, 1, 1_001 + MSS, 0, false);
+    let document = play.document();
+    assert_eq!((document.capture.copies, document.flows.len()), (5, 1));
+    let flow = &document.flows[0];
+    assert_eq!((flow.forward.duplicates, flow.reverse.duplicates, flow.retransmits), (0, 0, 0));
+    assert_eq!(flow.handshake.as_ref().map(|handshake| handshake.syn_retransmits), Some(0));
+}
+
+#[test]
+fn a_window_closed_from_the_first_frame_is_a_period() {
+    let mut play =
+        Conversation { analysis: Analysis::new(Limits::default()), first: 1_000, identification: 1, sack: true };
+    play.data(0, 0);
+    let closed = Extra { window: Some(0), ..Extra::default() };
+    play.segment(30_000, false, 1, play.number(1), 0, closed);
+    for probe in 1..=3_u64 {
+        play.segment(probe * 5_000 * MS, true, play.number(1) - 1, 1, 0, Extra::default());
+        play.segment(probe * 5_000 * MS + 30_000, false, 1, play.number(1), 0, closed);
+    }
+    let flow = play.flow();
+    assert_eq!((flow.reverse.zero_windows, flow.reverse.zero_window_ns), (1, 15_000 * MS));
+    assert_eq!((flow.forward.probes, flow.reverse.zero_window_periods.len()), (3, 1));
+    let limits = flow.forward.limits.expect("limits");
+    assert_eq!((limits.receiver_window_ns, limits.total_ns), (15_000 * MS, 15_000 * MS));
+}
+
+#[test]
+fn a_window_closed_in_the_syn_ack_is_a_period() {
+    let mut play =
+        Conversation { analysis: Analysis::new(Limits::default()), first: 1_001, identification: 1, sack: true };
+    play.segment(0, true, 1_000, 0, 0, Extra { syn: true, ..Extra::default() });
+    play.segment(10 * MS, false, 0, 1_001, 0, Extra { syn: true, window: Some(0), ..Extra::default() });
+    play.segment(11 * MS, true, 1_001, 1, 0, Extra::default());
+    play.segment(50 * MS, false, 1, 1_001, 0, Extra { window: Some(500), ..Extra::default() });
+    play.data(51, 0);
+    play.ack(61, 1);
+    let flow = play.flow();
+    assert_eq!((flow.reverse.zero_windows, flow.reverse.zero_window_ns), (1, 40 * MS));
+}
+
+#[test]
+fn a_fin_added_to_a_retransmit_is_no_payload() {
+    let mut play = Conversation::new();
+    play.segment(20 * MS, true, play.number(0), 1, 500, Extra::default());
+    play.segment(230 * MS, true, play.number(0), 1, 500, Extra { fin: true, ..Extra::default() });
+    play.segment(240 * MS, false, 1, play.number(0) + 501, 0, Extra { fin: true, ..Extra::default() });
+    let flow = play.flow();
+    assert_eq!((flow.forward.unique_bytes, flow.forward.payload_bytes, flow.retransmits), (500, 1_000, 1));
+    assert_eq!(flow.forward.missing_bytes, 0);
+}
+
+#[test]
+fn new_data_and_a_fin_in_a_retransmit_count_once() {
+    let mut play = Conversation::new();
+    play.segment(20 * MS, true, play.number(0), 1, 500, Extra::default());
+    play.segment(230 * MS, true, play.number(0), 1, 800, Extra { fin: true, ..Extra::default() });
+    play.segment(240 * MS, false, 1, play.number(0) + 801, 0, Extra::default());
+    assert_eq!(play.flow().forward.unique_bytes, 800);
+}
+
+/// Plays a loss whose fast retransmit is lost too, seen near the sender. The ACK that shows it arrives at `ack_ms`, and the
+/// segment is sent again at `again_ms`.
+fn lost_retransmit(rtt_ms: u64, ack_ms: u64, again_ms: u64) -> landspeed_model::Retransmits {
+    let mut play =
+        Conversation { analysis: Analysis::new(Limits::default()), first: 1_001, identification: 1, sack: true };
+    play.segment(0, true, 1_000, 0, 0, Extra { syn: true, ..Extra::default() });
+    play.segment(rtt_ms * MS, false, 0, 1_001, 0, Extra { syn: true, ..Extra::default() });
+    play.segment(rtt_ms * MS, true, 1_001, 1, 0, Extra::default());
+    let start = rtt_ms + 1;
+    (0..5).for_each(|segment| play.data(start, segment));
+    (0..4).for_each(|more| play.sack(start + rtt_ms, 0, &[(1, 2 + more)]));
+    play.data(start + rtt_ms, 0);
+    play.data(start + rtt_ms, 5);
+    play.sack(start + ack_ms, 0, &[(1, 6)]);
+    play.data(start + again_ms, 0);
+    play.ack(start + again_ms + rtt_ms, 6);
+    let flow = play.flow();
+    assert_eq!(flow.retransmits, 2);
+    flow.forward.retransmits
+}
+
+#[test]
+fn a_lost_retransmit_that_rack_repeats_is_not_an_rto() {
+    // On a short path, the timer of RACK's reordering window has the granularity of jiffies.
+    for (rtt_ms, ack_ms, again_ms) in [(1, 2, 2), (1, 2, 10), (1, 2, 14), (20, 40, 45), (20, 40, 58), (300, 600, 675)]
+    {
+        let counts = lost_retransmit(rtt_ms, ack_ms, again_ms);
+        assert_eq!((counts.fast, counts.timeout), (2, 0), "RTT {rtt_ms} ms, {again_ms} ms: {counts:?}");
+    }
+}
+
+#[test]
+fn a_lost_retransmit_repeated_after_silence_is_an_rto() {
+    for (rtt_ms, ack_ms, again_ms) in [(1, 2, 203), (20, 40, 280), (300, 600, 1_130)] {
+        let counts = lost_retransmit(rtt_ms, ack_ms, again_ms);
+        assert_eq!((counts.fast, counts.timeout), (1, 1), "RTT {rtt_ms} ms, {again_ms} ms: {counts:?}");
+    }
+}
+
+#[test]
+fn a_segment_earlier_than_a_retransmit_can_be_is_reordered() {
+    // A tap near the receiver, without IP identifications: the handshake shows 20 ms to the sender.
+    for (late_ms, reordered) in [(8, 1), (19, 1), (25, 0)] {
+        let mut play =
+            Conversation { analysis: Analysis::new(Limits::default()), first: 1_001, identification: 1, sack: true };
+        let without_id = Extra { identification: Some(0), ..Extra::default() };
+        play.segment(0, true, 1_000, 0, 0, Extra { syn: true, ..without_id });
+        play.segment(5_000, false, 0, 1_001, 0, Extra { syn: true, ..without_id });
+        play.segment(20 * MS, true, 1_001, 1, 0, without_id);
+        for segment in [0, 2, 3, 4] {
+            play.segment(30 * MS, true, play.number(segment), 1, MSS, without_id);
+        }
+        (0..3).for_each(|more| play.sack(30, 1, &[(2, 3 + more)]));
+        play.segment((30 + late_ms) * MS, true, play.number(1), 1, MSS, without_id);
+        play.ack(30 + late_ms, 5);
+        let flow = play.flow();
+        let counts = (flow.forward.out_of_order, flow.forward.retransmits.lost_before_tap);
+        assert_eq!(counts, (reordered, 1 - reordered), "{late_ms} ms");
+    }
+}
+
 proptest! {
     /// tcptrace prints 18446744069417598361 bytes in flight once the numbers wrap.
     #[test]

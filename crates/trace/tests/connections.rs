@@ -131,6 +131,86 @@ fn a_retransmitted_syn_is_the_same_connection() {
     assert_eq!(document.flows[0].handshake.as_ref().map(|handshake| handshake.syn_retransmits), Some(1));
 }
 
+/// Plays segments of a client (`true`) and a server, 10 ms apart: sequence number, ACK number, flags, payload.
+fn document(sent: &[(bool, u32, u32, u8, u16)]) -> landspeed_model::TraceDocument {
+    let mut analysis = Analysis::new(Limits::default());
+    for (number, &(forth, sequence, ack, flags, payload)) in sent.iter().enumerate() {
+        let data = segment(forth, sequence, ack, flags, 1_000, payload, number as u16 + 1);
+        let time_ns = 1_000_000_000 + number as u64 * 10_000_000;
+        let original = 40 + u32::from(payload);
+        analysis.frame(&Frame { interface: 0, link: LinkType::RAW, time_ns, original, data: &data });
+    }
+    analysis.finish(landspeed_model::BuildInfo::default(), Vec::new(), String::new(), "", None, |_| None)
+}
+
+#[test]
+fn data_on_the_syn_is_the_same_connection() {
+    for accepted in [0, 200, 500] {
+        let document = document(&[
+            (true, 1_000, 0, SYN, 500),
+            (false, 7_000, 1_001 + accepted, SYN | ACK, 0),
+            (true, 1_001 + accepted, 7_001, ACK, 500 - accepted as u16),
+            (false, 7_001, 1_501, ACK, 100),
+            (true, 1_501, 7_101, ACK, 100),
+            (false, 7_101, 1_601, ACK, 0),
+        ]);
+        assert_eq!(document.flows.len(), 1, "{accepted} bytes accepted");
+        let flow = &document.flows[0];
+        assert_eq!((flow.forward.unique_bytes, flow.reverse.unique_bytes), (600, 100));
+        assert_eq!((flow.forward.missing_bytes, flow.reverse.missing_bytes), (0, 0));
+        let handshake = flow.handshake.as_ref().expect("a handshake");
+        assert_eq!((handshake.client_sequence, handshake.server_rtt_ns), (Some(1_000), Some(10_000_000)));
+    }
+}
+
+#[test]
+fn a_fast_open_syn_captured_after_its_answer_is_the_same_connection() {
+    let document = document(&[
+        (false, 7_000, 1_501, SYN | ACK, 0),
+        (true, 1_000, 0, SYN, 500),
+        (true, 1_501, 7_001, ACK, 100),
+        (false, 7_001, 1_601, ACK, 0),
+    ]);
+    assert_eq!(document.flows.len(), 1);
+    assert_eq!(document.flows[0].forward.unique_bytes, 600);
+}
+
+#[test]
+fn a_late_syn_ack_after_a_reset_is_the_same_connection() {
+    let document = document(&[
+        (true, 1_000, 0, SYN, 0),
+        (false, 7_000, 1_001, SYN | ACK, 0),
+        (true, 1_001, 7_001, RST | ACK, 0),
+        (false, 7_000, 1_001, SYN | ACK, 0),
+        (true, 1_001, 0, RST, 0),
+    ]);
+    assert_eq!(document.flows.len(), 1, "the SYN-ACK is retransmitted");
+}
+
+#[test]
+fn a_syn_ack_of_an_earlier_syn_changes_nothing() {
+    for stale in [1_001, 9_000_001, 4_000_000_001] {
+        let document = document(&[
+            (true, 5_000, 0, SYN, 0),
+            (false, 7_000, stale, SYN | ACK, 0),
+            (true, stale, 0, RST, 0),
+            (false, 90_000, 5_001, SYN | ACK, 0),
+            (true, 5_001, 90_001, ACK, 0),
+            (true, 5_001, 90_001, ACK, 1_000),
+            (false, 90_001, 6_001, ACK, 0),
+        ]);
+        assert_eq!(document.flows.len(), 1, "{stale}");
+        let flow = &document.flows[0];
+        assert_eq!(
+            (flow.forward.unique_bytes, flow.forward.missing_bytes, flow.retransmits),
+            (1_000, 0, 0),
+            "{stale}"
+        );
+        let handshake = flow.handshake.as_ref().expect("a handshake");
+        assert_eq!((handshake.client_sequence, handshake.server_rtt_ns), (Some(5_000), Some(30_000_000)), "{stale}");
+    }
+}
+
 #[test]
 fn memory_for_connections_is_bounded() {
     let limits = Limits { flows: 3, ..Limits::default() };

@@ -5,6 +5,7 @@ mod clocks;
 mod connections;
 mod ecn;
 mod fast_path;
+mod fragments;
 mod graph;
 mod hostile;
 mod labelled;
@@ -12,7 +13,9 @@ mod limits;
 mod numbered;
 mod placing;
 mod play;
+mod round_trips;
 mod taps;
+mod two_sides;
 mod two_taps;
 
 /// Returns a configuration with `usual` cases, or as many as `PROPTEST_CASES` says.

@@ -39,6 +39,8 @@ pub struct FastHeader<'a> {
     pub payload: u32,
     /// TSval of the timestamp option, if present.
     pub timestamp: Option<u32>,
+    /// TSecr of the timestamp option, if present.
+    pub echo: Option<u32>,
     /// DSCP and ECN of the IP header.
     pub traffic_class: u8,
     /// Whether PSH is set.
@@ -71,7 +73,7 @@ impl HeaderTemplate {
         let plain = link == LinkType::ETHERNET
             && header[12..15] == [0x08, 0x00, 0x45]
             && header[23] == 6
-            && [header[20] & 0x1f, header[21]] == [0, 0];
+            && [header[20] & 0x3f, header[21]] == [0, 0];
         plain.then(|| Self::read(header))
     }
 
@@ -115,7 +117,7 @@ impl HeaderTemplate {
         }
         let length = usize::from(header[46] >> 4) * 4;
         let payload = u32::from(read_u16(header, 16)).checked_sub(20 + length as u32)?;
-        let (mut timestamp, mut sack) = (None, [].as_slice());
+        let (mut timestamp, mut echo, mut sack) = (None, None, [].as_slice());
         if length != 20 {
             let options = frame.get(PLAIN_HEADER_BYTES..34 + length)?;
             let aligned: &[u8; ALIGNED_LENGTH] = options.first_chunk()?;
@@ -123,6 +125,7 @@ impl HeaderTemplate {
                 return None;
             }
             timestamp = be32(aligned, 4);
+            echo = be32(aligned, 8);
             if length != 20 + ALIGNED_LENGTH {
                 sack = sack_blocks(&options[ALIGNED_LENGTH..])?;
             }
@@ -134,6 +137,7 @@ impl HeaderTemplate {
             window: read_u16(header, 48),
             payload,
             timestamp,
+            echo,
             traffic_class: header[15],
             pushed: flags & Flags::PSH.0 != 0,
             sack,

@@ -1,7 +1,7 @@
 //! Dissection of frames: IP addresses and transport header.
 
 use crate::bytes::{be16, be32, be128, octet};
-use crate::link::{self, LinkPayload, LinkType};
+use crate::link::{self, Contents, LinkPayload, LinkType};
 use crate::tcp::{self, TcpHeader};
 
 /// Encapsulations in which an IP packet was found; several can apply.
@@ -23,6 +23,8 @@ impl Encapsulations {
     pub const PPPOE: Self = Self(32);
     /// Geneve (RFC 8926).
     pub const GENEVE: Self = Self(64);
+    /// GTP-U (3GPP TS 29.281).
+    pub const GTP: Self = Self(128);
 
     /// Whether all encapsulations of `other` are present.
     pub fn contains(self, other: Self) -> bool {
@@ -86,13 +88,44 @@ pub struct Packet {
     pub transport: Transport,
     /// Encapsulations around the innermost IP header.
     pub encapsulations: Encapsulations,
+    /// The fragment that the frame has, of the innermost fragmented packet; the lengths above are then those of the
+    /// fragment.
+    pub fragment: Option<Fragment>,
+}
+
+/// A fragment of an IP packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fragment {
+    /// Fields that all fragments of a packet have in common.
+    pub packet: FragmentedPacket,
+    /// Offset in the packet's payload, bytes.
+    pub offset: u32,
+    /// Length, bytes.
+    pub length: u32,
+    /// Whether more fragments follow.
+    pub more: bool,
+    /// Whether it begins a packet with an encapsulated one, which has lengths of its own.
+    pub encapsulates: bool,
+}
+
+/// The fields that identify a fragmented packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FragmentedPacket {
+    /// Source address.
+    pub source: u128,
+    /// Destination address.
+    pub destination: u128,
+    /// Identification; 32 bits in IPv6.
+    pub identification: u32,
+    /// Protocol.
+    pub protocol: u8,
 }
 
 /// Reason why a frame could not be dissected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DissectError {
     /// Not IP (ARP, LLDP, …), or an unsupported link type.
-    NotIp,
+    NotIp(Contents),
     /// The captured bytes end before the transport header's ports and sequence numbers.
     Truncated,
     /// Inconsistent lengths.
@@ -102,7 +135,10 @@ pub enum DissectError {
 /// Maximum number of nested layers.
 const MAX_LAYERS: usize = 16;
 const VXLAN_PORT: u16 = 4789;
+/// VXLAN's port in Linux before the standard.
+const LINUX_VXLAN_PORT: u16 = 8472;
 const GENEVE_PORT: u16 = 6081;
+const GTP_PORT: u16 = 2152;
 const MAPPED: u128 = 0xffff_0000_0000;
 
 /// EtherType of Transparent Ethernet Bridging (GRE, Geneve).
@@ -110,6 +146,7 @@ const ETHERNET_INSIDE: u16 = 0x6558;
 
 /// Offset in a frame and the layer found there.
 enum Layer {
+    Link(LinkType, usize),
     EtherType(u16, usize),
     Ip(usize),
     /// Fields of both headers, and the offset of the transport header.
@@ -120,7 +157,8 @@ enum Layer {
 pub fn dissect(link: LinkType, frame: &[u8], original: u32) -> Result<Packet, DissectError> {
     let (mut network, mut tcp) = (Network::default(), TcpHeader::default());
     if plain(link, frame, &mut network, &mut tcp) {
-        return Ok(Packet { network, transport: Transport::Tcp(tcp), encapsulations: Encapsulations::default() });
+        let encapsulations = Encapsulations::default();
+        return Ok(Packet { network, transport: Transport::Tcp(tcp), encapsulations, fragment: None });
     }
     layers(link, frame, original).map(|(packet, _)| packet)
 }
@@ -137,7 +175,7 @@ pub fn dissect_headers(link: LinkType, frame: &[u8], original: u32) -> Result<(P
     Ok((packet, end.min(frame.len())))
 }
 
-/// Fast path for the most common frames: TCP over Ethernet and IPv4, without IP options or fragment offset.
+/// Fast path for the most common frames: TCP over Ethernet and IPv4, without IP options and not fragmented.
 /// Writes the headers in place, without a copy. If it returns `false`, use [`dissect`]; the written values are
 /// then meaningless.
 #[inline]
@@ -147,7 +185,7 @@ pub fn plain(link: LinkType, frame: &[u8], network: &mut Network, tcp: &mut TcpH
     }
     let Some(header) = frame.first_chunk::<54>() else { return false };
     let total = u16::from_be_bytes([header[16], header[17]]);
-    let whole = [header[20] & 0x1f, header[21]] == [0, 0];
+    let whole = [header[20] & 0x3f, header[21]] == [0, 0];
     if header[12..15] != [0x08, 0x00, 0x45] || header[23] != 6 || total < 40 || !whole {
         return false;
     }
@@ -167,25 +205,48 @@ pub fn plain(link: LinkType, frame: &[u8], network: &mut Network, tcp: &mut TcpH
 }
 
 fn layers(link: LinkType, frame: &[u8], original: u32) -> Result<(Packet, usize), DissectError> {
-    let mut encapsulations = Encapsulations::default();
-    let mut layer = match link::parse_link_header(link, frame) {
-        LinkPayload::EtherType(kind, at) => Layer::EtherType(kind, at),
-        LinkPayload::Ip(at) => Layer::Ip(at),
-        LinkPayload::Other => return Err(DissectError::NotIp),
-        LinkPayload::Truncated => return Err(DissectError::Truncated),
-    };
-    for _ in 0..MAX_LAYERS {
+    let mut wrappers = Wrappers::default();
+    let mut layer = Layer::Link(link, 0);
+    for _ in 0..=MAX_LAYERS {
         layer = match layer {
+            Layer::Link(link, at) => match link::parse_link_header(link, frame, at) {
+                LinkPayload::EtherType(kind, at) => Layer::EtherType(kind, at),
+                LinkPayload::Ip(at) => Layer::Ip(at),
+                LinkPayload::Link(link, at) => Layer::Link(link, at),
+                LinkPayload::Other(contents) => return Err(DissectError::NotIp(contents)),
+                LinkPayload::Truncated => return Err(DissectError::Truncated),
+            },
             Layer::EtherType(link::IPV4 | link::IPV6, at) | Layer::Ip(at) => {
-                parse_ip(frame, at, original, &mut encapsulations)?
+                wrappers.encapsulates |= wrappers.fragment.is_some();
+                parse_ip(frame, at, original, &mut wrappers)?
             }
-            Layer::EtherType(kind, at) => skip_tag(frame, kind, at, &mut encapsulations)?,
-            Layer::Done(network, transport, at) => return Ok((Packet { network, transport, encapsulations }, at)),
+            Layer::EtherType(kind, at) => skip_tag(frame, kind, at, &mut wrappers.encapsulations)?,
+            Layer::Done(network, transport, at) => {
+                let Wrappers { encapsulations, fragment, encapsulates } = wrappers;
+                let fragment = fragment.map(|fragment| Fragment { encapsulates, ..fragment });
+                return Ok((Packet { network, transport, encapsulations, fragment }, at));
+            }
         };
     }
-    match layer {
-        Layer::Done(network, transport, at) => Ok((Packet { network, transport, encapsulations }, at)),
-        _ => Err(DissectError::Malformed),
+    Err(DissectError::Malformed)
+}
+
+/// The headers around the transport header.
+#[derive(Default)]
+struct Wrappers {
+    encapsulations: Encapsulations,
+    fragment: Option<Fragment>,
+    /// Whether the fragment has another IP packet inside.
+    encapsulates: bool,
+}
+
+impl Wrappers {
+    fn add(&mut self, encapsulation: Encapsulations) {
+        self.encapsulations.add(encapsulation);
+    }
+
+    fn add_fragment(&mut self, fragment: Fragment) {
+        (self.fragment, self.encapsulates) = (Some(fragment), false);
     }
 }
 
@@ -207,30 +268,26 @@ fn skip_tag(frame: &[u8], kind: u16, at: usize, encapsulations: &mut Encapsulati
             match link::version(frame, at + 4).ok_or(CUT)? {
                 4 | 6 => Ok(Layer::Ip(at + 4)),
                 0 => Ok(Layer::EtherType(be16(frame, at + 20).ok_or(CUT)?, at + 22)),
-                _ => Err(DissectError::NotIp),
+                _ => Err(DissectError::NotIp(Contents::EtherType(kind))),
             }
         }
+        // HSR and PRP tags.
+        0x892f => Ok(Layer::EtherType(be16(frame, at + 4).ok_or(CUT)?, at + 6)),
         0x8864 => {
             encapsulations.add(Encapsulations::PPPOE);
-            match be16(frame, at + 6).ok_or(CUT)? {
-                0x0021 | 0x0057 => Ok(Layer::Ip(at + 8)),
-                _ => Err(DissectError::NotIp),
-            }
+            Ok(Layer::Link(LinkType::PPP, at + 6))
         }
-        ETHERNET_INSIDE => Ok(Layer::EtherType(be16(frame, at + 12).ok_or(CUT)?, at + 14)),
-        _ => Err(DissectError::NotIp),
+        ETHERNET_INSIDE => Ok(Layer::Link(LinkType::ETHERNET, at)),
+        // A length (IEEE 802.3), as in tagged and cooked frames.
+        length if length < link::FIRST_ETHERTYPE => Ok(Layer::Link(LinkType::LLC, at)),
+        _ => Err(DissectError::NotIp(Contents::EtherType(kind))),
     }
 }
 
-fn parse_ip(
-    frame: &[u8],
-    at: usize,
-    original: u32,
-    encapsulations: &mut Encapsulations,
-) -> Result<Layer, DissectError> {
+fn parse_ip(frame: &[u8], at: usize, original: u32, wrappers: &mut Wrappers) -> Result<Layer, DissectError> {
     match link::version(frame, at).ok_or(DissectError::Truncated)? {
-        4 => parse_ipv4(frame, at, original, encapsulations),
-        6 => parse_ipv6(frame, at, original, encapsulations),
+        4 => parse_ipv4(frame, at, original, wrappers),
+        6 => parse_ipv6(frame, at, original, wrappers),
         _ => Err(DissectError::Malformed),
     }
 }
@@ -241,12 +298,7 @@ fn remaining_bytes(original: u32, at: usize) -> Result<u32, DissectError> {
     original.checked_sub(at as u32).ok_or(DissectError::Malformed)
 }
 
-fn parse_ipv4(
-    frame: &[u8],
-    at: usize,
-    original: u32,
-    encapsulations: &mut Encapsulations,
-) -> Result<Layer, DissectError> {
+fn parse_ipv4(frame: &[u8], at: usize, original: u32, wrappers: &mut Wrappers) -> Result<Layer, DissectError> {
     let header: &[u8; 20] = frame.get(at..).and_then(<[u8]>::first_chunk).ok_or(DissectError::Truncated)?;
     let length = usize::from(header[0] & 0x0f) * 4;
     let total = match u32::from(u16::from_be_bytes([header[2], header[3]])) {
@@ -268,11 +320,17 @@ fn parse_ipv4(
         protocol: header[9],
         payload,
     };
-    let later_fragment = u16::from_be_bytes([header[6], header[7]]) & 0x1fff != 0;
-    if later_fragment {
+    let position = u16::from_be_bytes([header[6], header[7]]);
+    let (offset, more) = (u32::from(position & 0x1fff) * 8, position & 0x2000 != 0);
+    if offset > 0 || more {
+        let Network { source, destination, identification, protocol, .. } = network;
+        let packet = FragmentedPacket { source, destination, identification: identification.into(), protocol };
+        wrappers.add_fragment(Fragment { packet, offset, length: payload, more, encapsulates: false });
+    }
+    if offset > 0 {
         return Ok(Layer::Done(network, Transport::Fragment, at + length));
     }
-    transport(frame, at + length, network, encapsulations)
+    transport(frame, at + length, network, wrappers)
 }
 
 const HOP_BY_HOP: u8 = 0;
@@ -282,12 +340,7 @@ const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
 const MOBILITY: u8 = 135;
 
-fn parse_ipv6(
-    frame: &[u8],
-    at: usize,
-    original: u32,
-    encapsulations: &mut Encapsulations,
-) -> Result<Layer, DissectError> {
+fn parse_ipv6(frame: &[u8], at: usize, original: u32, wrappers: &mut Wrappers) -> Result<Layer, DissectError> {
     const CUT: DissectError = DissectError::Truncated;
     let first = be32(frame, at).ok_or(CUT)?;
     // 0 for a jumbogram (RFC 2675) or a BIG TCP super-packet: both extend to the end of the frame.
@@ -298,13 +351,14 @@ fn parse_ipv6(
     let (mut protocol, hop_limit) = (octet(frame, at + 6).ok_or(CUT)?, octet(frame, at + 7).ok_or(CUT)?);
     let (source, destination) = (be128(frame, at + 8).ok_or(CUT)?, be128(frame, at + 24).ok_or(CUT)?);
     let mut next = at + 40;
-    let mut later_fragment = false;
+    let (mut fragment, mut is_later) = (None, false);
     for _ in 0..MAX_LAYERS {
         let length = match protocol {
             HOP_BY_HOP | ROUTING | DESTINATION | MOBILITY => 8 + 8 * u32::from(octet(frame, next + 1).ok_or(CUT)?),
             AUTHENTICATION => 8 + 4 * u32::from(octet(frame, next + 1).ok_or(CUT)?),
             FRAGMENT => {
-                later_fragment = be16(frame, next + 2).ok_or(CUT)? & 0xfff8 != 0;
+                let position = be16(frame, next + 2).ok_or(CUT)?;
+                fragment = Some((u32::from(position & 0xfff8), position & 1 != 0, be32(frame, next + 4).ok_or(CUT)?));
                 8
             }
             _ => break,
@@ -312,25 +366,27 @@ fn parse_ipv6(
         protocol = octet(frame, next).ok_or(CUT)?;
         payload = payload.checked_sub(length).ok_or(DissectError::Malformed)?;
         next += length as usize;
-        if later_fragment {
+        if let Some((offset, more, identification)) = fragment.take()
+            && (offset > 0 || more)
+        {
+            let packet = FragmentedPacket { source, destination, identification, protocol };
+            wrappers.add_fragment(Fragment { packet, offset, length: payload, more, encapsulates: false });
+            is_later = offset > 0;
+        }
+        if is_later {
             break;
         }
     }
     let traffic_class = (first >> 20) as u8;
     let network =
         Network { version: 6, source, destination, traffic_class, hop_limit, identification: 0, protocol, payload };
-    if later_fragment {
+    if is_later {
         return Ok(Layer::Done(network, Transport::Fragment, next));
     }
-    transport(frame, next, network, encapsulations)
+    transport(frame, next, network, wrappers)
 }
 
-fn transport(
-    frame: &[u8],
-    at: usize,
-    network: Network,
-    encapsulations: &mut Encapsulations,
-) -> Result<Layer, DissectError> {
+fn transport(frame: &[u8], at: usize, network: Network, wrappers: &mut Wrappers) -> Result<Layer, DissectError> {
     const CUT: DissectError = DissectError::Truncated;
     let segment = frame.get(at..).unwrap_or_default();
     match network.protocol {
@@ -344,37 +400,84 @@ fn transport(
         }
         17 => {
             let (source, destination) = (be16(segment, 0).ok_or(CUT)?, be16(segment, 2).ok_or(CUT)?);
-            if destination == VXLAN_PORT && segment.get(8).is_some_and(|flags| flags & 0x08 != 0) {
-                encapsulations.add(Encapsulations::VXLAN);
-                let inner = at + 16;
-                return Ok(Layer::EtherType(be16(frame, inner + 12).ok_or(CUT)?, inner + 14));
+            let is_vxlan = match destination {
+                VXLAN_PORT => segment.get(8).is_some_and(|flags| flags & 0x08 != 0),
+                // Other protocols use this port too.
+                LINUX_VXLAN_PORT => segment.get(8..12) == Some(&[0x08, 0, 0, 0]),
+                _ => false,
+            };
+            if is_vxlan {
+                wrappers.add(Encapsulations::VXLAN);
+                return Ok(Layer::Link(LinkType::ETHERNET, at + 16));
             }
             // Geneve version 0 (RFC 8926); the length of its options is in 4-byte words.
             if destination == GENEVE_PORT && segment.get(8).is_some_and(|version| version & 0xc0 == 0) {
-                encapsulations.add(Encapsulations::GENEVE);
+                wrappers.add(Encapsulations::GENEVE);
                 let inner = at + 16 + 4 * usize::from(segment[8] & 0x3f);
-                return Ok(match be16(segment, 10).ok_or(CUT)? {
-                    ETHERNET_INSIDE => Layer::EtherType(be16(frame, inner + 12).ok_or(CUT)?, inner + 14),
-                    kind => Layer::EtherType(kind, inner),
-                });
+                return Ok(Layer::EtherType(be16(segment, 10).ok_or(CUT)?, inner));
+            }
+            if destination == GTP_PORT
+                && let Some(inner) = gtp_payload(segment)
+            {
+                wrappers.add(Encapsulations::GTP);
+                return Ok(Layer::Ip(at + inner));
             }
             let payload = network.payload.checked_sub(8).ok_or(DissectError::Malformed)?;
             Ok(Layer::Done(network, Transport::Udp { source, destination, payload, at: at + 8 }, at))
         }
         4 | 41 => {
-            encapsulations.add(Encapsulations::IP);
+            wrappers.add(Encapsulations::IP);
             Ok(Layer::Ip(at))
         }
         47 => {
             let flags = be16(segment, 0).ok_or(CUT)?;
             let kind = be16(segment, 2).ok_or(CUT)?;
-            if flags & 0x0007 != 0 {
-                return Ok(Layer::Done(network, Transport::Other, at));
+            let optional = |flags_of: &[u16]| 4 * flags_of.iter().filter(|&flag| flags & flag != 0).count();
+            let sequenced = flags & 0x1000 != 0;
+            match (flags & 0x0007, kind) {
+                // PPTP (RFC 2637): PPP after the key, and the numbers of sequence and acknowledgement.
+                (1, 0x880b) => {
+                    wrappers.add(Encapsulations::GRE);
+                    Ok(Layer::Link(LinkType::PPP, at + 8 + optional(&[0x1000, 0x0080])))
+                }
+                (0, _) => {
+                    wrappers.add(Encapsulations::GRE);
+                    let inner = at + 4 + optional(&[0x8000, 0x2000, 0x1000]);
+                    Ok(match kind {
+                        // ERSPAN type I has no header of its own, type II has 8 bytes.
+                        0x88be => Layer::Link(LinkType::ETHERNET, if sequenced { inner + 8 } else { inner }),
+                        // Type III has 12 bytes, and 8 more for some platforms.
+                        0x22eb => {
+                            let platform = octet(frame, inner + 11).ok_or(CUT)? & 1;
+                            Layer::Link(LinkType::ETHERNET, inner + 12 + 8 * usize::from(platform))
+                        }
+                        _ => Layer::EtherType(kind, inner),
+                    })
+                }
+                _ => Ok(Layer::Done(network, Transport::Other, at)),
             }
-            encapsulations.add(Encapsulations::GRE);
-            let optional = [0x8000, 0x2000, 0x1000].into_iter().filter(|flag| flags & flag != 0).count();
-            Ok(Layer::EtherType(kind, at + 4 + 4 * optional))
         }
         _ => Ok(Layer::Done(network, Transport::Other, at)),
     }
+}
+
+/// Offset of the IP packet in a GTP-U datagram of user data (G-PDU), from the UDP header.
+fn gtp_payload(segment: &[u8]) -> Option<usize> {
+    let header: &[u8; 8] = segment.get(8..)?.first_chunk()?;
+    // Version 1, protocol type GTP.
+    if header[0] & 0xf0 != 0x30 || header[1] != 0xff {
+        return None;
+    }
+    let mut at = 16;
+    if header[0] & 0x07 != 0 {
+        at += 4;
+        // Extension headers: their length in 4-byte words, and the type of the next one at the end.
+        for _ in 0..MAX_LAYERS {
+            if header[0] & 0x04 == 0 || octet(segment, at - 1)? == 0 {
+                break;
+            }
+            at += 4 * usize::from(octet(segment, at)?.max(1));
+        }
+    }
+    matches!(link::version(segment, at)?, 4 | 6).then_some(at)
 }

@@ -15,12 +15,17 @@ mod bytes;
 pub mod capture;
 mod dissect;
 pub mod filter;
+mod fragments;
 mod link;
 mod numbered;
 mod tcp;
 
 pub use alike::{FastHeader, HeaderTemplate};
-pub use dissect::{DissectError, Encapsulations, Network, Packet, Transport, dissect, dissect_headers, plain};
-pub use link::LinkType;
+pub use dissect::{
+    DissectError, Encapsulations, Fragment, FragmentedPacket, Network, Packet, Transport, dissect, dissect_headers,
+    plain,
+};
+pub use fragments::Reassembler;
+pub use link::{Contents, LinkType};
 pub use numbered::{NumberedDatagram, Numbering};
 pub use tcp::{Flags, SackBlocks, TcpHeader, TcpOptions};

@@ -42,6 +42,34 @@ fn frames() -> impl Strategy<Value = Vec<Packet>> {
     prop::collection::vec(frame.prop_map(packets), 0..40)
 }
 
+/// Before version 2.3, the original length of a record came first; in version 2.3, either did.
+#[test]
+fn lengths_of_old_versions_are_in_the_other_order() {
+    let data = [7_u8; 68];
+    for (major, minor, lengths) in [
+        (2_u16, 2_u16, [154, 68]),
+        (2, 1, [154, 68]),
+        (543, 0, [154, 68]),
+        (2, 3, [154, 68]),
+        (2, 3, [68, 154]),
+        (2, 4, [68, 154]),
+    ] {
+        for big in [false, true] {
+            let word = |value: u32| if big { value.to_be_bytes() } else { value.to_le_bytes() };
+            let half = |value: u16| if big { value.to_be_bytes() } else { value.to_le_bytes() };
+            let mut bytes =
+                [&word(0xa1b2_c3d4)[..], &half(major), &half(minor), &[0; 8], &word(68), &word(1)].concat();
+            for _ in 0..2 {
+                bytes.extend([word(1), word(0), word(lengths[0]), word(lengths[1])].concat());
+                bytes.extend(data);
+            }
+            let (packets, complete) = read(&bytes, 4_096).expect("a capture");
+            assert!(complete, "{major}.{minor}");
+            assert_eq!(packets, vec![(1_000_000_000, 154, data.to_vec()); 2], "{major}.{minor}");
+        }
+    }
+}
+
 fn pcap(frames: &[Packet], endianness: Endianness, resolution: TsResolution) -> Vec<u8> {
     let header = PcapHeader {
         endianness,

@@ -9,9 +9,8 @@ use landspeed_trace::{Analysis, Cells, compare};
 use landspeed_units::{BitRate, Bytes, Nanos};
 use landspeed_wire::capture::Frame;
 
-use super::{Args, analyse_one, limits, pictures};
+use super::{Args, analyse_one, limits, outcome, pictures};
 use crate::CommandOutcome;
-use crate::output::Sink;
 use crate::text::Page;
 
 /// Compares two captures and prints the result.
@@ -38,7 +37,7 @@ pub fn main(args: &Args, other: &Path) -> anyhow::Result<CommandOutcome> {
     };
     let (schema, command) = (TRACE_COMPARISON_SCHEMA.to_owned(), landspeed_sys::process::command_line());
     let comparison = TraceComparison { schema, landspeed, command, a, b, figures };
-    if args.json != Some(Sink::Stdout) {
+    if args.prints() {
         out!("{}", summary(&comparison, &noise));
     }
     if let Some(sink) = &args.json {
@@ -47,8 +46,7 @@ pub fn main(args: &Args, other: &Path) -> anyhow::Result<CommandOutcome> {
     if let Some(sink) = &args.pictures.report {
         sink.write(landspeed_report::render_trace_comparison(&comparison)?.as_bytes())?;
     }
-    let complete = [&comparison.a, &comparison.b].iter().all(|document| document.capture.ended_early.is_none());
-    Ok(if complete { CommandOutcome::Clean } else { CommandOutcome::Findings })
+    Ok(outcome(&[&comparison.a, &comparison.b]))
 }
 
 /// Reads a capture again, divided into cells; `None` if its first flow is too short.

@@ -35,7 +35,7 @@ Examples:
   landspeed trace transfer.pcap --burst 8G --bin 10ms      microbursts above 8 Gb/s
   tcpdump -i eth0 -s 128 -w - tcp | landspeed trace -
 
-Exit status: 0 the whole capture was read, 1 it is cut or damaged, 2 failure.";
+Exit status: 0 the whole capture was read, 1 it is cut or damaged or has no TCP and UDP, 2 failure.";
 
 /// Options of `trace`.
 #[derive(Debug, clap::Args)]
@@ -72,10 +72,34 @@ pub struct Args {
     /// Write the JSON document (- for standard output)
     #[arg(short = 'J', long, value_name = "FILE")]
     json: Option<Sink>,
+    /// Print errors only
+    #[arg(short, long)]
+    quiet: bool,
     #[command(flatten)]
     packets: packets::Packets,
     #[command(flatten)]
     pictures: pictures::GraphArgs,
+}
+
+impl Args {
+    /// Returns whether the summary is printed on standard output.
+    fn prints(&self) -> bool {
+        let sinks = [&self.json, &self.pictures.report];
+        !self.quiet && !sinks.into_iter().flatten().any(|sink| *sink == Sink::Stdout)
+    }
+}
+
+/// Returns the status for analysed captures: a finding if one was not read to its end, or if nothing in it was analysed.
+fn outcome(documents: &[&TraceDocument]) -> CommandOutcome {
+    let is_complete = |document: &TraceDocument| {
+        let nothing = document.warnings.iter().any(|warning| warning.code == "nothing-analysed");
+        document.capture.ended_early.is_none() && !nothing
+    };
+    if documents.iter().all(|document| is_complete(document)) {
+        CommandOutcome::Clean
+    } else {
+        CommandOutcome::Findings
+    }
 }
 
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
@@ -99,7 +123,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         [one] => analyse_one(args, one)?,
         several => analyse_chain(args, several)?,
     };
-    if args.json != Some(Sink::Stdout) {
+    if args.prints() {
         out!("{}", text::summary(&document));
     }
     if let Some(sink) = &args.json {
@@ -111,7 +135,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if let (Some(directory), Some(file)) = (&args.pictures.xplot, args.files.first()) {
         pictures::xplot(args, &document, file, directory)?;
     }
-    Ok(if document.capture.ended_early.is_none() { CommandOutcome::Clean } else { CommandOutcome::Findings })
+    Ok(outcome(&[&document]))
 }
 
 /// Returns the terminal summary of captures, with default options.

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use landspeed_model::{
-    TraceDirection, TraceDocument, TraceFlow, TraceLimits, TracePath, TraceStation, TraceTransport,
+    TraceDirection, TraceDocument, TraceFlow, TraceHandshake, TraceLimits, TracePath, TraceStation, TraceTransport,
 };
 use landspeed_units::{BitRate, Bytes, Nanos};
 
@@ -14,6 +14,7 @@ const MAX_PRINTED_FLOWS: usize = 8;
 /// Minimum payload of a reverse direction that is printed: excludes application-level replies and TLS handshakes.
 const MIN_REVERSE_BYTES: u64 = 100_000;
 const MAX_PRINTED_STATIONS: usize = 4;
+const MAX_PRINTED_PROTOCOLS: usize = 6;
 
 /// Returns the summary: the capture, the path between taps, flows, stations, notes.
 pub fn summary(document: &TraceDocument) -> String {
@@ -63,14 +64,17 @@ pub fn summary(document: &TraceDocument) -> String {
 fn skipped_frames(document: &TraceDocument) -> Vec<String> {
     let capture = &document.capture;
     let counts = [
-        (capture.not_ip, "not IP"),
         (capture.cut, "truncated before the end of the transport header"),
         (capture.malformed, "malformed"),
-        (capture.fragments, "fragments without a transport header"),
-        (capture.other_transport, "neither TCP nor UDP"),
+        (capture.fragments, "fragments of incomplete packets"),
         (capture.copies, "copies ignored"),
     ];
-    counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
+    let counts = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
+    let (listed, more) = capture.not_analysed.split_at(capture.not_analysed.len().min(MAX_PRINTED_PROTOCOLS));
+    let listed = listed.iter().map(|contents| format!("{} {}", contents.frames, contents.what));
+    let more: u64 = more.iter().map(|contents| contents.frames).sum();
+    let more = (more > 0).then(|| format!("{more} of other protocols"));
+    listed.chain(more).chain(counts).collect()
 }
 
 fn rate(bps: f64) -> BitRate {
@@ -173,6 +177,9 @@ fn add_flow(page: &mut Page, flow: &TraceFlow) {
     if !rtt.is_empty() {
         page.line("rtt", &rtt);
     }
+    if let Some(connect) = flow.handshake.as_ref().and_then(connect) {
+        page.line("connect", &connect);
+    }
     page.line("retrans", &retransmits(forward, &flow.reverse));
     if let Some(losses) = placed_losses(forward) {
         page.line("loss", &losses);
@@ -185,8 +192,8 @@ fn add_flow(page: &mut Page, flow: &TraceFlow) {
         let by = if reset.by == flow.source { "the sender" } else { "the receiver" };
         page.line("reset", &format!("by {by} at {} (frame {})", Nanos::new(reset.time_ns), reset.frame));
     }
-    if flow.reverse.payload_bytes >= MIN_REVERSE_BYTES {
-        let reverse = &flow.reverse;
+    let reverse = &flow.reverse;
+    if reverse.payload_bytes >= MIN_REVERSE_BYTES || reverse.retransmits.total() > 0 {
         let goodput = reverse.goodput_bps.map_or_else(String::new, |bps| format!("goodput {}, ", rate(bps)));
         let losses = placed_losses(reverse).map_or_else(String::new, |losses| format!("; {losses}"));
         let retransmits = retransmits(reverse, forward);
@@ -212,6 +219,9 @@ fn placed_losses(direction: &TraceDirection) -> Option<String> {
     let mut words = format!("{} lost between taps", direction.lost_network?);
     if let Some(lost) = direction.lost_receiver {
         let _ = write!(words, ", {lost} dropped by the receiver host");
+    }
+    if let Some(lost) = direction.lost_paws.filter(|&lost| lost > 0) {
+        let _ = write!(words, ", {lost} discarded by the receiver for an old timestamp (PAWS)");
     }
     if let Some(open) = direction.undetermined_receiver.filter(|&open| open > 0) {
         let _ = write!(words, ", {open} undetermined (no DSACK and no ACK that lacks them)");
@@ -292,6 +302,21 @@ fn rtt(flow: &TraceFlow) -> String {
         }
     }
     parts.join("; ")
+}
+
+/// Returns the connect time and the SYN retransmits; `None` if the capture has neither the SYN nor the end of the handshake.
+fn connect(handshake: &TraceHandshake) -> Option<String> {
+    let syns = handshake.syn_retransmits + 1;
+    let span = Nanos::new(handshake.syn_span_ns);
+    if handshake.answered == Some(false) {
+        let over = if syns > 1 { format!("{syns} SYNs over {span}") } else { "one SYN".to_owned() };
+        return Some(format!("no answer to {over}"));
+    }
+    let mut words = Nanos::new(handshake.connect_ns?).to_string();
+    if handshake.syn_retransmits > 0 {
+        let _ = write!(words, "; {} SYN retransmits over {span}", handshake.syn_retransmits);
+    }
+    Some(words)
 }
 
 fn retransmits(forward: &TraceDirection, reverse: &TraceDirection) -> String {

@@ -1,21 +1,14 @@
 //! Conversion of a direction to its part of the document.
 
-use landspeed_model::{Retransmits, TraceDirection, TraceRtt};
+use landspeed_model::{Retransmits, TraceDirection};
 
 use super::FlowDirection;
 use super::window::MAX_PERIODS;
-use crate::histogram::Histogram;
 
 impl FlowDirection {
     /// Returns the direction for the document. `peer` is the opposite direction; `end_ns` is the time of the
     /// connection's last packet from the start of the capture, nanoseconds.
     pub fn document(&self, peer: &Self, end_ns: u64) -> TraceDirection {
-        let rtt = &self.rtt;
-        let quantile = |share| {
-            let value = rtt.histogram.as_ref()?.quantile(share)?;
-            // The middle of a bucket may lie outside the measured range.
-            Some(value.clamp(rtt.min_ns, rtt.max_ns))
-        };
         let mut limits = self.limits;
         let (shut_ns, idle_ns) = self.unsettled_gap();
         limits.receiver_window_ns += shut_ns;
@@ -45,6 +38,7 @@ impl FlowDirection {
             lost_network: None,
             lost_receiver: None,
             undetermined_receiver: None,
+            lost_paws: None,
             ecn: self.ecn.document(&peer.ecn),
             retransmits: rare.map_or_else(Retransmits::default, |rare| rare.retransmits),
             out_of_order: u64::from(self.out_of_order),
@@ -66,16 +60,9 @@ impl FlowDirection {
             in_flight_max_bytes: self.in_flight_max,
             packets_per_ack: (self.advancing_acks > 0).then(|| self.data_packets as f64 / self.advancing_acks as f64),
             stretch_acks: self.stretch_acks,
-            rtt: (rtt.count > 0).then(|| TraceRtt {
-                samples: rtt.count,
-                min_ns: rtt.min_ns,
-                mean_ns: rtt.sum_ns / rtt.count,
-                p50_ns: quantile(0.5),
-                p90_ns: quantile(0.9),
-                p99_ns: quantile(0.99),
-                max_ns: rtt.max_ns,
-                histogram: rtt.histogram.as_ref().map(Histogram::buckets).unwrap_or_default(),
-            }),
+            rtt: self.rtt.samples.document(),
+            rtt_sack: rare.and_then(|rare| rare.sack_rtt.document()),
+            rtt_timestamps: self.timestamp_rtt.as_ref().and_then(|stamps| stamps.samples.document()),
             limits: (limits.total_ns > 0).then_some(limits),
             numbered: None,
         }

@@ -3,6 +3,7 @@
 use landspeed_model::{Retransmits, TraceEventKind, TraceRto, ZeroWindow};
 
 use super::{FlowDirection, Hole, PacketContext};
+use crate::rtt::Samples;
 
 /// Maximum number of events listed per direction.
 const MAX_EVENTS: usize = 200;
@@ -45,6 +46,8 @@ pub(super) struct RareState {
     pub periods: Vec<ZeroWindow>,
     pub closed_ns: u64,
     pub rto: TraceRto,
+    /// RTT of the data at the end of SACK blocks.
+    pub sack_rtt: Samples,
     pub reneged: u64,
     sacked_ranges: Vec<(u64, u64)>,
     /// Ranges that were acknowledged before they were seen, with the time of the ACK.

@@ -4,12 +4,17 @@ use landspeed_model::TraceEventKind;
 use landspeed_wire::{Flags, TcpHeader};
 
 use super::{
-    DUPLICATE_ACK_THRESHOLD, FlowDirection, Hole, MAX_HOLES, MIN_TIMEOUT_NS, PacketContext, SegmentInfo, SendOrder,
+    DUPLICATE_ACK_THRESHOLD, FlowDirection, Hole, LastData, MAX_HOLES, MIN_TIMEOUT_NS, PacketContext, SegmentInfo,
+    SendOrder,
 };
 use crate::row::Class;
 
 /// Minimum idle time of a connection before an RTO, nanoseconds.
 const MIN_PAUSE_NS: u64 = 1_000_000;
+/// Granularity of Linux's RACK timer (`TCP_TIMEOUT_MIN`, two to three jiffies) at 100 Hz, nanoseconds.
+const MAX_RACK_TIMER_NS: u64 = 30_000_000;
+/// Age from which an IP identification does not show the order of two packets, nanoseconds.
+const MAX_ID_AGE_NS: u64 = 1_000_000_000;
 /// Maximum reordering in a capture with several queues, nanoseconds.
 const MAX_REORDERING_NS: u64 = 100_000;
 
@@ -19,10 +24,13 @@ impl FlowDirection {
         &mut self,
         start: u64,
         end: u64,
-        payload: u64,
+        tcp: &TcpHeader,
         info: SegmentInfo,
         context: PacketContext,
     ) -> Class {
+        let payload = u64::from(tcp.payload);
+        // The FIN consumes a sequence number without payload; a retransmit may add it.
+        let data_end = end - u64::from(tcp.flags.has(Flags::FIN));
         let (mut new, hole) = self.fill(start, end);
         // The capture began in the middle of the connection: numbers below its first were not seen before either.
         let earlier = start < self.begin;
@@ -38,23 +46,26 @@ impl FlowDirection {
         }
         // Numbers above the highest one are new in any case.
         if end > self.next {
-            new += end - self.next;
+            new += data_end.max(self.next) - self.next;
             self.next = end;
         }
-        let late = self.take_late(start, end, info.time_ns);
-        if let Some((late, _)) = late {
-            new += late;
-        }
-        // SYN and FIN consume a sequence number without payload.
+        let [late, late_fin] =
+            [(start, data_end), (data_end, end)].map(|(from, to)| self.take_late(from, to, info.time_ns));
+        new += late.map_or(0, |(late, _)| late);
+        let late = late.or(late_fin);
+        // So does the SYN.
         self.unique_bytes += new.min(payload);
         if let Some((_, true)) = late {
             // Recorded after its ACK, as in captures with several queues.
             return Class::New;
         }
         if let Some(hole) = hole
-            && self.is_reordered(&hole, info)
+            && self.is_reordered(&hole, info, context.to_sender_ns)
         {
             self.out_of_order = self.out_of_order.saturating_add(1);
+            let next_hole = self.rare.as_ref().and_then(|rare| rare.holes.iter().find(|hole| hole.start >= end));
+            let contiguous_to = next_hole.map_or(self.next, |hole| hole.start);
+            self.rtt.filled(start, contiguous_to, info.time_ns);
             return Class::OutOfOrder;
         }
         if self.is_network_duplicate(start, end, info) || hole.is_none() && !earlier && self.is_older(info) {
@@ -68,8 +79,23 @@ impl FlowDirection {
         self.recovery = self.recovery.max(self.next);
         self.repeated = self.repeated.max(end);
         self.pushed = info.pushed;
-        self.last_data = Some((start, (end - start) as u32, info.mark));
+        self.last_data =
+            Some(LastData { start, length: (end - start) as u32, mark: info.mark, time_ns: info.time_ns });
         class
+    }
+
+    /// Accounts for a packet that the network duplicated.
+    pub fn duplicate(&mut self, tcp: &TcpHeader, wire: u32, context: PacketContext) {
+        self.packets += 1;
+        self.wire_bytes += u64::from(wire);
+        if tcp.payload == 0 && !tcp.flags.has(Flags(Flags::SYN.0 | Flags::FIN.0)) {
+            self.pure_acks += 1;
+            return;
+        }
+        self.payload_bytes += u64::from(tcp.payload);
+        self.data_packets += u64::from(tcp.payload > 0);
+        self.duplicates = self.duplicates.saturating_add(1);
+        self.event(TraceEventKind::Duplicate, context, None);
     }
 
     /// Fills holes with a range. Returns the bytes filled, and the first hole.
@@ -108,20 +134,20 @@ impl FlowDirection {
     }
 
     /// Returns whether a segment that fills a hole was reordered: sent before the one that opened the hole.
-    fn is_reordered(&self, hole: &Hole, info: SegmentInfo) -> bool {
-        info.mark.before(hole.opened_by).unwrap_or_else(|| {
-            // A retransmit follows the hole after the RTT between tap and sender. That RTT is unknown, so a segment
-            // seen before any duplicate ACK or SACK is taken as not requested.
-            let waited = info.time_ns.saturating_sub(hole.since_ns);
+    fn is_reordered(&self, hole: &Hole, info: SegmentInfo, to_sender_ns: Option<u64>) -> bool {
+        let waited = info.time_ns.saturating_sub(hole.since_ns);
+        info.mark.younger_than(waited, MAX_ID_AGE_NS).before(hole.opened_by).unwrap_or_else(|| {
+            // A retransmit follows the hole after the RTT between tap and sender at the earliest. Where that is unknown, a
+            // segment seen before any duplicate ACK or SACK is taken as not requested.
             let asked = self.repeats_of_ack > 0 || self.sacked > hole.start;
-            !asked && waited < MIN_TIMEOUT_NS
+            waited < MIN_TIMEOUT_NS && (!asked || to_sender_ns.is_some_and(|to_sender_ns| waited < to_sender_ns))
         })
     }
 
     /// Samples whether IP identifications increase.
     #[cold]
     pub(super) fn sample_order(&mut self, mark: SendOrder) {
-        let Some((_, _, last)) = self.last_data else { return };
+        let Some(LastData { mark: last, .. }) = self.last_data else { return };
         if mark.identification != 0 && last.identification != 0 {
             let slot = &mut self.ascending[usize::from(mark.before(last) != Some(false))];
             *slot = slot.saturating_add(1);
@@ -136,16 +162,20 @@ impl FlowDirection {
         let in_order = u64::from(self.out_of_order) * 20 <= self.data_packets;
         let known = info.mark.identification != 0 && ascending >= 4 && others <= ascending / 16 && in_order;
         known
-            && self
-                .last_data
-                .is_some_and(|(_, _, last)| last.identification != 0 && info.mark.before(last) == Some(true))
+            && self.last_data.is_some_and(|LastData { mark: last, time_ns, .. }| {
+                let mark = info.mark.younger_than(info.time_ns.saturating_sub(time_ns), MIN_TIMEOUT_NS);
+                last.identification != 0 && mark.identification != 0 && mark.before(last) == Some(true)
+            })
     }
 
     /// Returns whether a segment is the previous packet again, duplicated in the network.
     fn is_network_duplicate(&self, start: u64, end: u64, info: SegmentInfo) -> bool {
-        self.last_data.is_some_and(|(seen, length, mark)| {
+        self.last_data.is_some_and(|LastData { start: seen, length, mark, time_ns }| {
             let same = seen == start && u64::from(length) == end - start;
-            same && mark.identification != 0
+            // A sender may use an identification again, or always the same; a retransmit comes later.
+            let soon = info.time_ns.saturating_sub(time_ns) < MIN_TIMEOUT_NS;
+            same && soon
+                && mark.identification != 0
                 && mark.identification == info.mark.identification
                 && mark.timestamp == info.mark.timestamp
         })
@@ -190,9 +220,13 @@ impl FlowDirection {
         let paused =
             base_ns > 0 && context.packet_gap_ns > base_ns + base_ns / 5 && context.packet_gap_ns >= MIN_PAUSE_NS;
         let repeated = repairing && end <= self.repeated;
+        // RACK retransmits a lost retransmit when a later segment is SACKed, after a reordering window of at most one RTT
+        // and the granularity of timers (RFC 8985). An RTO expires without an ACK.
+        let reaction_ns = context.to_sender_ns.map_or(MIN_TIMEOUT_NS, |ns| ns + base_ns + MAX_RACK_TIMER_NS);
+        let answers_ack = asked && context.packet_gap_ns <= reaction_ns;
         if unseen {
             Class::LostBeforeTap
-        } else if silent && first || paused && first && (repeated || !asked && end < self.next) {
+        } else if first && !answers_ack && (silent || paused && (repeated || !asked && end < self.next)) {
             Class::Timeout
         } else if asked && !(repairing && self.by_timeout) {
             Class::Fast

@@ -3,7 +3,7 @@
 use landspeed_model::{TraceEventKind, ZeroWindow};
 use landspeed_wire::{Flags, TcpHeader};
 
-use super::{FlowDirection, PacketContext};
+use super::{FlowDirection, LastData, PacketContext};
 
 /// Maximum number of zero-window periods in the document.
 pub(super) const MAX_PERIODS: usize = 100;
@@ -36,6 +36,10 @@ impl FlowDirection {
         // At most 2^30 bytes (RFC 7323).
         let bytes = u32::from(window) << if syn { 0 } else { self.scale.unwrap_or(0) };
         let moved = self.window != Some(bytes);
+        if syn && flags.has(Flags::ACK) && bytes == 0 {
+            // A SYN proxy opens the window when its own connection to the server is established.
+            self.window_closes(context);
+        }
         if plain {
             if bytes == 0 {
                 self.window_closes(context);
@@ -59,7 +63,8 @@ impl FlowDirection {
 
     #[cold]
     fn window_closes(&mut self, context: PacketContext) {
-        if self.window.is_some_and(|before| before > 0) {
+        // Also if it is closed in the first segment.
+        if !self.is_closed() {
             self.zero_windows = self.zero_windows.saturating_add(1);
             self.rare().closed_since = Some((context.since_ns, context.frame));
             self.event(TraceEventKind::ZeroWindow, context, None);
@@ -169,7 +174,7 @@ impl FlowDirection {
     /// marks the end of the queue. Applications may write full segments too; then some recent segment without PSH is
     /// required.
     fn had_more(&mut self) -> bool {
-        let Some((_, length, _)) = self.last_data else { return false };
+        let Some(LastData { length, .. }) = self.last_data else { return false };
         let full = self.is_full(length);
         if full && !self.pushed {
             self.bursts_since_cut = 1;

@@ -29,6 +29,8 @@ pub struct Extra<'a> {
     pub fin: bool,
     pub reset: bool,
     pub ece: bool,
+    /// TSval and TSecr.
+    pub timestamps: Option<(u32, u32)>,
     pub traffic_class: u8,
 }
 
@@ -59,6 +61,9 @@ impl Conversation {
             let mut more = [None; 3];
             rest.iter().zip(&mut more).for_each(|(block, slot)| *slot = Some(*block));
             options.push(TcpOptionElement::SelectiveAcknowledgement(first, more));
+        }
+        if let Some((value, echo)) = extra.timestamps {
+            options.push(TcpOptionElement::Timestamp(value, echo));
         }
         let mut built = PacketBuilder::ip(etherparse::IpHeaders::Ipv4(
             etherparse::Ipv4Header {

@@ -37,6 +37,16 @@ pub fn variant(magic: u32) -> Option<Variant> {
 pub struct Pcap {
     variant: Variant,
     link: LinkType,
+    lengths: Lengths,
+}
+
+/// Order of the two lengths of a record. Before version 2.3 the original length came first, and some programs wrote 2.3 in
+/// either order (libpcap).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lengths {
+    CapturedFirst,
+    OriginalFirst,
+    LowerIsCaptured,
 }
 
 impl Pcap {
@@ -44,12 +54,16 @@ impl Pcap {
     pub fn new(variant: Variant, header: &[u8; HEADER]) -> Result<Self, CaptureError> {
         let order = variant.order;
         let (major, minor) = (order.u16_at(header, 4), order.u16_at(header, 6));
-        if major != 2 {
-            return Err(CaptureError::Version { format: "pcap", major, minor });
-        }
+        let lengths = match (major, minor) {
+            // DG/UX wrote version 543.
+            (2, ..3) | (543, 0) => Lengths::OriginalFirst,
+            (2, 3) => Lengths::LowerIsCaptured,
+            (2, _) => Lengths::CapturedFirst,
+            _ => return Err(CaptureError::Version { format: "pcap", major, minor }),
+        };
         // The upper bits contain the length of the frame check sequence.
         let link = LinkType(order.u32_at(header, 20) & 0x03ff_ffff);
-        Ok(Self { variant, link })
+        Ok(Self { variant, link, lengths })
     }
 
     /// Name of the variant.
@@ -57,9 +71,9 @@ impl Pcap {
         self.variant.name
     }
 
-    /// Whether the file is little-endian, which is the common case.
+    /// Whether the file is little-endian and of a current version, which is the common case.
     pub fn is_little_endian(&self) -> bool {
-        self.variant.order == Order::Little
+        self.variant.order == Order::Little && self.lengths == Lengths::CapturedFirst
     }
 
     /// Fast path for little-endian files: passes all complete records at the start of `bytes` to `sink`. Returns
@@ -68,7 +82,7 @@ impl Pcap {
     pub fn drain(&self, bytes: &[u8], sink: &mut impl Sink) -> (usize, Result<usize, CaptureError>) {
         let mut at = 0;
         loop {
-            match self.record(&bytes[at..], Order::Little) {
+            match self.record(&bytes[at..], Order::Little, Lengths::CapturedFirst) {
                 Ok((used, CaptureItem::Frame(frame))) => {
                     at += used;
                     sink.frame(&frame);
@@ -83,14 +97,24 @@ impl Pcap {
     /// Parses the next record.
     #[inline]
     pub fn next<'a>(&self, bytes: &'a [u8]) -> Result<(usize, CaptureItem<'a>), CaptureError> {
-        self.record(bytes, self.variant.order)
+        self.record(bytes, self.variant.order, self.lengths)
     }
 
     #[inline(always)]
-    fn record<'a>(&self, bytes: &'a [u8], order: Order) -> Result<(usize, CaptureItem<'a>), CaptureError> {
+    fn record<'a>(
+        &self,
+        bytes: &'a [u8],
+        order: Order,
+        lengths: Lengths,
+    ) -> Result<(usize, CaptureItem<'a>), CaptureError> {
         let Variant { fraction_ns, record, .. } = self.variant;
         let Some(header) = bytes.first_chunk::<16>() else { return Ok((0, CaptureItem::More(record))) };
-        let captured = order.u32_at(header, 8);
+        let [first, second] = [order.u32_at(header, 8), order.u32_at(header, 12)];
+        let (captured, original) = match lengths {
+            Lengths::CapturedFirst => (first, second),
+            Lengths::OriginalFirst => (second, first),
+            Lengths::LowerIsCaptured => (first.min(second), first.max(second)),
+        };
         if captured > MAX_RECORD_BYTES {
             return Err(CaptureError::Length(captured));
         }
@@ -98,7 +122,7 @@ impl Pcap {
         let Some(data) = bytes.get(record..end) else { return Ok((0, CaptureItem::More(end))) };
         let fraction = u64::from(order.u32_at(header, 4));
         let time_ns = u64::from(order.u32_at(header, 0)) * 1_000_000_000 + fraction * fraction_ns;
-        let original = order.u32_at(header, 12).max(captured);
+        let original = original.max(captured);
         Ok((end, CaptureItem::Frame(Frame { interface: 0, link: self.link, time_ns, original, data })))
     }
 }
