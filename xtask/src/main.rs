@@ -30,6 +30,8 @@ enum Task {
     Test(test::Options),
     /// Download the iperf3 releases that the tests use (Debian's, signed; kept under target/)
     Iperf3,
+    /// Download the kernels and the root that virtual machines of the tests boot (Debian's, signed; kept under target/)
+    Machines,
     /// Build the static release binary and verify that it is static
     Dist,
     /// Run every fuzz target for a limited time (nightly compiler, cargo-fuzz)
@@ -56,6 +58,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Check(seed) => return test::check(seed),
         Task::Test(options) => return test::run(options),
         Task::Iperf3 => test::fetch_iperf3()?,
+        Task::Machines => test::fetch_machines()?,
         Task::Dist => dist::run()?,
         Task::Fuzz(options) => fuzz::run(options)?,
         Task::Study(arguments) => return study(arguments),

@@ -148,6 +148,13 @@ impl<'a> View<'a> {
         };
         let mut own: Vec<_> =
             all.iter().filter(|i| port.interrupts.contains(&i.number) && is_queue_interrupt(&i.name)).collect();
+        // Intel's drivers name that of link changes after the interface alone, those of queues with something after it.
+        let names: Vec<&str> = own.iter().map(|interrupt| interrupt.name.as_str()).collect();
+        own.retain(|interrupt| {
+            let is_extended =
+                |name: &&str| name.strip_prefix(&*interrupt.name).is_some_and(|rest| rest.starts_with('-'));
+            !names.iter().any(is_extended)
+        });
         if own.iter().any(|interrupt| interrupt.count > 0) {
             own.retain(|interrupt| interrupt.count > 0);
         }
@@ -163,9 +170,15 @@ impl<'a> View<'a> {
 /// mailboxes, link changes), by the names that drivers use for those.
 fn is_queue_interrupt(name: &str) -> bool {
     const MANAGEMENT_NAMES: &[&str] =
-        &["async", "pages", "misc", "mbx", "mailbox", "mgm", "config", "control", "ctrl", "fdir", "lsc"];
+        &["async", "pages", "misc", "mbx", "mailbox", "mgm", "config", "control", "ctrl", "fdir", "lsc", "event"];
     let name = name.to_ascii_lowercase();
     !MANAGEMENT_NAMES.iter().any(|word| name.contains(word))
+}
+
+/// Returns whether an interrupt is of a transmit queue only (`eth0-tx-0`, `virtio0-output.0`).
+pub(crate) fn is_transmit_interrupt(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.contains("output") || name.contains("-tx-") && !name.contains("rx")
 }
 
 /// Returns the CPUs that handle an interrupt: its effective affinity, else the configured one.

@@ -13,6 +13,7 @@ mod install;
 mod iperf3;
 mod lab;
 mod ledger;
+mod machine;
 mod report;
 mod slurm;
 mod sweep;

@@ -7,6 +7,7 @@ pub mod golden;
 pub mod hosts;
 pub mod iperf3;
 pub mod lab_kernel;
+pub mod machine;
 pub mod missing;
 pub mod netns;
 pub mod pair;

@@ -7,6 +7,7 @@ mod iperf3;
 mod junit;
 mod kubernetes;
 mod load;
+mod machines;
 mod python;
 mod runner;
 mod setup;
@@ -40,7 +41,7 @@ pub struct Options {
     /// Leave out the Python package's tests
     #[arg(long)]
     no_python: bool,
-    /// Run only one group of tests: unit, e2e, netns, timing, lab or rivals (needs cargo-nextest)
+    /// Run only one group of tests: unit, e2e, netns, timing, lab, machine or rivals (needs cargo-nextest)
     #[arg(long)]
     group: Option<String>,
     /// Run the tests that are too long for every run, and only these (`make test-long`)
@@ -77,18 +78,23 @@ impl Seed {
 type Fetch = fn(root: &Path, no_install: bool) -> Result<PathBuf>;
 
 /// What the tests use if it can be had, and the variables that name it to them.
-const DOWNLOADS: [(&str, &str, Fetch); 4] = [
+const DOWNLOADS: [(&str, &str, Fetch); 5] = [
     ("captures of tcpdump and Wireshark", corpus::VARIABLE, corpus::captures),
     ("iperf3 of other releases", iperf3::VARIABLE, iperf3::fetch),
     ("a reader of iperf3's JSON", iperf3::CONSUMERS, iperf3::consumers),
     ("the schema of Kubernetes' objects", kubernetes::VARIABLE, kubernetes::fetch),
+    ("a kernel for machines", machines::VARIABLE, machines::sample),
 ];
+
+/// What only the long tests use.
+const LONG_DOWNLOADS: [(&str, &str, Fetch); 1] =
+    [("kernels and a root for machines", machines::VARIABLE, machines::all)];
 
 /// Names where the lab's kernels are kept.
 const KERNELS: &str = "LANDSPEED_KERNELS";
 
 /// Groups that run beside other work; `timing` runs alone.
-const GROUPS: [&str; 5] = [runner::UNIT, "e2e", "rivals", "netns", "lab"];
+const GROUPS: [&str; 6] = [runner::UNIT, "e2e", "rivals", "netns", "lab", "machine"];
 
 /// Groups that run while the lab's kernel is built; those of their tests that need it run again once it is there.
 const BEFORE_KERNEL: [&str; 4] = [runner::UNIT, "e2e", "rivals", "netns"];
@@ -133,7 +139,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let wants = |group: &str| options.group.as_deref().is_none_or(|wanted| wanted == group);
     std::thread::scope(|scope| -> Result<()> {
         let kernel = scope.spawn(|| kernel(needed, &program, &kernels, options));
-        let downloads = scope.spawn(|| downloads(needed, options.no_install));
+        let downloads = scope.spawn(|| downloads(needed, options));
         let python = (all && !options.no_python).then(|| scope.spawn(|| python::prepare(low, options.no_install)));
         let doctests = runner.doctests(&root);
         if all {
@@ -209,12 +215,14 @@ fn kernel(lane: Lane<'_>, program: &Path, kernels: &Path, options: &Options) {
 }
 
 /// What can be downloaded, and the variables that name it to the tests.
-fn downloads(lane: Lane<'_>, no_install: bool) -> Vec<(&'static str, PathBuf)> {
+fn downloads(lane: Lane<'_>, options: &Options) -> Vec<(&'static str, PathBuf)> {
+    let no_install = options.no_install;
     let fetch = |(name, variable, fetch): (&str, &'static str, Fetch)| {
         let place = lane.fetch(name, || fetch(lane.root(), no_install))?;
         Some((variable, place))
     };
-    let places = DOWNLOADS.into_iter().filter_map(fetch).collect();
+    let long = LONG_DOWNLOADS.into_iter().filter(|_| options.long);
+    let places = DOWNLOADS.into_iter().chain(long).filter_map(fetch).collect();
     if let Some(deny) = lane.fetch("cargo-deny", || setup::cargo_deny(lane.root(), no_install)) {
         // It looks at crates of other platforms too, which no build here has fetched.
         lane.run("crates of every platform", &mut cargo(&["fetch", "--locked", "--quiet"]), tally::one_check);
@@ -236,6 +244,12 @@ fn compiled(lane: Lane<'_>, mut doctests: Command) {
         cargo(&["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings"),
         tally::one_check,
     );
+}
+
+/// Downloads what the virtual machines of the tests boot, for a single `cargo test` to use.
+pub fn fetch_machines() -> Result<()> {
+    println!("{}={}", machines::VARIABLE, machines::all(&crate::law::root(), false)?.display());
+    Ok(())
 }
 
 /// Downloads the releases of iperf3 that the tests speak with, for a single `cargo test` to use.

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use landspeed_model::Interrupt;
 
 use super::remote_node;
-use crate::hardware::{handled_by, list_text, severity_for_rate, spread};
+use crate::hardware::{handled_by, is_transmit_interrupt, list_text, severity_for_rate, spread};
 use crate::prelude::*;
 
 declare_check! {
@@ -28,7 +28,11 @@ declare_check! {
 }
 
 fn evaluate(view: &View<'_>) -> Outcome {
-    let interrupts = known!(view.queue_interrupts());
+    let mut interrupts = known!(view.queue_interrupts());
+    // A queue's transmit interrupt may be where its receive interrupt is.
+    if interrupts.iter().any(|interrupt| !is_transmit_interrupt(&interrupt.name)) {
+        interrupts.retain(|interrupt| !is_transmit_interrupt(&interrupt.name));
+    }
     // An interrupt that several CPUs may handle is inconclusive unless its effective CPU is known.
     let placed: Vec<(u32, &Interrupt)> = interrupts
         .iter()
@@ -107,6 +111,29 @@ mod tests {
         });
         let audit = CHECK.audit_alone(&facts, &example::goal());
         assert!(audit.findings.is_empty(), "{:?}", audit.findings);
+    }
+
+    #[test]
+    fn interrupts_for_sending_and_of_link_changes_may_share_a_core() {
+        for (names, receive) in [
+            (["eth0-rx-0", "eth0-tx-0", "eth0"], 1),
+            (["virtio0-input.0", "virtio0-output.0", "virtio0-config"], 1),
+            (["eth1-rxtx-0", "eth1-event-4", "eth1-rxtx-1"], 2),
+        ] {
+            let mut facts = example::facts();
+            example::port(&mut facts).interrupts = vec![120, 121, 122];
+            example::interrupts(&mut facts, |interrupt| {
+                if let Some(name) = interrupt.number.checked_sub(120).and_then(|at| names.get(at as usize)) {
+                    (*name).clone_into(&mut interrupt.name);
+                }
+                interrupt.effective = Fact::Known("3".into());
+            });
+            let audit = CHECK.audit_alone(&facts, &example::goal());
+            assert_eq!(audit.findings.is_empty(), receive == 1, "{names:?}: {:?}", audit.findings);
+            if let Some(finding) = audit.findings.first() {
+                assert!(finding.observed.starts_with("2 queues handled on 1 CPUs"), "{}", finding.observed);
+            }
+        }
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub(super) fn plan(kept: &[PersistedSetting<'_>], root: &Path, plan: &mut Persis
                 format!("its name has special characters: write {value} to its smp_affinity_list in a service"),
             );
         } else {
-            lines.insert(format!("ExecStart=/bin/sh -c 'for i in /proc/irq/*/{name}; do echo "), value.to_owned());
+            lines.insert(start_of_line(name), value.to_owned());
             plan.covered.push(setting.target.to_string());
         }
     }
@@ -53,8 +53,10 @@ pub(super) fn plan(kept: &[PersistedSetting<'_>], root: &Path, plan: &mut Persis
     all.sort_unstable();
     let mut text = banner("where interrupts are handled, by their names");
     text.push_str(
-        "[Unit]\nDescription=Interrupt affinities kept by landspeed\nAfter=network.target\n\n[Service]\nType=oneshot\n\
-         RemainAfterExit=yes\n",
+        // Without the default dependencies the boot does not wait for the service.
+        "[Unit]\nDescription=Interrupt affinities kept by landspeed\nDefaultDependencies=no\n\
+         After=sysinit.target network.target\nConflicts=shutdown.target\nBefore=shutdown.target\n\n\
+         [Service]\nType=oneshot\nRemainAfterExit=yes\n",
     );
     for line in all {
         let _ = writeln!(text, "{line}");
@@ -62,6 +64,17 @@ pub(super) fn plan(kept: &[PersistedSetting<'_>], root: &Path, plan: &mut Persis
     plan.file(root, SERVICE, text)?;
     let wanted = banner("the service is wanted at boot") + "[Unit]\nWants=landspeed-interrupts.service\n";
     plan.file(root, WANTED, wanted)
+}
+
+/// Returns the command that sets the CPUs of the interrupts with this name, up to the CPUs. A driver requests its interrupts
+/// when the interface is set up, which network managers do after the boot has gone on: the command waits two minutes for
+/// them.
+fn start_of_line(name: &str) -> String {
+    let files = format!("/proc/irq/*/{name}");
+    format!(
+        "ExecStart=/bin/sh -c 'n=0; until ls -d {files} >/dev/null 2>&1 || [ $$n = 120 ]; do sleep 1; n=$$((n+1)); done; \
+         for i in {files}; do echo "
+    )
 }
 
 /// Returns why a service does not work on this host; `None` if it does.
@@ -72,8 +85,12 @@ fn unsupported_reason(root: &Path) -> Option<String> {
         );
     }
     let wants = "etc/systemd/system/multi-user.target.wants/irqbalance.service";
+    // A masked service is an empty file or a link to /dev/null, and is not started although it is wanted.
+    let mask = root.join("etc/systemd/system/irqbalance.service");
+    let is_masked = std::fs::read_link(&mask).is_ok_and(|to| to == Path::new("/dev/null"))
+        || std::fs::metadata(&mask).is_ok_and(|file| file.len() == 0);
     // Checked as a link, because its target may be in another root.
-    std::fs::symlink_metadata(root.join(wants)).is_ok().then(|| {
+    (!is_masked && std::fs::symlink_metadata(root.join(wants)).is_ok()).then(|| {
         "irqbalance is started at boot and moves every interrupt that is not banned. Ban it there (IRQBALANCE_ARGS=--banirq) or \
          disable it"
             .into()

@@ -164,13 +164,18 @@ fn interrupts_are_set_by_name_unless_irqbalance_runs() {
     let start: Vec<_> = service.iter().filter(|line| line.starts_with("ExecStart=")).collect();
     assert_eq!(
         start,
-        [&"ExecStart=/bin/sh -c 'for i in /proc/irq/*/mlx5_comp0@pci:0000:3b:00.0; do echo 0-3,8 > \
+        [&"ExecStart=/bin/sh -c 'n=0; until ls -d /proc/irq/*/mlx5_comp0@pci:0000:3b:00.0 >/dev/null 2>&1 || \
+           [ $$n = 120 ]; do sleep 1; n=$$((n+1)); done; \
+           for i in /proc/irq/*/mlx5_comp0@pci:0000:3b:00.0; do echo 0-3,8 > \
            \"$${i%%/*}/smp_affinity_list\"; done'"]
     );
     assert_eq!(plan.by_hand.len(), 1, "what a shell would read otherwise is left to a person");
     let irqbalance = ("etc/systemd/system/multi-user.target.wants/irqbalance.service", "");
     let (written, plan) = Root::new(&[systemd, irqbalance]).assign_owners(&[interrupt("eth0-0")]);
     assert_eq!((written.len(), plan.by_hand.len()), (0, 1));
+    let masked = ("etc/systemd/system/irqbalance.service", "");
+    let (written, plan) = Root::new(&[systemd, irqbalance, masked]).assign_owners(&[interrupt("eth0-0")]);
+    assert_eq!((written.len(), plan.by_hand.len()), (2, 0));
 }
 
 #[test]
@@ -199,6 +204,10 @@ fn interrupt_service_is_valid_for_systemd_and_sh() {
     let command = command.replace("/proc", &root.path().display().to_string());
     assert!(Command::new("/bin/sh").args(["-c", &command]).status().expect("a shell").success());
     assert_eq!(std::fs::read_to_string(here.join("smp_affinity_list")).expect("written"), "0-3,8\n");
+    // Without the interrupt it ends, here at once, and fails.
+    let command = command.replace("= 120", "= 0");
+    std::fs::remove_dir(here.join("eth0-0")).expect("removed");
+    assert!(!Command::new("/bin/sh").args(["-c", &command]).status().expect("a shell").success());
 }
 
 /// Content and mode of every file below a directory.

@@ -2,6 +2,8 @@
 //! step of the plan is compared with its previous value; steps that cannot be compared are never reported
 //! as restored.
 
+use landspeed_model::Target;
+
 use super::engine::{Engine, PutError, resets_link};
 use crate::Value;
 use crate::error::TuneError;
@@ -113,7 +115,9 @@ impl Engine<'_> {
         self.note(journal, Entry::Reverting { why: why.to_owned() });
         let steps = journal.steps().to_vec();
         let mut left = Vec::new();
-        for (number, step) in steps.iter().enumerate().rev() {
+        let targets: Vec<&Target> = steps.iter().map(|step| &step.target).collect();
+        for number in restore_order(&targets) {
+            let step = &steps[number];
             let Settled::Outcome(outcome) = self.settle_step(journal, number, step, how)? else { continue };
             match &outcome {
                 RestoreOutcome::Drift { found } => left.push(drift(journal, number, step, found)),
@@ -190,6 +194,21 @@ impl Engine<'_> {
     }
 }
 
+/// Returns the order in which steps are undone: the reverse of that in which they were applied, but qdiscs after the MTU and
+/// the queue length of their interface, from which the kernel derives quantum and limit of a new qdisc.
+fn restore_order(targets: &[&Target]) -> Vec<usize> {
+    let waits = |number: &usize| {
+        let shapes_qdiscs = |other: &&Target| {
+            matches!(other, Target::Mtu { .. } | Target::TxQueueLen { .. })
+                && other.interface() == targets[*number].interface()
+        };
+        matches!(targets[*number], Target::Qdisc { .. }) && targets.iter().any(shapes_qdiscs)
+    };
+    let (last, mut order): (Vec<usize>, Vec<usize>) = (0..targets.len()).rev().partition(waits);
+    order.extend(last);
+    order
+}
+
 /// Whether a value other than the previous one was written by this transaction.
 fn is_ours(journal: &Journal, number: usize, step: &JournalStep, now: &Value) -> bool {
     let began = journal.entries().any(|entry| matches!(entry, Entry::Intent { step, .. } if *step == number));
@@ -206,7 +225,7 @@ fn is_ours(journal: &Journal, number: usize, step: &JournalStep, now: &Value) ->
         // An interrupted write leaves a sysctl at the old or the new value; any other value belongs to another
         // program. For drivers and qdisc trees intermediate states are unknown.
         StepState::NotStarted | StepState::InFlight { .. } | StepState::Settled { .. } => {
-            step.keep || desired || !matches!(step.target, landspeed_model::Target::Sysctl { .. })
+            step.keep || desired || !matches!(step.target, Target::Sysctl { .. })
         }
     }
 }
@@ -218,5 +237,20 @@ fn drift(journal: &Journal, number: usize, step: &JournalStep, found: &Value) ->
             step.target, step.before
         ),
         _ => format!("{} is {found}, set by another program", step.target),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn qdiscs_are_restored_after_the_mtu_they_take_their_quantum_from() {
+        let mtu = |name: &str| Target::Mtu { interface: name.into() };
+        let qdisc = |name: &str| Target::Qdisc { interface: name.into() };
+        let sysctl = Target::Sysctl { name: "net.core.default_qdisc".into() };
+        let targets = [mtu("eth0"), qdisc("eth0"), qdisc("eth1"), sysctl];
+        let order = restore_order(&targets.iter().collect::<Vec<_>>());
+        assert_eq!(order, [3, 2, 0, 1]);
     }
 }
