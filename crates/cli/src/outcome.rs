@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// The result of a command, which sets the exit status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The result of a command, which sets the exit status; the worst is the greatest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommandOutcome {
     /// Success, nothing to report: exit status 0.
     Clean,

@@ -61,6 +61,7 @@ fn next_step(verdict: &Verdict, flow: &Flow) -> String {
     let sends = flow.sender.end == End::Client;
     let mean = |figure: Option<Figure>| figure.map(|figure| figure.value);
     let unread = mean(flow.figure(StreamView::receive_fill));
+    let elsewhere = || format!("Run `landspeed watch` on the remote host as well. {BOTH_ENDS}");
     match verdict.cause {
         Cause::ReceiverWindow if flow.receiver_seen() => {
             enlarge(flow, &flow.receiver, RECEIVE, mean(flow.figure(StreamView::rcvbuf)))
@@ -81,8 +82,7 @@ fn next_step(verdict: &Verdict, flow: &Flow) -> String {
                 .to_owned()
         }
         Cause::SendBuffer => enlarge(flow, &flow.sender, SEND, mean(flow.figure(StreamView::sndbuf))),
-        Cause::Application if !sends => verdict.next_step.clone(),
-        Cause::Application => format!(
+        Cause::Application if sends => format!(
             "{}Find what the sending application waits for (disk, requests from the other end, its own processing); neither \
              buffers nor the network are the limit.",
             waits::describe(flow).map_or(String::new(), |waits| waits + " ")
@@ -125,11 +125,15 @@ fn next_step(verdict: &Verdict, flow: &Flow) -> String {
         Cause::Undetermined if flow.loopback() => {
             "Both ends are on this host: compare with the other end of the connection in the same list.".to_owned()
         }
-        Cause::Storage | Cause::RequestGaps | Cause::RoundTrip | Cause::CpuQuota | Cause::Firewall => {
-            verdict.next_step.clone()
-        }
-        Cause::ReceiverHostDrops if !sends => verdict.next_step.clone(),
-        _ => format!("Run `landspeed watch` on the remote host as well. {BOTH_ENDS}"),
+        Cause::ReceiverHostDrops if sends => elsewhere(),
+        Cause::Application
+        | Cause::Storage
+        | Cause::RequestGaps
+        | Cause::RoundTrip
+        | Cause::CpuQuota
+        | Cause::Firewall
+        | Cause::ReceiverHostDrops => verdict.next_step.clone(),
+        _ => elsewhere(),
     }
 }
 

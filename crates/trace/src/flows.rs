@@ -178,12 +178,11 @@ impl Flows {
     /// Accounts for a packet that the network duplicated, known only at the end.
     pub(crate) fn duplicate(&mut self, seen: &ParsedFrame) {
         let at = self.table.position(&seen.key);
-        match at.and_then(|at| self.table.at_mut(at)) {
-            Some(Flow { state: State::Tcp(connection), .. }) => connection.duplicate(seen),
-            _ => {
-                self.evicted.packets += 1;
-                self.evicted.payload_bytes += u64::from(seen.tcp.payload);
-            }
+        if let Some(Flow { state: State::Tcp(connection), .. }) = at.and_then(|at| self.table.at_mut(at)) {
+            connection.duplicate(seen);
+        } else {
+            self.evicted.packets += 1;
+            self.evicted.payload_bytes += u64::from(seen.tcp.payload);
         }
     }
 

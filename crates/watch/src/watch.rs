@@ -357,12 +357,11 @@ impl Watch {
                 Some(process) if flow.ended || flow.inode == 0 => Ok(process),
                 _ => self.processes.of(flow.inode),
             };
-            let (mut beside, series) = match &flow.beside {
-                Some(kept) => (**kept).clone(),
-                None => {
-                    let holder = process.ok().map(|process| (process.pid, self.processes.descriptor(flow.inode)));
-                    self.beside.of(holder, index, flow.span_ns())
-                }
+            let (mut beside, series) = if let Some(kept) = &flow.beside {
+                (**kept).clone()
+            } else {
+                let holder = process.ok().map(|process| (process.pid, self.processes.descriptor(flow.inode)));
+                self.beside.of(holder, index, flow.span_ns())
             };
             if flow.is_wanted() {
                 let options = self.processes.options(flow.inode, flow.id.cookie());
