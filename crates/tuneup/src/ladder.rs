@@ -2,24 +2,21 @@
 
 mod order;
 mod placements;
+mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use landspeed_model::{
-    Cause, Confidence, Parameters, TuneupAgain, TuneupBaseline, TuneupEnd, TuneupMap, TuneupPlacement, TuneupPlan,
-    TuneupRung, TuneupSanity, Verdict,
-};
+use landspeed_model::{Cause, Confidence, Parameters, TuneupEnd, TuneupRung, Verdict};
 use landspeed_stats::{Interval, SplitMix64, median};
 use landspeed_units::Nanos;
 
-use crate::baseline::baseline;
 use crate::candidates::Candidate;
 use crate::comparison::{Comparison, Decision, RULES, compare};
 use crate::finale::FinalTests;
 use crate::map::{Mapping, short_of_map};
 use crate::outcome::{Diagnosis, TestOutcome};
-use crate::placement::{bad_placement, placed};
-use crate::{Facts, Measurement, Settings};
+use crate::placement::bad_placement;
+use crate::{Measurement, Settings};
 
 /// Duration of a test with a verdict, nanoseconds: 20 samples over at least 2 s (docs/verdicts.md).
 const DIAGNOSIS_NS: u64 = 2_500_000_000;
@@ -561,80 +558,6 @@ impl Ladder {
             None => FinalTests::tests(true) * self.test_cost_ns() + DIAGNOSIS_NS + self.omit_ns + OVERHEAD_NS,
         };
         now_ns + tests * self.test_cost_ns() + end <= self.options.budget_ns
-    }
-
-    /// Best settings so far.
-    pub fn best(&self) -> &Settings {
-        &self.best
-    }
-
-    /// Goodput of the best settings, bits/s; `None` before the baseline.
-    pub fn best_bps(&self) -> Option<f64> {
-        (!self.baseline.is_empty()).then_some(self.best_bps)
-    }
-
-    /// Changes tried so far.
-    pub fn rungs(&self) -> &[TuneupRung] {
-        &self.rungs
-    }
-
-    /// Latest verdict, with the properties of hosts and path.
-    pub fn diagnosis(&self) -> Option<&Diagnosis> {
-        self.diagnosis.as_deref()
-    }
-
-    /// Reason of the end, once the search is over.
-    pub fn ended(&self) -> Option<(TuneupEnd, &str)> {
-        self.ended.as_ref().map(|(end, why)| (*end, why.as_str()))
-    }
-
-    /// Number of tests so far.
-    pub fn tests(&self) -> u32 {
-        self.tests
-    }
-
-    /// Duration of the comparison tests and of the omitted time, nanoseconds.
-    pub fn lengths_ns(&self) -> (u64, u64) {
-        (self.test_ns, self.omit_ns)
-    }
-
-    /// Goodput and noise of the first settings; `None` before two tests.
-    pub fn baseline(&self) -> Option<TuneupBaseline> {
-        baseline(&self.baseline, self.first_verdict.as_ref()?, &self.original.parameters)
-    }
-
-    /// Goodput with the threads on each core, if requested and each was measured once.
-    pub fn map(&self) -> Option<TuneupMap> {
-        self.mapping.as_ref().filter(|mapping| mapping.rounds() > 0).map(Mapping::map)
-    }
-
-    /// Results of the sanity checks: settings that must be slower.
-    pub fn sanity(&self) -> Vec<TuneupSanity> {
-        self.finale.as_ref().map(FinalTests::sanity).unwrap_or_default()
-    }
-
-    /// Comparison of the first settings at the end with the baseline.
-    pub fn baseline_again(&self) -> Option<TuneupAgain> {
-        self.finale.as_ref()?.again(&self.baseline)
-    }
-
-    /// Goodput ratio of the best to the first settings, from the final tests.
-    pub fn total_gain(&self) -> Option<Interval> {
-        self.finale.as_ref()?.gain()
-    }
-
-    /// CPUs on which the flows are processed with the best settings.
-    pub fn placement(&self) -> Vec<TuneupPlacement> {
-        self.facts().map(placed).unwrap_or_default()
-    }
-
-    /// Accepted changes of host settings.
-    pub fn plan(&self) -> &TuneupPlan {
-        &self.best.plan
-    }
-
-    fn facts(&self) -> Option<&Facts> {
-        Some(&self.diagnosis.as_ref()?.facts)
     }
 }
 

@@ -123,7 +123,7 @@ fn examples() -> Vec<Example> {
     // 350 requests in 10 s over 20 ms.
     let waiting_for_answers =
         each_reading(Scenario { receiver_thread: 0.0, recv_fill: 0.0, ..waiting }.document(), |k, tcp| {
-            (tcp.data_segs_in, tcp.data_segs_out, tcp.min_rtt_us) = (Some(k * 4), Some(k * 4), Some(20_000))
+            (tcp.data_segs_in, tcp.data_segs_out, tcp.min_rtt_us) = (Some(k * 4), Some(k * 4), Some(20_000));
         });
     examples.push(alone(waiting_for_answers));
     let mut at_its_rate = arrivals::received(|_, _| {});

@@ -1,6 +1,6 @@
 //! `check` finds the settings of a driver, `tune` changes and restores them.
 
-use landspeed_testkit::machine::{Machine, Nic, Suite};
+use landspeed_testkit::machine::{Blueprint, Machine, Nic, Suite};
 use landspeed_testkit::or_skip;
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn codes(audit: &Value, list_name: &str) -> Vec<String> {
 /// transaction, and rolls it back.
 fn settings_of_drivers(suite: Suite) {
     let nics = [Nic::e1000e().on_node(1).on_wire(1), Nic::vmxnet3().on_node(0).on_wire(1)];
-    let mut machine = or_skip!(nics.into_iter().fold(blueprint(suite), |machine, nic| machine.nic(nic)).boot());
+    let mut machine = or_skip!(nics.into_iter().fold(blueprint(suite), Blueprint::nic).boot());
     let machine = &mut machine;
     let [near, other] = [0, 1].map(|number| machine.interface(number));
     set_up(machine, &[&near, &other]);

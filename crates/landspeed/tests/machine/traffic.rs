@@ -1,6 +1,6 @@
 //! Placement of threads and interrupts by real interrupts, and drops of a real ring.
 
-use landspeed_testkit::machine::{Machine, Nic, Suite};
+use landspeed_testkit::machine::{Blueprint, Machine, Nic, Suite};
 use landspeed_testkit::or_skip;
 use serde_json::Value;
 
@@ -41,9 +41,8 @@ fn document(machine: &mut Machine, arguments: &str) -> (Value, String) {
 #[ignore = "long: tests and a map in an emulated machine"]
 fn threads_and_maps_follow_interrupts() {
     let nics = [Nic::e1000e().on_node(1).on_wire(1), Nic::virtio(1).on_node(0).on_wire(1)];
-    let mut machine = or_skip!(
-        nics.into_iter().fold(blueprint(Suite::Bookworm).cores_per_node(2), |machine, nic| machine.nic(nic)).boot()
-    );
+    let mut machine =
+        or_skip!(nics.into_iter().fold(blueprint(Suite::Bookworm).cores_per_node(2), Blueprint::nic).boot());
     let machine = &mut machine;
     let near = connect(machine);
     let number = interrupt(machine, &format!("{near}-rx-0"));
@@ -72,8 +71,7 @@ fn threads_and_maps_follow_interrupts() {
 fn watch_sees_drops_of_a_full_ring() {
     // 64 descriptors: a burst of the sender overruns them.
     let nics = [Nic::realtek().on_wire(1), Nic::virtio(1).on_node(0).on_wire(1)];
-    let mut machine =
-        or_skip!(nics.into_iter().fold(blueprint(Suite::Bookworm), |machine, nic| machine.nic(nic)).boot());
+    let mut machine = or_skip!(nics.into_iter().fold(blueprint(Suite::Bookworm), Blueprint::nic).boot());
     let machine = &mut machine;
     let near = connect(machine);
     let missed = format!("/sys/class/net/{near}/statistics/rx_missed_errors");
