@@ -264,7 +264,7 @@ fn ctrl_c_ends_the_watch_with_document_and_lines() {
     signal(process.id(), "INT");
     let Ended { code, stdout, stderr, .. } = process.end(TIMEOUT_S);
     assert_eq!((code, stderr.as_str()), (0, ""), "{stdout}");
-    for part in ["  limit    ", "  overhead ", &format!("{RIGHT}:{PORT}")] {
+    for part in ["  cause    ", "  overhead ", &format!("{RIGHT}:{PORT}")] {
         assert!(stdout.contains(part), "{part}: {stdout}");
     }
     let read = |path: &Path| std::fs::read_to_string(path).expect("a file");

@@ -129,7 +129,7 @@ pub fn records(rows: &[Row], total: u64, query: &Query) -> String {
         ]
     };
     let lines: Vec<Vec<String>> = rows.iter().map(line).collect();
-    let mut text = table(&["id", "started (UTC)", "kind", "path", "result", "limit", "title, tags"], &lines);
+    let mut text = table(&["id", "started (UTC)", "kind", "path", "result", "cause", "title, tags"], &lines);
     if total > rows.len() as u64 {
         let _ = writeln!(text, "  {} of {total}; --limit 0 shows all", rows.len());
     }

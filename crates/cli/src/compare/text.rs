@@ -20,7 +20,7 @@ pub fn report(document: &ComparisonDocument) -> String {
     let mut page = Page::default();
     let Some((baseline, candidates)) = document.groups.split_first() else { return page.text };
     for candidate in candidates {
-        page.line("verdict", &headline(document, baseline, candidate));
+        page.line("result", &headline(document, baseline, candidate));
     }
     page.line("baseline", &group(baseline));
     for candidate in candidates {

@@ -110,7 +110,7 @@ fn percent(share: f64) -> String {
 
 fn verdict(verdict: &Verdict, page: &mut Page) {
     let cause = verdict.cause.phrase().to_uppercase();
-    page.line("verdict", &format!("{cause}, {}. {}", confidence(verdict.confidence), verdict.summary));
+    page.line("cause", &format!("{cause}, {}. {}", confidence(verdict.confidence), verdict.summary));
     if let Some(shares) = epochs(verdict) {
         page.line("time", &shares);
     }

@@ -132,7 +132,7 @@ fn choose_summary(document: &RunDocument, page: &mut SummaryLines) {
     if let Some(mtu) = path_mtu(document) {
         page.line("path MTU", &mtu);
     }
-    page.line("limit", &limits(document, &page.page));
+    page.line("cause", &limits(document, &page.page));
     let doubt = doubt(&document.warnings, &page.page);
     let left = MAX_LINES.saturating_sub(page.page.text.lines().count() + usize::from(doubt.is_some()));
     let step = first_sentence(&document.verdict.next_step);

@@ -118,7 +118,7 @@ mod tests {
         let content = "the receive window was full 97 % of the time data was outstanding; an-unbreakable-word-of-fifty-columns-and-a-few-more";
         for width in [40, 80, 160] {
             let mut page = Page::with_width(width);
-            page.line("limit", content);
+            page.line("cause", content);
             page.line("a-long-label", content);
             assert!(page.text.contains("  a-long-label the receive"), "{}", page.text);
             for line in page.text.lines() {

@@ -63,7 +63,7 @@ impl Progress {
             self.diagnosed = true;
             let verdict = &diagnosis.verdict;
             let sure = confidence(verdict.confidence);
-            self.line("limit", &format!("{}, {sure}: {}", verdict.cause.phrase(), verdict.summary));
+            self.line("cause", &format!("{}, {sure}: {}", verdict.cause.phrase(), verdict.summary));
         }
         if !self.baseline
             && let Some(baseline) = ladder.baseline().filter(|baseline| baseline.goodputs_bps.len() >= 8)
@@ -176,7 +176,7 @@ pub fn summary(document: &TuneupDocument) -> String {
     page.line("ended", &document.ended_because);
     if let Some(result) = &document.result {
         if let (Some(cause), Some(summary)) = (result.cause, &result.summary) {
-            page.line("limit", &format!("{} now; in the last test for a verdict {summary}", cause.phrase()));
+            page.line("cause", &format!("{} now; in the last test for a verdict {summary}", cause.phrase()));
         }
         page.raw("command", &result.command);
         for (end, changes) in [("client", &result.plan.client), ("server", &result.plan.server)] {

@@ -186,7 +186,7 @@ pub fn head(flow: &WatchFlow, page: &mut Page) {
 /// Prints cause, place, confidence and reason.
 pub fn limit(flow: &WatchFlow, page: &mut Page) {
     let place = flow.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
-    page.line("limit", &format!("{}{place}, {}: {}", flow.cause.phrase(), confidence(flow.confidence), reason(flow)));
+    page.line("cause", &format!("{}{place}, {}: {}", flow.cause.phrase(), confidence(flow.confidence), reason(flow)));
 }
 
 /// Prints the last changes of the verdict, at most `most`.

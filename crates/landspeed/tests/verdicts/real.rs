@@ -161,7 +161,7 @@ fn a_path_that_goes_down_is_shown_and_named() {
     );
     let ended = run.end(TIMEOUT_S);
     assert_eq!(ended.code, 1, "{ended:?}");
-    for part in ["0 b/s  no ACK since", "the path is down: no packet from the peer", "limit    path down"] {
+    for part in ["0 b/s  no ACK since", "the path is down: no packet from the peer", "cause    path down"] {
         assert!(ended.stdout.contains(part), "{part}: {}", ended.stdout);
     }
 }
