@@ -78,7 +78,7 @@ mod tests {
         // Of five billion packets.
         for (name, lost, weight) in [
             ("rx_missed_errors", 499, None),
-            ("rx_missed_errors", 500, Some(Severity::Minor)),
+            ("rx_missed_errors", 501, Some(Severity::Minor)),
             ("rx_out_of_buffer", 50_000, Some(Severity::Major)),
             ("rx_dropped", 50_000, Some(Severity::Note)),
         ] {

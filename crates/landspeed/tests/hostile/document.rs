@@ -97,7 +97,7 @@ fn output_files_are_complete_without_temporary_files() {
     command.arg("--json").arg(path("a.json")).arg("--jsonl").arg(path("a.jsonl")).arg("--report").arg(path("a.html"));
     let ended = Process::start(command).end(TIMEOUT_S);
     assert_eq!(ended.code, 0, "{ended:?}");
-    assert!(ended.stdout.contains("  limit  "), "a person reads the summary: {ended:?}");
+    assert!(ended.stdout.contains("  cause  "), "a person reads the summary: {ended:?}");
     let document: Value = serde_json::from_slice(&std::fs::read(path("a.json")).unwrap()).unwrap();
     validate_document(&document);
     let lines = std::fs::read_to_string(path("a.jsonl")).unwrap();

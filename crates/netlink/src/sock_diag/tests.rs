@@ -123,7 +123,8 @@ fn a_fin_is_not_a_queued_byte() {
     })
     .expect("a dump");
     seen.sort_unstable();
-    assert_eq!(seen, [(5, 0, 0), (8, 0, 0)], "FIN-WAIT-2 and CLOSE-WAIT");
+    // Until the FIN is acknowledged the client is in FIN-WAIT-1.
+    assert!(matches!(seen[..], [(4 | 5, 0, 0), (8, 0, 0)]), "FIN-WAIT and CLOSE-WAIT: {seen:?}");
     drop((client, server));
 }
 
