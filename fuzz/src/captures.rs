@@ -74,7 +74,7 @@ fn check_frame(frame: &Frame<'_>) {
     match packet.transport {
         Transport::Tcp(tcp) => assert!(tcp.payload <= packet.network.payload, "payload from nowhere"),
         Transport::Udp { payload, .. } => assert!(payload <= packet.network.payload, "payload from nowhere"),
-        Transport::Fragment | Transport::Other => {}
+        Transport::Icmp(_) | Transport::Fragment | Transport::Other => {}
     }
 }
 

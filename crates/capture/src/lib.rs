@@ -1,6 +1,7 @@
 //! Captures from files and pipes, compressed or not, as frames: [`Capture`]; and their analysis on several cores: [`analyse`].
 #![forbid(unsafe_code)]
 
+mod inspection;
 mod shares;
 mod source;
 
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use landspeed_wire::capture::{CaptureError, CaptureItem, Frame, InterfaceStatistics, Reader, Sink, Sorter};
 
+pub use inspection::Inspection;
 pub use shares::analyse;
 use source::Source;
 
@@ -80,6 +82,7 @@ pub struct Capture {
     /// Bytes of the capture before `start`.
     position: u64,
     early_end: Option<String>,
+    inspection: Option<Inspection>,
 }
 
 /// A sink that passes frames to a closure.
@@ -163,12 +166,31 @@ impl Capture {
     fn from_source(source: Source) -> Self {
         let (buffer, start, end) = (Vec::new(), 0, 0);
         let (reader, sorter) = (Reader::new(), Sorter::default());
-        Self { source, reader, sorter, buffer, start, end, position: 0, early_end: None }
+        Self { source, reader, sorter, buffer, start, end, position: 0, early_end: None, inspection: None }
+    }
+
+    /// Inspects each frame before it reaches a sink.
+    #[must_use]
+    pub fn inspected(mut self, inspection: Option<Inspection>) -> Self {
+        self.inspection = inspection;
+        self
+    }
+
+    /// Returns what inspects the frames, if anything does.
+    pub fn inspection(&self) -> Option<&Inspection> {
+        self.inspection.as_ref()
     }
 
     /// Reads the next frame, and the statistics before it; `false` at the end. `sink` gets frames in the order of their
     /// timestamps, so a step may deliver none or several. Damage ends the capture without an error: earlier frames count.
     pub fn step(&mut self, sink: &mut impl Sink) -> Result<bool, ReadError> {
+        let Some(mut inspection) = self.inspection.take() else { return self.step_sorted(sink) };
+        let more = self.step_sorted(&mut inspection.before(sink));
+        self.inspection = Some(inspection);
+        more
+    }
+
+    fn step_sorted(&mut self, sink: &mut impl Sink) -> Result<bool, ReadError> {
         let more = self.step_unsorted(sink)?;
         if !more {
             self.sorter.flush(sink);
@@ -207,6 +229,13 @@ impl Capture {
 
     /// Reads one buffer and gives its frames to `sink`; `false` at the end.
     pub fn drain(&mut self, sink: &mut impl Sink) -> Result<bool, ReadError> {
+        let Some(mut inspection) = self.inspection.take() else { return self.drain_sorted(sink) };
+        let more = self.drain_sorted(&mut inspection.before(sink));
+        self.inspection = Some(inspection);
+        more
+    }
+
+    fn drain_sorted(&mut self, sink: &mut impl Sink) -> Result<bool, ReadError> {
         let more = self.drain_unsorted(sink)?;
         if !more {
             self.sorter.flush(sink);

@@ -94,6 +94,10 @@ impl Sink for FrameDistributor {
         }
     }
 
+    fn skipped(&mut self) {
+        self.intake.skip();
+    }
+
     fn statistics(&mut self, statistics: InterfaceStatistics) {
         self.intake.statistics(statistics);
     }

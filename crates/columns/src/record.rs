@@ -80,7 +80,7 @@ impl Record {
                     kept.head.0[..length].copy_from_slice(&payload[..length]);
                     kept.head.1 = length as u8;
                 }
-                Transport::Fragment | Transport::Other => {}
+                Transport::Icmp(_) | Transport::Fragment | Transport::Other => {}
             }
             Some(kept)
         });

@@ -93,9 +93,9 @@ pub use tap::{TapDocument, TapEnd, TapEvents, TapFile, TapHostUse, TapInterface,
 pub use tcp::{CongestionDetail, TcpInfo};
 pub use trace::{
     AckSpacing, BinRates, ClockStep, DelayOverTime, GapClass, LossPlace, Microburst, Microbursts, PathDirection,
-    TraceBins, TraceCapture, TraceDocument, TraceEndpoint, TraceEvent, TraceEventKind, TraceFlow, TraceHandshake,
-    TraceLoss, TraceNotAnalysed, TraceNumbered, TracePath, TraceReset, TraceStation, TraceTransport, Trains,
-    UnlistedFlows,
+    TraceBins, TraceCapture, TraceChecksums, TraceDocument, TraceEndpoint, TraceEvent, TraceEventKind, TraceFlow,
+    TraceHandshake, TraceIcmp, TraceLoss, TraceNotAnalysed, TraceNumbered, TracePath, TraceReset, TraceStation,
+    TraceTransport, Trains, UnlistedFlows,
 };
 pub use trace_direction::{Retransmits, TraceDirection, TraceEcn, TraceLimits, TraceRto, TraceRtt, ZeroWindow};
 pub use trace_graph::{

@@ -166,8 +166,17 @@ pub struct TraceCapture {
     pub file: String,
     /// File format (`pcapng`, `pcap, ns`).
     pub format: String,
+    /// Filter of `--flow` and `--filter`; `None` without one. All other figures are those of the frames that match.
+    #[serde(default)]
+    pub filter: Option<String>,
+    /// Frames that do not match the filter.
+    #[serde(default)]
+    pub filtered_out: u64,
     /// Number of frames read.
     pub frames: u64,
+    /// Verified checksums; `None` without `--checksums`.
+    #[serde(default)]
+    pub checksums: Option<TraceChecksums>,
     /// Bytes of the frames on the wire.
     pub wire_bytes: u64,
     /// Bytes of the frames in the file.
@@ -220,6 +229,44 @@ pub struct TraceCapture {
     pub evicted_flows: u64,
     /// Reason reading stopped before the end of the file; `None` if it did not.
     pub ended_early: Option<String>,
+}
+
+/// Checksums of the packets with TCP or UDP.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceChecksums {
+    /// Packets whose checksums are all correct.
+    pub right: u64,
+    /// Packets with a wrong checksum of the IPv4 header.
+    pub wrong_ip: u64,
+    /// TCP segments with a wrong checksum.
+    pub wrong_tcp: u64,
+    /// UDP datagrams with a wrong checksum.
+    pub wrong_udp: u64,
+    /// Packets captured before the interface that completes their checksum (checksum offload).
+    pub offloaded: u64,
+    /// Packets without a checksum, not captured whole, or fragmented.
+    pub unknown: u64,
+    /// Numbers of the first frames with a wrong checksum, at most eight.
+    pub first_wrong: Vec<u64>,
+}
+
+/// ICMP errors of one kind about packets of a flow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceIcmp {
+    /// Name of the type and code, such as `fragmentation needed`.
+    pub what: String,
+    /// Host that sent them.
+    pub from: String,
+    /// MTU of the next hop, bytes; `None` if the message has none.
+    pub mtu_bytes: Option<u32>,
+    /// Direction of the packets that they are about.
+    pub about: PacketDirection,
+    /// Number of messages.
+    pub count: u64,
+    /// Time of the first, nanoseconds after the start of the capture.
+    pub time_ns: u64,
+    /// Number of its frame, from 1.
+    pub frame: u64,
 }
 
 /// Frames that were not analysed.
@@ -283,6 +330,9 @@ pub struct TraceFlow {
     /// First RST of the connection; `None` without one.
     #[serde(default)]
     pub reset: Option<TraceReset>,
+    /// ICMP errors about its packets, by kind and sender; at most 16.
+    #[serde(default)]
+    pub icmp: Vec<TraceIcmp>,
     /// Events of the flow in capture order; the first 200 of each direction.
     #[serde(default)]
     pub events: Vec<TraceEvent>,

@@ -96,6 +96,12 @@ pub struct TraceDirection {
     pub rto: Option<TraceRto>,
     /// Maximum data in flight as seen at the tap, bytes.
     pub in_flight_max_bytes: u64,
+    /// Maximum data in flight less what the receiver has acknowledged with SACK, bytes.
+    #[serde(default)]
+    pub in_flight_unsacked_max_bytes: Option<u64>,
+    /// Segments that filled the receive window to its end; `None` if the window scale is unknown.
+    #[serde(default)]
+    pub window_full: Option<u64>,
     /// Data packets per ACK that acknowledged new data; `None` without such an ACK.
     pub packets_per_ack: Option<f64>,
     /// Stretch ACKs: ACKs of this direction's data that cover more than two full segments.

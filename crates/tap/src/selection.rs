@@ -160,7 +160,7 @@ impl Selection {
                 (TapTransport::Tcp, tcp.source, tcp.destination, opens.then_some(tcp.sequence))
             }
             Transport::Udp { source, destination, .. } => (TapTransport::Udp, source, destination, None),
-            Transport::Fragment | Transport::Other => return None,
+            Transport::Icmp(_) | Transport::Fragment | Transport::Other => return None,
         };
         let (from, to) = ((packet.network.source, source), (packet.network.destination, destination));
         let flow_packet = |port, from_client| FlowPacket { transport, port, from_client, opening, header_bytes };

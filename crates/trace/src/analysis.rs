@@ -2,7 +2,7 @@
 
 use landspeed_model::{
     BuildInfo, PacketDirection, TRACE_SCHEMA, TraceDirection, TraceDocument, TraceEndpoint, TraceEvent,
-    TraceEventKind, TraceFlow, TraceHandshake, TraceReset, TraceTransport, Warning,
+    TraceEventKind, TraceFlow, TraceHandshake, TraceIcmp, TraceNotAnalysed, TraceReset, TraceTransport, Warning,
 };
 use landspeed_wire::capture::{Frame, InterfaceStatistics, Sink};
 
@@ -68,7 +68,7 @@ impl Analysis {
             self.flush();
         }
         let [time_ns, since_ns] = self.intake.times(frame);
-        let at = PacketTime { time_ns, since_ns, frame: self.intake.frames() + 1 };
+        let at = PacketTime { time_ns, since_ns, frame: self.intake.numbered() + 1 };
         let taken = self.flows.expected(owner.flow, owner.upward, &fast_header, at, frame.original);
         if taken {
             self.intake.expected(frame, time_ns, usize::from(owner.station), fast_header.payload == 0);
@@ -114,6 +114,11 @@ impl Analysis {
         self.flows.show(seen, place, observer);
     }
 
+    /// Counts a frame that a filter excludes.
+    pub fn skip(&mut self) {
+        self.intake.skip();
+    }
+
     /// Adds an interface's statistics.
     pub fn statistics(&mut self, statistics: InterfaceStatistics) {
         self.intake.statistics(statistics);
@@ -155,7 +160,11 @@ impl Analysis {
         let (mut capture, stations, duplicates) = intake.finish();
         duplicates.iter().for_each(|seen| flows.duplicate(seen));
         let start_ns = capture.start_ns;
-        let (mut flows, mut unlisted, bins) = flows.finish();
+        let (mut flows, mut unlisted, bins, other_notices) = flows.finish();
+        if other_notices > 0 {
+            let what = "ICMP errors about flows that are not in the capture".to_owned();
+            capture.not_analysed.push(TraceNotAnalysed { what, frames: other_notices });
+        }
         capture.evicted_flows = unlisted.flows;
         capture.file = file;
         format.clone_into(&mut capture.format);
@@ -198,9 +207,17 @@ impl Sink for Analysis {
         Self::frame(self, frame);
     }
 
+    fn skipped(&mut self) {
+        Self::skip(self);
+    }
+
     fn statistics(&mut self, statistics: InterfaceStatistics) {
         Self::statistics(self, statistics);
     }
+}
+
+fn icmp(flow: &Flow, upward: bool) -> Vec<TraceIcmp> {
+    flow.notices.as_ref().map(|notices| notices.document(upward)).unwrap_or_default()
 }
 
 fn flow_document(flow: &Flow, start_ns: u64, same_as: Option<&Key>) -> TraceFlow {
@@ -243,6 +260,7 @@ fn flow_document(flow: &Flow, start_ns: u64, same_as: Option<&Key>) -> TraceFlow
                 lost_receiver: None,
                 rtt_ns: from.typical_rtt_ns(),
                 same_as,
+                icmp: icmp(flow, upward),
                 reset,
                 events,
                 unlisted_events,
@@ -268,6 +286,7 @@ fn flow_document(flow: &Flow, start_ns: u64, same_as: Option<&Key>) -> TraceFlow
                 lost_receiver: None,
                 rtt_ns: None,
                 same_as,
+                icmp: icmp(flow, upward),
                 reset: None,
                 events: Vec::new(),
                 unlisted_events: 0,
@@ -324,8 +343,12 @@ fn warnings(document: &TraceDocument) -> Vec<Warning> {
             format!("the capture dropped {dropped} frames: sequence holes in it may not be losses of the path"),
         );
     }
-    if capture.frames > 0 && document.flows.is_empty() && document.unlisted.flows == 0 {
-        warn("nothing-analysed", "no TCP or UDP was found, so that nothing was analysed".to_owned());
+    if capture.frames + capture.filtered_out > 0 && document.flows.is_empty() && document.unlisted.flows == 0 {
+        let why = match capture.frames {
+            0 => "no frame matches the filter",
+            _ => "no TCP or UDP was found",
+        };
+        warn("nothing-analysed", format!("{why}, so that nothing was analysed"));
     }
     let missing: u64 =
         document.flows.iter().map(|flow| flow.forward.missing_bytes + flow.reverse.missing_bytes).sum();

@@ -79,6 +79,9 @@ impl Connection {
             PacketContext { frame, since_ns, packet_gap_ns: span_ns, round_trip_ns, to_sender_ns, sequence };
         from.count_ecn(seen.traffic_class, tcp.flags, to);
         let class = from.account(tcp, info, context, to.is_window_closed());
+        if class == Class::New && tcp.payload > 0 {
+            from.count_window_full(to);
+        }
         if let Some((value, echo)) = tcp.options.timestamps {
             if tcp.payload > 0 {
                 from.stamp(Some(value), time_ns);
@@ -155,6 +158,7 @@ impl Connection {
         let mark = SendOrder { identification: fast_header.identification, timestamp: fast_header.timestamp };
         from.account_expected(fast_header, SegmentInfo { time_ns, wire, mark, pushed: fast_header.pushed });
         if fast_header.payload > 0 {
+            from.count_window_full(to);
             from.stamp(fast_header.timestamp, time_ns);
         }
         to.echo(fast_header.echo, time_ns, histograms_left);

@@ -85,6 +85,8 @@ pub struct FlowDirection {
     /// Time of the latest payload, or of an ACK that covers new data, nanoseconds.
     last_progress_ns: u64,
     in_flight_max: u64,
+    /// Maximum of `in_flight` less what is SACKed, bytes.
+    unsacked_max: u64,
     /// Latest receive window announced in this direction, bytes; unscaled if the scale is unknown.
     window: Option<u32>,
     /// Window field of the latest segment; `None` before the first, and after a SYN or RST.
@@ -151,6 +153,7 @@ pub struct FlowDirection {
     missing_bytes: u64,
     out_of_order: u32,
     duplicates: u32,
+    window_full: u32,
     probes: u32,
     dsacks: u32,
     zero_windows: u32,
@@ -354,6 +357,8 @@ impl FlowDirection {
         self.unique_bytes += u64::from(payload);
         let in_flight = self.in_flight();
         self.in_flight_max = self.in_flight_max.max(in_flight);
+        let sacked = self.rare.as_ref().map_or(0, |rare| rare.sacked_bytes());
+        self.unsacked_max = self.unsacked_max.max(in_flight.saturating_sub(sacked));
         if payload > 0 {
             self.rtt.sent(end - u64::from(payload), end, info.time_ns, self.acked != 0);
         }

@@ -32,6 +32,8 @@ pub struct Flows {
     open: OpenBin,
     histograms_left: u32,
     evicted: UnlistedFlows,
+    /// ICMP errors about packets of no flow in the table.
+    other_notices: u64,
 }
 
 /// The open bin: index, time range (nanoseconds after the start), and sums since it was opened.
@@ -60,6 +62,7 @@ impl Flows {
             open: OpenBin::default(),
             histograms_left: MAX_HISTOGRAMS,
             evicted: UnlistedFlows::default(),
+            other_notices: 0,
         }
     }
 
@@ -134,6 +137,10 @@ impl Flows {
     fn seen<O: Observer>(&mut self, seen: &ParsedFrame, guess: Option<u32>) -> Option<RowFlow> {
         let (retransmitted, flow) = match seen.body {
             Body::None => (false, None),
+            Body::Icmp => {
+                self.notice(seen);
+                (false, None)
+            }
             _ => self.packet::<O>(seen, guess),
         };
         self.bin(seen.since_ns, seen.wire, retransmitted);
@@ -173,6 +180,15 @@ impl Flows {
             _ => {}
         }
         (retransmitted, row)
+    }
+
+    /// Adds an ICMP error to the flow of the packet that it quotes.
+    #[cold]
+    fn notice(&mut self, seen: &ParsedFrame) {
+        match self.table.position(&seen.key).and_then(|at| self.table.at_mut(at)) {
+            Some(flow) => flow.notices.get_or_insert_default().add(seen),
+            None => self.other_notices += 1,
+        }
     }
 
     /// Accounts for a packet that the network duplicated, known only at the end.
@@ -236,7 +252,7 @@ impl Flows {
     /// Distributes the flows over `shares` new tables, by [`ParsedFrame::share`].
     pub fn split(mut self, limits: Limits, shares: usize) -> Vec<Self> {
         self.flush_bin();
-        let Self { table, bins, open, histograms_left, evicted } = self;
+        let Self { table, bins, open, histograms_left, evicted, other_notices } = self;
         let part = limits.flows.div_ceil(Key::parts(shares));
         let most = |share| if share == 0 { part } else { part * Key::PARTS };
         let mut parts: Vec<_> =
@@ -247,6 +263,7 @@ impl Flows {
         }
         if let Some(first) = parts.first_mut() {
             (first.bins, first.open, first.histograms_left, first.evicted) = (bins, open, histograms_left, evicted);
+            first.other_notices = other_notices;
         }
         parts
     }
@@ -255,8 +272,9 @@ impl Flows {
     pub(crate) fn join(&mut self, mut other: Self) {
         self.flush_bin();
         other.flush_bin();
-        let Self { table, bins, evicted, .. } = other;
+        let Self { table, bins, evicted, other_notices, .. } = other;
         self.table.join(table);
+        self.other_notices += other_notices;
         self.evicted.flows += evicted.flows;
         self.evicted.packets += evicted.packets;
         self.evicted.payload_bytes += evicted.payload_bytes;
@@ -277,10 +295,10 @@ impl Flows {
         }
     }
 
-    /// Returns the flows in memory, the sums of evicted flows, and the bins.
-    pub(crate) fn finish(mut self) -> (Vec<Flow>, UnlistedFlows, TraceBins) {
+    /// Returns the flows in memory, the sums of evicted flows, the bins, and the number of ICMP errors about other flows.
+    pub(crate) fn finish(mut self) -> (Vec<Flow>, UnlistedFlows, TraceBins, u64) {
         self.flush_bin();
-        (self.table.into_flows(), self.evicted, self.bins)
+        (self.table.into_flows(), self.evicted, self.bins, self.other_notices)
     }
 }
 

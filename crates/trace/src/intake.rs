@@ -3,8 +3,8 @@
 use landspeed_model::{TraceCapture, TraceNotAnalysed};
 use landspeed_wire::capture::{Frame, InterfaceStatistics, MAX_TIMESTAMP_NS};
 use landspeed_wire::{
-    Contents, DissectError, Encapsulations, Flags, LinkType, Network, Packet, Reassembler, TcpHeader, Transport,
-    dissect, plain,
+    Contents, DissectError, Encapsulations, Flags, IcmpError, LinkType, Network, Packet, Reassembler, TcpHeader,
+    Transport, dissect, plain,
 };
 
 use crate::copies::{Candidate, Copies, Verdict};
@@ -39,6 +39,18 @@ pub struct ParsedFrame {
     pub(crate) body: Body,
     pub(crate) tcp: TcpHeader,
     pub(crate) datagram: Datagram,
+    pub(crate) icmp: IcmpNotice,
+}
+
+/// An ICMP error about a packet of the frame's flow, which went the frame's way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IcmpNotice {
+    /// IP version, type and code.
+    pub name: (u8, u8, u8),
+    /// MTU of the next hop, bytes; 0 for none.
+    pub mtu: u32,
+    /// Address of the host that sent it; IPv4 as an IPv4-mapped IPv6 address.
+    pub from: u128,
 }
 
 /// Fields of a frame that only rows need.
@@ -62,6 +74,8 @@ pub enum Body {
     Tcp,
     /// A UDP datagram.
     Udp,
+    /// An ICMP error about a packet of TCP or UDP.
+    Icmp,
 }
 
 /// A UDP datagram, and the captured start of its payload.
@@ -120,7 +134,7 @@ impl ParsedFrame {
     /// Returns the length of the payload on the wire, bytes.
     pub(crate) fn payload(&self) -> u32 {
         match self.body {
-            Body::None => 0,
+            Body::None | Body::Icmp => 0,
             Body::Tcp => self.tcp.payload,
             Body::Udp => self.datagram.payload,
         }
@@ -199,9 +213,20 @@ impl Intake {
         }
     }
 
-    /// Returns the number of frames so far.
+    /// Returns the number of frames so far, without skipped ones.
     pub fn frames(&self) -> u64 {
         self.capture.frames
+    }
+
+    /// Returns the number of the latest frame in the capture, from 1.
+    #[inline]
+    pub(crate) fn numbered(&self) -> u64 {
+        self.capture.frames + self.capture.filtered_out
+    }
+
+    /// Counts a frame that a filter excludes.
+    pub fn skip(&mut self) {
+        self.capture.filtered_out += 1;
     }
 
     /// Dissects the next frame of the capture into `seen`.
@@ -209,7 +234,7 @@ impl Intake {
     pub fn frame(&mut self, frame: &Frame<'_>, seen: &mut ParsedFrame) -> FrameMeta {
         [seen.time_ns, seen.since_ns] = self.times(frame);
         self.count(frame, seen.time_ns);
-        let (time_ns, number) = (seen.time_ns, self.capture.frames);
+        let (time_ns, number) = (seen.time_ns, self.numbered());
         seen.number = number;
         seen.wire = frame.original;
         let pure_ack = if plain(frame.link, frame.data, &mut self.network, &mut seen.tcp) {
@@ -245,7 +270,7 @@ impl Intake {
         let body = match seen.body {
             Body::Tcp => print::Body::Tcp(&seen.tcp),
             // Datagrams have no sequence number: a sender may repeat an identical one.
-            Body::Udp | Body::None => return Verdict::Original,
+            Body::Udp | Body::Icmp | Body::None => return Verdict::Original,
         };
         let flow = seen.key.mixed();
         let Some(print) = fingerprint(identification, body, flow ^ u64::from(upward)) else {
@@ -314,6 +339,14 @@ impl Intake {
                         seen.set_key(&network, source, destination);
                         seen.datagram = Datagram::new(payload, frame.data.get(at..).unwrap_or_default());
                         seen.body = Body::Udp;
+                    }
+                    Transport::Icmp(error) => {
+                        let IcmpError { kind, code, mtu, source, destination, protocol, ports } = error;
+                        let name = (network.version, kind, code);
+                        seen.icmp = IcmpNotice { name, mtu, from: network.source };
+                        let quoted = Network { source, destination, protocol, ..network };
+                        seen.set_key(&quoted, ports[0], ports[1]);
+                        seen.body = Body::Icmp;
                     }
                     Transport::Fragment => {}
                     Transport::Other => {

@@ -27,6 +27,7 @@ mod key;
 mod known;
 mod lifetime;
 mod limits;
+mod notices;
 mod pairing;
 mod placed;
 mod print;

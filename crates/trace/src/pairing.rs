@@ -193,7 +193,7 @@ impl Pairing {
                     let head = frame.data.get(at..at + length).filter(|head| !head.is_empty());
                     Body::Udp([source, destination], payload, head)
                 }
-                Transport::Fragment | Transport::Other => return,
+                Transport::Icmp(_) | Transport::Fragment | Transport::Other => return,
             }
         };
         let [source, destination] = body.ports();

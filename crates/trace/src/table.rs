@@ -7,6 +7,7 @@ use hashbrown::HashTable;
 use crate::connection::Connection;
 use crate::key::Key;
 use crate::lifetime::Lifetime;
+use crate::notices::Notices;
 use crate::udp::Datagrams;
 
 /// Number of positions checked for the least recently used flow on eviction.
@@ -34,6 +35,8 @@ pub struct Flow {
     pub has_two_sides: bool,
     /// IP identification and TSval of the SYN.
     pub syn: Option<(u16, Option<u32>)>,
+    /// ICMP errors about packets of the flow.
+    pub notices: Option<Box<Notices>>,
 }
 
 impl Flow {
@@ -52,6 +55,7 @@ impl Flow {
             over: false,
             has_two_sides: false,
             syn: None,
+            notices: None,
             state,
         }
     }

@@ -212,3 +212,34 @@ fn the_goodput_of_the_capture_counts_each_byte_once() {
     let capture = play.document().capture;
     assert_eq!((capture.unique_bytes, capture.goodput_bps), (u64::from(4 * MSS), Some(32_000.0)));
 }
+
+#[test]
+fn segments_that_fill_the_window_are_counted() {
+    let mut play = Conversation::new();
+    play.segment(20 * MS, true, play.number(0), 1, MSS, Extra::default());
+    // 47 × 128 = 6016 bytes from the next byte expected.
+    play.segment(30 * MS, false, 1, play.number(1), 0, window(47));
+    for segment in 1..7 {
+        play.data(31, segment);
+    }
+    play.segment(32 * MS, true, play.number(7), 1, 16, Extra { push: true, ..Extra::default() });
+    let flow = play.flow();
+    assert_eq!((flow.forward.window_full, flow.forward.in_flight_max_bytes), (Some(1), 6016));
+    assert_eq!(flow.reverse.window_full, Some(0));
+}
+
+#[test]
+fn sacked_data_is_in_flight_only_in_one_of_the_figures() {
+    let mut play = Conversation::new();
+    for segment in 0..10 {
+        play.data(20, segment);
+    }
+    play.sack(30, 1, &[(2, 10)]);
+    for segment in 10..14 {
+        play.data(31, segment);
+    }
+    let flow = play.flow();
+    // At the end 13 segments are not acknowledged, of which the receiver has 8.
+    assert_eq!(flow.forward.in_flight_max_bytes, u64::from(13 * MSS));
+    assert_eq!(flow.forward.in_flight_unsacked_max_bytes, Some(u64::from(10 * MSS)), "before the first ACK");
+}

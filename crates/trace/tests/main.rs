@@ -8,6 +8,7 @@ mod fast_path;
 mod fragments;
 mod graph;
 mod hostile;
+mod icmp;
 mod labelled;
 mod limits;
 mod numbered;

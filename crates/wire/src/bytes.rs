@@ -1,5 +1,8 @@
 //! Bounds-checked reads of fixed size.
 
+/// Prefix of an IPv4-mapped IPv6 address.
+pub const MAPPED: u128 = 0xffff_0000_0000;
+
 /// The byte at an offset.
 pub fn octet(bytes: &[u8], at: usize) -> Option<u8> {
     bytes.get(at).copied()

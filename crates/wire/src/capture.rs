@@ -41,6 +41,9 @@ pub trait Sink {
     /// Handles a frame; called in the order of the capture.
     fn frame(&mut self, frame: &Frame<'_>);
 
+    /// Handles a frame that a filter excludes: it only counts in the numbers of later frames.
+    fn skipped(&mut self) {}
+
     /// Handles the statistics of an interface.
     fn statistics(&mut self, statistics: InterfaceStatistics);
 }

@@ -1,6 +1,7 @@
 //! Dissection of frames: IP addresses and transport header.
 
-use crate::bytes::{be16, be32, be128, octet};
+use crate::bytes::{MAPPED, be16, be32, be128, octet};
+use crate::icmp::{self, IcmpError};
 use crate::link::{self, Contents, LinkPayload, LinkType};
 use crate::tcp::{self, TcpHeader};
 
@@ -73,6 +74,8 @@ pub enum Transport {
         /// Offset of the payload in the frame; may be beyond the captured bytes.
         at: usize,
     },
+    /// An ICMP error about a packet of TCP or UDP.
+    Icmp(IcmpError),
     /// A fragment other than the first, which has no transport header.
     Fragment,
     /// Another protocol.
@@ -139,7 +142,6 @@ const VXLAN_PORT: u16 = 4789;
 const LINUX_VXLAN_PORT: u16 = 8472;
 const GENEVE_PORT: u16 = 6081;
 const GTP_PORT: u16 = 2152;
-const MAPPED: u128 = 0xffff_0000_0000;
 
 /// EtherType of Transparent Ethernet Bridging (GRE, Geneve).
 const ETHERNET_INSIDE: u16 = 0x6558;
@@ -166,11 +168,11 @@ pub fn dissect(link: LinkType, frame: &[u8], original: u32) -> Result<Packet, Di
 /// Dissects a frame; also returns the number of captured header bytes, up to the end of the transport header
 /// with its options. Without a TCP or UDP header they end after the IP headers.
 pub fn dissect_headers(link: LinkType, frame: &[u8], original: u32) -> Result<(Packet, usize), DissectError> {
-    let (packet, at) = layers(link, frame, original)?;
+    let (packet, Offsets { transport: at, .. }) = layers(link, frame, original)?;
     let end = match packet.transport {
         Transport::Tcp(_) => at + usize::from(octet(frame, at + 12).ok_or(DissectError::Truncated)? >> 4) * 4,
         Transport::Udp { at: payload, .. } => payload,
-        Transport::Fragment | Transport::Other => at,
+        Transport::Icmp(_) | Transport::Fragment | Transport::Other => at,
     };
     Ok((packet, end.min(frame.len())))
 }
@@ -204,9 +206,16 @@ pub fn plain(link: LinkType, frame: &[u8], network: &mut Network, tcp: &mut TcpH
     tcp::parse(&frame[34..], payload, tcp).is_some()
 }
 
-fn layers(link: LinkType, frame: &[u8], original: u32) -> Result<(Packet, usize), DissectError> {
+/// Positions of the innermost headers in a frame, bytes from its start.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Offsets {
+    pub network: usize,
+    pub transport: usize,
+}
+
+pub(crate) fn layers(link: LinkType, frame: &[u8], original: u32) -> Result<(Packet, Offsets), DissectError> {
     let mut wrappers = Wrappers::default();
-    let mut layer = Layer::Link(link, 0);
+    let (mut layer, mut network_at) = (Layer::Link(link, 0), 0);
     for _ in 0..=MAX_LAYERS {
         layer = match layer {
             Layer::Link(link, at) => match link::parse_link_header(link, frame, at) {
@@ -218,13 +227,15 @@ fn layers(link: LinkType, frame: &[u8], original: u32) -> Result<(Packet, usize)
             },
             Layer::EtherType(link::IPV4 | link::IPV6, at) | Layer::Ip(at) => {
                 wrappers.encapsulates |= wrappers.fragment.is_some();
+                network_at = at;
                 parse_ip(frame, at, original, &mut wrappers)?
             }
             Layer::EtherType(kind, at) => skip_tag(frame, kind, at, &mut wrappers.encapsulations)?,
             Layer::Done(network, transport, at) => {
                 let Wrappers { encapsulations, fragment, encapsulates } = wrappers;
                 let fragment = fragment.map(|fragment| Fragment { encapsulates, ..fragment });
-                return Ok((Packet { network, transport, encapsulations, fragment }, at));
+                let offsets = Offsets { network: network_at, transport: at };
+                return Ok((Packet { network, transport, encapsulations, fragment }, offsets));
             }
         };
     }
@@ -424,6 +435,10 @@ fn transport(frame: &[u8], at: usize, network: Network, wrappers: &mut Wrappers)
             }
             let payload = network.payload.checked_sub(8).ok_or(DissectError::Malformed)?;
             Ok(Layer::Done(network, Transport::Udp { source, destination, payload, at: at + 8 }, at))
+        }
+        1 | 58 => {
+            let error = icmp::parse(frame, at, network.version);
+            Ok(Layer::Done(network, error.map_or(Transport::Other, Transport::Icmp), at))
         }
         4 | 41 => {
             wrappers.add(Encapsulations::IP);

@@ -11,10 +11,12 @@
 mod emit;
 mod graph;
 mod lower;
+mod packet;
 mod parse;
 mod verify;
 
 use crate::LinkType;
+pub use packet::PacketFilter;
 pub use verify::{MAX_INSTRUCTIONS, ProgramError, verify};
 
 /// A classic BPF instruction, with the fields of the kernel's `struct sock_filter`.

@@ -142,7 +142,7 @@ fn whole(mut packet: Packet, more: u32) -> Packet {
     match &mut packet.transport {
         Transport::Tcp(tcp) => tcp.payload = tcp.payload.saturating_add(more),
         Transport::Udp { payload, .. } => *payload = payload.saturating_add(more),
-        Transport::Fragment | Transport::Other => {}
+        Transport::Icmp(_) | Transport::Fragment | Transport::Other => {}
     }
     packet
 }

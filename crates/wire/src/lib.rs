@@ -13,19 +13,23 @@
 mod alike;
 mod bytes;
 pub mod capture;
+mod checksum;
 mod dissect;
 pub mod filter;
 mod fragments;
+mod icmp;
 mod link;
 mod numbered;
 mod tcp;
 
 pub use alike::{FastHeader, HeaderTemplate};
+pub use checksum::{Checksum, Checksums, checksums};
 pub use dissect::{
     DissectError, Encapsulations, Fragment, FragmentedPacket, Network, Packet, Transport, dissect, dissect_headers,
     plain,
 };
 pub use fragments::Reassembler;
+pub use icmp::IcmpError;
 pub use link::{Contents, LinkType};
 pub use numbered::{NumberedDatagram, Numbering};
 pub use tcp::{Flags, SackBlocks, TcpHeader, TcpOptions};

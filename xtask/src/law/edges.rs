@@ -34,7 +34,7 @@ pub const TABLE: &[CrateDependencies] = &[
     edges("checks", &["calc", "model", "quote", "units"]),
     edges("trace", &["model", "stats", "units", "wire"]),
     edges("columns", &["trace", "wire"]),
-    edges("capture", &["columns", "sys", "trace", "wire"]),
+    edges("capture", &["columns", "model", "sys", "trace", "wire"]),
     edges("tuneup", &["model", "results", "settings", "stats", "units"]),
     edges("host", &["model", "netlink", "sys", "units"]),
     edges("flow", &["calc", "host", "model", "netlink", "settings", "stats", "sys", "units"]),

@@ -53,7 +53,7 @@ pub fn main(args: &Args, other: &Path) -> anyhow::Result<CommandOutcome> {
 fn cells(args: &Args, document: &TraceDocument, file: &Path) -> anyhow::Result<Option<Cells>> {
     let Some(mut cells) = compare::cells(document) else { return Ok(None) };
     let mut analysis = Analysis::new(limits(args));
-    let mut capture = Capture::open(file, false)?;
+    let mut capture = Capture::open(file, false)?.inspected(args.inspection(false));
     while capture.drain(&mut Frames(|frame: &Frame<'_>| analysis.frame_with_row(frame, &mut cells)))? {}
     Ok(Some(cells))
 }

@@ -3,6 +3,7 @@
 mod against;
 mod packets;
 mod pictures;
+mod selection;
 pub mod text;
 
 use std::ffi::OsStr;
@@ -11,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::Context as _;
-use landspeed_capture::{self as files, Capture};
-use landspeed_model::{BuildInfo, TraceDocument};
+use landspeed_capture::{self as files, Capture, Inspection};
+use landspeed_model::{BuildInfo, TraceChecksums, TraceDocument, Warning};
 use landspeed_trace::{Analysis, Graphs, Limits, Observer as _, Pairing, Row};
 use landspeed_units::{BitRate, Nanos};
 use landspeed_wire::capture::{self, Frame};
+use landspeed_wire::filter::PacketFilter;
 
 use crate::output::Sink;
 use crate::{CommandOutcome, options};
@@ -31,6 +33,8 @@ Examples:
   landspeed trace transfer.pcap --xplot graphs             graphs for xplot, as tcptrace -G
   landspeed trace transfer.pcap --packets packets.parquet  every packet, for DuckDB
   landspeed trace transfer.pcapng.zst --json trace.json
+  landspeed trace mixed.pcap --flow 10.0.0.1:40000         one connection of many
+  landspeed trace mixed.pcap --filter 'tcp port 443'       in tcpdump's language
   landspeed trace middle.pcap --window-scale 7             a capture without the handshake
   landspeed trace transfer.pcap --burst 8G --bin 10ms      microbursts above 8 Gb/s
   tcpdump -i eth0 -s 128 -w - tcp | landspeed trace -
@@ -66,6 +70,15 @@ pub struct Args {
     /// Window scale of connections without a handshake in the capture, 0 to 14 (wscale in ss -ti)
     #[arg(long, value_parser = clap::value_parser!(u8).range(0..=14), value_name = "SHIFT")]
     window_scale: Option<u8>,
+    /// Analyse only the flows of an endpoint, or between two: ADDRESS[:PORT][,ADDRESS[:PORT]]; [ADDRESS]:PORT for IPv6
+    #[arg(long, value_parser = selection::flow, value_name = "ENDPOINTS")]
+    flow: Option<selection::Expression>,
+    /// Analyse only packets that match an expression in tcpdump's language (pcap-filter(7)), also inside encapsulations
+    #[arg(long, value_parser = selection::expression, value_name = "EXPRESSION")]
+    filter: Option<selection::Expression>,
+    /// Verify the checksums of IPv4, TCP and UDP
+    #[arg(long)]
+    checksums: bool,
     /// Cores to use [default: 2 if there are two]
     #[arg(long, value_name = "N")]
     cores: Option<NonZero<usize>>,
@@ -82,6 +95,17 @@ pub struct Args {
 }
 
 impl Args {
+    /// Returns the filter of both options, as an expression.
+    fn selected(&self) -> Option<String> {
+        selection::both(self.flow.as_ref(), self.filter.as_ref())
+    }
+
+    /// Returns what inspects each frame of a capture, if anything does.
+    fn inspection(&self, verify: bool) -> Option<Inspection> {
+        let filter = self.selected().and_then(|text| PacketFilter::parse(&text).ok());
+        (filter.is_some() || verify).then(|| Inspection::new(filter, verify))
+    }
+
     /// Returns whether the summary is printed on standard output.
     fn prints(&self) -> bool {
         let sinks = [&self.json, &self.pictures.report];
@@ -169,6 +193,7 @@ fn limits(args: &Args) -> Limits {
 /// A capture and its analysis.
 struct CaptureAnalysis {
     file: PathBuf,
+    filter: Option<String>,
     capture: Capture,
     analysis: Analysis,
     graphs: Option<Graphs>,
@@ -177,9 +202,11 @@ struct CaptureAnalysis {
 
 impl CaptureAnalysis {
     fn open(args: &Args, file: &Path) -> anyhow::Result<Self> {
-        let (capture, analysis) = (Capture::open(file, cores(args) > 1)?, Analysis::new(limits(args)));
+        let capture = Capture::open(file, cores(args) > 1)?.inspected(args.inspection(args.checksums));
+        let analysis = Analysis::new(limits(args));
         Ok(Self {
             file: file.to_owned(),
+            filter: args.selected(),
             capture,
             analysis,
             graphs: args.pictures.graphs(),
@@ -195,7 +222,7 @@ impl CaptureAnalysis {
 
     /// Reads the next frame, and calls `also` with it; `false` at the end.
     fn step(&mut self, also: impl FnMut(&Frame<'_>)) -> anyhow::Result<bool> {
-        let Self { capture, analysis, graphs, columns, file } = self;
+        let Self { capture, analysis, graphs, columns, file, .. } = self;
         let mut sink =
             FrameSink { analysis, graphs: graphs.as_mut(), columns: columns.as_mut(), also, failure: None };
         let more = capture.step(&mut sink).with_context(|| format!("cannot analyse {}", file.display()))?;
@@ -225,6 +252,11 @@ impl CaptureAnalysis {
         let (command, file) = (landspeed_sys::process::command_line(), self.file.display().to_string());
         let mut document = self.analysis.finish(landspeed, command, file, format, early_end, name);
         document.capture.sorted = self.capture.sorted();
+        document.capture.filter = self.filter;
+        if let Some(checksums) = self.capture.inspection().and_then(Inspection::checksums) {
+            document.warnings.extend(wrong_checksums(checksums));
+            document.capture.checksums = Some(checksums.clone());
+        }
         if let Some(graphs) = self.graphs {
             graphs.finish(&mut document);
         }
@@ -262,9 +294,28 @@ impl<F: FnMut(&Frame<'_>)> capture::Sink for FrameSink<'_, F> {
         (self.also)(frame);
     }
 
+    fn skipped(&mut self) {
+        self.analysis.skip();
+    }
+
     fn statistics(&mut self, statistics: capture::InterfaceStatistics) {
         self.analysis.statistics(statistics);
     }
+}
+
+/// Returns the warning about packets with wrong checksums, if there are any.
+fn wrong_checksums(checksums: &TraceChecksums) -> Option<Warning> {
+    let TraceChecksums { wrong_ip, wrong_tcp, wrong_udp, first_wrong, .. } = checksums;
+    let wrong = wrong_ip + wrong_tcp + wrong_udp;
+    let frames: Vec<_> = first_wrong.iter().map(ToString::to_string).collect();
+    (wrong > 0).then(|| Warning {
+        code: "wrong-checksums".to_owned(),
+        message: format!(
+            "{wrong} packets have a wrong checksum ({wrong_ip} IPv4, {wrong_tcp} TCP, {wrong_udp} UDP), first in frame {}: \
+             receivers drop such packets, and the analysis counts them as received",
+            frames.join(", ")
+        ),
+    })
 }
 
 fn analyse_one(args: &Args, file: &Path) -> anyhow::Result<TraceDocument> {
@@ -302,9 +353,10 @@ fn analyse_pair(mut readings: [CaptureAnalysis; 2], pairing: &mut Pairing) -> an
 fn analyse_pair_on_two_cores(
     readings: [CaptureAnalysis; 2],
     pairing: &mut Pairing,
+    filter: impl Fn() -> Option<Inspection>,
 ) -> anyhow::Result<[TraceDocument; 2]> {
     let open = |reading: &CaptureAnalysis| Capture::open(&reading.file, false);
-    let mut captures = [open(&readings[0])?, open(&readings[1])?];
+    let mut captures = [open(&readings[0])?, open(&readings[1])?].map(|capture| capture.inspected(filter()));
     thread::scope(|scope| {
         let analysed = scope.spawn(|| {
             let [first, second] = readings;
@@ -336,7 +388,7 @@ fn analyse_chain(args: &Args, files: &[PathBuf]) -> anyhow::Result<TraceDocument
         let mut pairing = Pairing::new(args.nat);
         let two_cores = cores(args) > 1 && [from, to].into_iter().all(|file| file.is_file());
         let [first, second] = if two_cores {
-            analyse_pair_on_two_cores(readings, &mut pairing)?
+            analyse_pair_on_two_cores(readings, &mut pairing, || args.inspection(false))?
         } else {
             analyse_pair(readings, &mut pairing)?
         };

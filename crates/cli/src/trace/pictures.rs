@@ -75,7 +75,7 @@ pub fn xplot(args: &Args, document: &TraceDocument, capture: &Path, directory: &
     };
     let mut graphs = Xplot::new(document, args.pictures.graphs, write);
     let mut analysis = Analysis::new(limits(args));
-    let mut capture = Capture::open(capture, false)?;
+    let mut capture = Capture::open(capture, false)?.inspected(args.inspection(false));
     while capture.drain(&mut Frames(|frame: &Frame<'_>| analysis.frame_with_row(frame, &mut graphs)))? {}
     graphs.finish();
     failure.map_or(Ok(()), Err)

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use landspeed_model::{
-    TraceDirection, TraceDocument, TraceFlow, TraceHandshake, TraceLimits, TracePath, TraceStation, TraceTransport,
+    PacketDirection, TraceChecksums, TraceDirection, TraceDocument, TraceFlow, TraceHandshake, TraceIcmp,
+    TraceLimits, TracePath, TraceStation, TraceTransport,
 };
 use landspeed_units::{BitRate, Bytes, Nanos};
 
@@ -32,6 +33,12 @@ pub fn summary(document: &TraceDocument) -> String {
             capture.format
         ),
     );
+    if let Some(filter) = &capture.filter {
+        page.line("filter", &format!("{filter}: {} other frames are not analysed", capture.filtered_out));
+    }
+    if let Some(checksums) = &capture.checksums {
+        page.line("checksums", &checksum_counts(checksums));
+    }
     let skipped = skipped_frames(document);
     if !skipped.is_empty() {
         page.line("skipped", &skipped.join(", "));
@@ -59,6 +66,33 @@ pub fn summary(document: &TraceDocument) -> String {
         page.line("note", &warning.message);
     }
     page.text
+}
+
+fn checksum_counts(checksums: &TraceChecksums) -> String {
+    let counts = [
+        (checksums.wrong_ip, "wrong in the IPv4 header"),
+        (checksums.wrong_tcp, "wrong in TCP"),
+        (checksums.wrong_udp, "wrong in UDP"),
+        (checksums.offloaded, "left to the interface (offload)"),
+        (checksums.unknown, "unknown (absent, fragmented, or the packet is not captured whole)"),
+    ];
+    let others = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!(", {count} {what}"));
+    format!("{} right{}", checksums.right, others.collect::<String>())
+}
+
+/// Returns the ICMP errors about packets of a flow.
+fn icmp(flow: &TraceFlow) -> String {
+    let to = |about| match about {
+        PacketDirection::Forward => "data",
+        PacketDirection::Reverse => "the other direction",
+    };
+    let errors = flow.icmp.iter().map(|error| {
+        let mtu = error.mtu_bytes.map_or_else(String::new, |mtu| format!(" (MTU of the next hop {mtu} bytes)"));
+        let TraceIcmp { count, what, from, frame, .. } = error;
+        let first = Nanos::new(error.time_ns);
+        format!("{count} × {what}{mtu} from {from} about {}, first at {first} (frame {frame})", to(error.about))
+    });
+    errors.collect::<Vec<_>>().join("; ")
 }
 
 fn skipped_frames(document: &TraceDocument) -> Vec<String> {
@@ -170,6 +204,9 @@ fn add_flow(page: &mut Page, flow: &TraceFlow) {
             ),
         );
     }
+    if !flow.icmp.is_empty() {
+        page.line("icmp", &icmp(flow));
+    }
     if flow.transport == TraceTransport::Udp {
         return;
     }
@@ -232,6 +269,11 @@ fn placed_losses(direction: &TraceDirection) -> Option<String> {
 /// Returns the range of the receive window, and the most data in flight.
 fn window(forward: &TraceDirection, reverse: &TraceDirection) -> String {
     let mut words = format!("max in flight {}, ", Bytes::new(forward.in_flight_max_bytes));
+    if let Some(unsacked) =
+        forward.in_flight_unsacked_max_bytes.filter(|&unsacked| unsacked < forward.in_flight_max_bytes)
+    {
+        let _ = write!(words, "{} without SACKed data, ", Bytes::new(unsacked));
+    }
     match (reverse.window_min_bytes, reverse.window_max_bytes, reverse.window_scale_in_force) {
         (Some(min), Some(max), _) => {
             let _ = write!(words, "receive window {} to {}", Bytes::new(min), Bytes::new(max));
@@ -255,6 +297,9 @@ fn window(forward: &TraceDirection, reverse: &TraceDirection) -> String {
         if let Some(first) = reverse.zero_window_periods.first() {
             let _ = write!(words, ", first at {} (frame {})", Nanos::new(first.start_ns), first.frame);
         }
+    }
+    if let Some(full) = forward.window_full.filter(|&full| full > 0) {
+        let _ = write!(words, "; filled by {full} segments");
     }
     if forward.probes > 0 {
         let _ = write!(words, "; {} keep-alives and zero-window probes", forward.probes);

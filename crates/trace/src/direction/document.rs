@@ -58,6 +58,8 @@ impl FlowDirection {
             reneged: rare.map_or(0, |rare| rare.reneged),
             rto: rare.map(|rare| rare.rto).filter(|rto| rto.count > 0),
             in_flight_max_bytes: self.in_flight_max,
+            in_flight_unsacked_max_bytes: Some(self.unsacked_max),
+            window_full: peer.scale.is_some().then_some(u64::from(self.window_full)),
             packets_per_ack: (self.advancing_acks > 0).then(|| self.data_packets as f64 / self.advancing_acks as f64),
             stretch_acks: self.stretch_acks,
             rtt: self.rtt.samples.document(),

@@ -54,6 +54,13 @@ pub(super) struct RareState {
     late: Vec<(u64, u64, u64)>,
 }
 
+impl RareState {
+    /// Returns the data above the cumulative ACK that the receiver acknowledged with SACK, bytes.
+    pub fn sacked_bytes(&self) -> u64 {
+        self.sacked_ranges.iter().map(|&(from, to)| to - from).sum()
+    }
+}
+
 impl FlowDirection {
     pub(super) fn rare(&mut self) -> &mut RareState {
         self.rare.get_or_insert_default()

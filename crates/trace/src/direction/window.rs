@@ -101,6 +101,14 @@ impl FlowDirection {
         self.rare.as_ref().is_some_and(|rare| rare.closed_since.is_some())
     }
 
+    /// Counts a segment with data that ends where the peer's window ends.
+    #[inline]
+    pub fn count_window_full(&mut self, peer: &Self) {
+        if self.acked != 0 && peer.known_window().is_some_and(|window| window > 0 && self.in_flight() >= window) {
+            self.window_full = self.window_full.saturating_add(1);
+        }
+    }
+
     /// Attributes the time between two packets of the connection to the limit of this direction.
     #[inline]
     pub fn account_time(&mut self, span_ns: u64, peer: &Self, mss: u64) {
