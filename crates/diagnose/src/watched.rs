@@ -147,10 +147,11 @@ fn lacks_core(flow: &Flow) -> bool {
 fn starved_thread(flow: &Flow) -> String {
     let thread = flow.host_readings.and_then(|host_readings| host_readings.busiest.as_ref());
     let tid = thread.map_or_else(|| "TID".to_owned(), |thread| thread.tid.to_string());
-    format!(
+    let step = format!(
         "Other work has its core: see which with `top -H`, and where thread {tid} may run with `taskset -cp {tid}`; then move one \
          of them, or give the thread a higher priority (`renice -n -5 -p {tid}`)."
-    )
+    );
+    receive_core(flow).into_iter().fold(step, |step, where_it_runs| format!("{step} {where_it_runs}"))
 }
 
 /// Advice for a thread that fills its core.
@@ -161,10 +162,7 @@ fn busy_thread(flow: &Flow) -> String {
         "Profile the application's thread (`perf top -t {tid}`); spread its work over more threads or connections, or give it a \
          faster core."
     );
-    match receive_core(flow) {
-        Some(where_it_runs) => format!("{profile} {where_it_runs}"),
-        None => profile,
-    }
+    receive_core(flow).into_iter().fold(profile, |profile, where_it_runs| format!("{profile} {where_it_runs}"))
 }
 
 /// Advice on the core that receives the flow's segments, relative to the thread's core.

@@ -196,7 +196,7 @@ fn keys_sort_open_a_flow_go_back_and_quit() {
     terminal.wait_for_text("Enter flow");
     terminal.press("\x1b[B\r");
     terminal.wait_for_text("60 s ago");
-    terminal.wait_for_text("  limit ");
+    terminal.wait_for_text("  cause ");
     terminal.press("\x1b");
     terminal.wait_for_text("Enter flow");
     terminal.press("?");
