@@ -17,6 +17,7 @@ mod moment;
 mod nic;
 mod parse;
 mod quota;
+mod roots;
 mod sampler;
 mod snapshot;
 mod spans;
@@ -34,6 +35,7 @@ pub use host::{
 };
 pub use moment::{InterfaceCounters, StackCounters, series_between};
 pub use quota::{Quota, QuotaCounters};
+pub use roots::roots;
 pub use sampler::{HostSampler, MIN_SPAN_NS};
 pub use snapshot::{snapshot, snapshot_from};
 pub use usage::{HostUse, cores_between, cpu_use_between};

@@ -7,13 +7,13 @@ use landspeed_model::QuotaUse;
 
 use crate::files::Files;
 use crate::host::Host;
+use crate::roots::roots;
 
 /// Maximum length of `cpu.stat`, bytes.
 const MAX_STAT_BYTES: usize = 1024;
 
-/// Where control groups are mounted. `ip netns exec` hides the first behind an empty `/sys`; root may then look
-/// through the root of process 1.
-const ROOTS: [&str; 2] = ["/sys/fs/cgroup", "/proc/1/root/sys/fs/cgroup"];
+/// Where control groups are mounted.
+const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
 
 /// A control group with a CPU quota. Its `cpu.stat` stays open, so that a reading costs one system call.
 #[derive(Debug)]
@@ -81,8 +81,9 @@ fn quotas(files: &Files, text: &str) -> Result<Vec<Quota>, String> {
         if groups.is_empty() {
             continue;
         }
-        let roots = || ROOTS.iter().flat_map(|root| mounts.iter().map(move |mount| format!("{root}{mount}")));
-        let Some(root) = roots().find(|root| Host::names(files, &format!("{root}{path}"), "").is_ok()) else {
+        let below = |root: String| mounts.iter().map(move |mount| format!("{root}{CONTROL_GROUPS}{mount}"));
+        let visible = |root: &String| Host::names(files, &format!("{root}{path}"), "").is_ok();
+        let Some(root) = roots(files).flat_map(below).find(visible) else {
             // A hybrid hierarchy lists its version 2 groups too; they have no CPU controller.
             if controllers.is_empty() && text.lines().count() > 1 {
                 continue;

@@ -145,8 +145,7 @@ pub(crate) fn inodes_of(host: &dyn Host, pid: u32) -> io::Result<Vec<u32>> {
 /// Processes in a cgroup and its descendants. `path` is as in `/proc/PID/cgroup`, or the directory itself.
 pub(crate) fn processes_in_cgroup(host: &dyn Host, path: &str) -> io::Result<Vec<u32>> {
     let mounts = ["", "/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/cpu"];
-    // `ip netns exec` hides the control groups behind another `/sys`; root may look through the root of process 1.
-    let roots = ["", "/proc/1/root"].into_iter().flat_map(|root| mounts.map(|mount| format!("{root}{mount}")));
+    let roots = landspeed_host::roots(host).flat_map(|root| mounts.map(|mount| format!("{root}{mount}")));
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for root in roots {
         let directory = format!("{root}/{}", path.trim_matches('/'));
@@ -156,8 +155,8 @@ pub(crate) fn processes_in_cgroup(host: &dyn Host, path: &str) -> io::Result<Vec
                 collect_below(host, &directory, &text, &mut found, 0);
                 return Ok(found);
             }
-            // Without privilege the root of process 1 is closed, whether the group exists or not.
-            Err(_) if root.starts_with("/proc/1/") => {}
+            // The root of an ancestor may be closed, whether the group exists or not.
+            Err(_) if root.starts_with("/proc/") => {}
             Err(why) => last = why,
         }
     }
