@@ -54,6 +54,9 @@ pub struct LabDocument {
     /// Packets dropped on receive by hosts as configured in the scenario; only hosts with such drops.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_drops: Vec<LabHostDrops>,
+    /// Increase of each host's protocol counters during the run. Not part of the digest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub host_counters: Vec<LabHostCounters>,
     /// Packet captures requested by the scenario. Not part of the digest.
     pub captures: Vec<LabCapture>,
     /// Consistency checks of this run; one failure makes it invalid.
@@ -264,6 +267,15 @@ pub struct LabHostDrops {
     pub host: String,
     /// Frames dropped after the point where a capture records them.
     pub dropped: u64,
+}
+
+/// Increase of a host's protocol counters, as `nstat` shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LabHostCounters {
+    /// Name of the host.
+    pub host: String,
+    /// Increase by name, such as `TcpExt.TCPTimeouts` or `Tcp.RetransSegs`; a counter that is absent did not change.
+    pub counters: BTreeMap<String, u64>,
 }
 
 /// A packet capture.

@@ -69,8 +69,8 @@ pub use host::{
 pub use iperf3::Iperf3End;
 pub use lab::{
     FlowSeries, KernelInfo, LabCapture, LabChart, LabChartAxis, LabCheck, LabDocument, LabFigure, LabFlow,
-    LabHostDrops, LabLink, LabQueue, LabStatus, QueueRole, QueueSeries, ScenarioInfo, Topology, TopologyLink,
-    TopologyNode,
+    LabHostCounters, LabHostDrops, LabLink, LabQueue, LabStatus, QueueRole, QueueSeries, ScenarioInfo, Topology,
+    TopologyLink, TopologyNode,
 };
 pub use latency::{Bucket, LatencyResult, LatencyUnderLoad};
 pub use ledger::{Conservation, Cost, EndCost, LossLocation, PlacedLoss, Term};

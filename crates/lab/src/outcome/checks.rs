@@ -124,7 +124,8 @@ fn backlog(report: &GuestReport) -> LabCheck {
     check("no-backlog-overflow", &problems, "softnet dropped nothing".to_owned())
 }
 
-fn counter(report: &GuestReport, node: usize, name: &str) -> u64 {
+/// Returns the increase of a node's protocol counter.
+pub fn counter(report: &GuestReport, node: usize, name: &str) -> u64 {
     let of = |counters: &crate::guest::HostCounters| {
         counters.counters.get(node).and_then(|found| found.get(name)).copied().unwrap_or(0)
     };

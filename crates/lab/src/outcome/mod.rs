@@ -6,8 +6,8 @@ mod digest;
 mod precision;
 
 use landspeed_model::{
-    BuildInfo, ErrorEntry, KernelInfo, LAB_SCHEMA, LabCapture, LabDocument, LabFlow, LabHostDrops, LabLink, LabQueue,
-    LabStatus, QueueRole, RunDocument, ScenarioInfo, Status, Topology, Warning,
+    BuildInfo, ErrorEntry, KernelInfo, LAB_SCHEMA, LabCapture, LabDocument, LabFlow, LabHostCounters, LabHostDrops,
+    LabLink, LabQueue, LabStatus, QueueRole, RunDocument, ScenarioInfo, Status, Topology, Warning,
 };
 
 use crate::boot::BootOutcome;
@@ -57,6 +57,7 @@ pub fn failed(frame: DocumentHeader, errors: Vec<ErrorEntry>) -> LabDocument {
         queues: Vec::new(),
         links: Vec::new(),
         host_drops: Vec::new(),
+        host_counters: Vec::new(),
         captures: Vec::new(),
         checks: Vec::new(),
         reference_figures: Vec::new(),
@@ -77,6 +78,7 @@ pub fn document(frame: DocumentHeader, plan: &Plan, booted: BootOutcome) -> LabD
     document.queues = report.queues.iter().map(|queue| self::queue(plan, &report, queue)).collect();
     document.links = links(plan, &report);
     document.host_drops = host_drops(plan, &report);
+    document.host_counters = host_counters(plan, &report);
     document.captures = captures(plan, &report);
     document.warnings.extend(precision::warnings(plan, &report, &document.kernel));
     let drops_by_design = checks::drops_by_design(plan, &report);
@@ -256,6 +258,18 @@ fn host_drops(plan: &Plan, report: &GuestReport) -> Vec<LabHostDrops> {
         })
     });
     drops.collect()
+}
+
+/// Increases of the hosts' protocol counters.
+fn host_counters(plan: &Plan, report: &GuestReport) -> Vec<LabHostCounters> {
+    let hosts = plan.nodes.iter().enumerate().filter(|(_, node)| node.role == Role::Host);
+    let of = |(index, node): (usize, &crate::plan::Node)| {
+        let counters = report.after.counters.get(index)?;
+        let increases = counters.keys().map(|name| (name.clone(), checks::counter(report, index, name)));
+        let counters = increases.filter(|(_, increase)| *increase > 0).collect();
+        Some(LabHostCounters { host: node.name.clone(), counters })
+    };
+    hosts.filter_map(of).collect()
 }
 
 fn captures(plan: &Plan, report: &GuestReport) -> Vec<LabCapture> {

@@ -1,6 +1,7 @@
 //! `landspeed trace` from the command line: on captures of the lab, checked against its counters, and on
 //! invalid files.
 
+mod agreement;
 mod cores;
 mod corpus;
 mod files;
