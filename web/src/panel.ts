@@ -66,6 +66,8 @@ export interface PanelOptions {
 
 const BINARY = Array.from({ length: 56 }, (_, k) => 2 ** k);
 const LEGEND_LIMIT = 10;
+/** A rate outside the phase of the figures is clipped if it is so many times the highest within. */
+const CLIPPED = 1.5;
 
 export class Panel implements TimePart {
   readonly element: HTMLElement;
@@ -224,6 +226,7 @@ export class Panel implements TimePart {
       ],
       hooks: {
         drawClear: [(u) => this.drawShades(u)],
+        draw: [(u) => this.writeClipped(u)],
         setCursor: [
           (u) => {
             if (this.fromOutside) return;
@@ -244,9 +247,28 @@ export class Panel implements TimePart {
     };
   }
 
-  /** From zero, unless values are negative, with a little air; keeps the unit in step. */
+  /** The highest value in view in cells whose middle passes a test. */
+  private peak(test: (middle: number) => boolean): number {
+    const { x, steps, lines, timeline } = this.options;
+    let most = 0;
+    lines.forEach((line, i) => {
+      const column = this.columns[i];
+      if (line.ticks || !line.shown() || !column) return;
+      for (let k = 0; k < x.length - (steps ? 1 : 0); k++) {
+        const left = x[k] ?? 0;
+        const right = steps ? (x[k + 1] ?? left) : left;
+        if (right < timeline.from || left > timeline.to || !test((left + right) / 2)) continue;
+        most = Math.max(most, column[k] ?? 0);
+      }
+    });
+    return most;
+  }
+
+  /** From zero, unless values are negative, with a little air; keeps the unit in step. Rates are scaled to the phase of the figures. */
   private valueRange(min: number | null, max: number | null): [number, number] {
-    const top = Math.max(0, max ?? 0);
+    const { shades, kind } = this.options;
+    const steady = kind === "rate" && shades.length > 0 ? this.peak((t) => !shades.some((s) => s.from <= t && t <= s.to)) : 0;
+    const top = steady > 0 && (max ?? 0) > CLIPPED * steady ? steady : Math.max(0, max ?? 0);
     const bottom = Math.min(0, min ?? 0);
     const reach = top - bottom;
     const unit = fit(Math.max(top, -bottom), this.options.kind);
@@ -289,6 +311,29 @@ export class Panel implements TimePart {
         ctx.fillStyle = c.muted;
         ctx.fillText(shade.name, left, top - 2 * ratio);
       }
+    }
+    ctx.restore();
+  }
+
+  /** Writes the highest rate beside each shade in which it does not fit on the axis. */
+  private writeClipped(u: uPlot): void {
+    const end = u.scales["y"]?.max;
+    if (this.options.kind !== "rate" || !isNumber(end)) return;
+    const ratio = devicePixelRatio || 1;
+    const { left: first, top, width } = u.bbox;
+    const { ctx } = u;
+    ctx.save();
+    ctx.font = `${10 * ratio}px system-ui, sans-serif`;
+    ctx.textBaseline = "top";
+    ctx.fillStyle = colors().muted;
+    for (const shade of this.options.shades) {
+      const most = this.peak((t) => shade.from <= t && t <= shade.to);
+      if (most <= end) continue;
+      const left = Math.max(first, u.valToPos(shade.from, "x", true));
+      const right = Math.min(first + width, u.valToPos(shade.to, "x", true));
+      const inside = left > first + width / 2;
+      ctx.textAlign = inside ? "right" : "left";
+      ctx.fillText(`↑ ${rate(most)}`, inside ? left - 3 * ratio : right + 3 * ratio, top + 2 * ratio);
     }
     ctx.restore();
   }
