@@ -134,6 +134,8 @@ pub(crate) fn counted(view: &View<'_>, names: &[&str], reference: &Reference) ->
         let what = if let [only] = names { format!(" {only}") } else { parts };
         let related = match reference {
             Reference::Per(_) if share > 1.0 => format!("{share:.1} for each of {total} {total_name}"),
+            // Not all drivers and kernels count everything in the total.
+            _ if share > 1.0 => format!("more than the {total} {total_name}"),
             _ => format!("{} of {total} {total_name}", percent(share)),
         };
         Counted { events, share, text: format!("{events}{what}, {related} since boot") }

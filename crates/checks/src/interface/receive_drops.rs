@@ -79,7 +79,7 @@ mod tests {
         for (name, lost, weight) in [
             ("rx_missed_errors", 499, None),
             ("rx_missed_errors", 501, Some(Severity::Minor)),
-            ("rx_out_of_buffer", 50_000, Some(Severity::Major)),
+            ("rx_out_of_buffer", 50_001, Some(Severity::Major)),
             ("rx_dropped", 50_000, Some(Severity::Note)),
         ] {
             let mut facts = example::facts();

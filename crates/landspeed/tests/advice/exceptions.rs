@@ -60,7 +60,6 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("sysctl -w net.core.netdev_max_backlog={to}", "sysctl -w net.core.netdev_max_backlog=65536"),
     ("sysctl -w {assignment}", "sysctl -w net.ipv4.tcp_rmem='4096 131072 12582912'"),
     ("sysctl -w net.core.rmem_max={need}", "sysctl -w net.core.rmem_max=301496"),
-    ("sysctl -w {}", "sysctl -w net.ipv4.tcp_wmem='4096 16384 301496'"),
     ("tuned-adm profile {NAME}", "tuned-adm profile landspeed"),
 ];
 

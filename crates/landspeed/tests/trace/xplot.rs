@@ -122,9 +122,9 @@ fn xplot_graphs_have_tcptraces_dots() {
                 "{time} {value}"
             );
         }
-        // Segments that waited 40 ms and more behind a hole are not RTT samples.
-        let most = mine.iter().map(|(_, value)| *value).fold(0.0, f64::max);
-        assert!(most < 30.0, "{most}");
+        // Segments that waited 40 ms and more behind a hole are not RTT samples; the delayed ACK of the last segment is one.
+        let long = mine.iter().filter(|(_, value)| *value > 30.0).count();
+        assert!(long <= 1, "{long}");
         let times: BTreeSet<&str> = mine.iter().map(|(time, _)| time.as_str()).collect();
         assert!(times.iter().all(|time| at.contains_key(time)), "no round trip that tcptrace has not");
     }
