@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use landspeed_netlink::configure::{self, Discipline, Fq, LinkSettings, NewLink, NewRoute};
@@ -206,8 +206,9 @@ impl Network {
             tool.set_features(SEGMENTATION_OFFLOADS, false).map_err(|e| e.to_string())?;
             tool.set_features(RECEIVE_MERGING_OFFLOADS, port.gro_ns.is_some()).map_err(|e| e.to_string())?;
             if let Some(gro_ns) = port.gro_ns {
-                let file = format!("/sys/class/net/{name}/gro_flush_timeout");
-                std::fs::write(&file, gro_ns.to_string()).map_err(|e| format!("cannot set {file}: {e}"))?;
+                let file = interfaces_of_this_namespace(index)?.join(&name).join("gro_flush_timeout");
+                std::fs::write(&file, gro_ns.to_string())
+                    .map_err(|e| format!("cannot set {}: {e}", file.display()))?;
             }
             Self::address(&mut socket, plan, node, port, interface)?;
             egress::install(&mut socket, interface, port)?;
@@ -411,6 +412,19 @@ pub fn sample(reading: &QdiscReading) -> Sample {
         backlog_bytes: reading.backlog_bytes.into(),
         backlog_packets: reading.queue_packets.into(),
     }
+}
+
+/// Returns `/sys/class/net` with the interfaces of the calling thread's network namespace, that of node `index`: a mount shows
+/// those of the namespace in which it was made.
+fn interfaces_of_this_namespace(index: usize) -> Result<PathBuf, String> {
+    let place = PathBuf::from(format!("/sysfs-{index}"));
+    let interfaces = place.join("class/net");
+    if !interfaces.exists() {
+        std::fs::create_dir_all(&place)
+            .and_then(|()| landspeed_sys::guest::mount("sysfs", &place, "sysfs", ""))
+            .map_err(|why| format!("cannot mount {}: {why}", place.display()))?;
+    }
+    Ok(interfaces)
 }
 
 /// Returns the SNMP counters of the calling thread's namespace, by `GROUP.NAME`.
