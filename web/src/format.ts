@@ -132,7 +132,10 @@ export function niceStep(value: number): number {
 
 /** Seconds on the time axis, with the digits a tick spacing calls for. */
 export function seconds(value: number, spacing: number): string {
-  const digits = spacing >= 1 ? 0 : Math.min(6, Math.ceil(-Math.log10(spacing) - 1e-9));
+  const least = Math.min(6, Math.max(0, Math.ceil(-Math.log10(spacing) - 1e-9)));
+  // A spacing of 0.25 s or 2.5 s needs one more.
+  const isWhole = (digits: number) => Math.abs(spacing * 10 ** digits - Math.round(spacing * 10 ** digits)) < 1e-6;
+  const digits = !isWhole(least) && isWhole(least + 1) ? least + 1 : least;
   return `${minus(value.toFixed(digits))} s`;
 }
 

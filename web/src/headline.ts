@@ -75,13 +75,13 @@ export function conclusion(run: RunDocument): string {
     ...(isNumber(s.loss_ratio) && s.loss_ratio > 0 ? [`${percent(s.loss_ratio)} lost`] : []),
   ];
   if (run.status === "failed" || figures.length === 0) return sentence(run.verdict.summary);
-  return `${figures.join(", ")}; ${limit(run.verdict)}.`;
+  return `${figures.join(", ")}; ${causeText(run.verdict)}.`;
 }
 
 /** A cause within a sentence. */
-export function limit(v: Verdict): string {
-  if (v.cause === "undetermined") return "limit undetermined";
-  return `limit: ${causeName(v.cause).replace(/^./, (c) => c.toLowerCase()).replace(": ", ", ")} (${v.confidence} confidence)`;
+export function causeText(v: Verdict): string {
+  if (v.cause === "undetermined") return "cause undetermined";
+  return `cause: ${causeName(v.cause).replace(/^./, (c) => c.toLowerCase()).replace(": ", ", ")} (${v.confidence} confidence)`;
 }
 
 /** Why there are no figures, or not all: before any figure. */
@@ -179,8 +179,8 @@ function verdicts(run: RunDocument): HTMLElement {
   return h(
     "div.verdicts",
     null,
-    verdict(run.verdict, back ? "Client to server, held back by" : "Held back by"),
-    back ? verdict(back, "Server to client, held back by") : null,
+    verdict(run.verdict, back ? "Cause, client to server" : "Cause"),
+    back ? verdict(back, "Cause, server to client") : null,
   );
 }
 
@@ -189,7 +189,7 @@ function verdict(v: Verdict, lead: string): HTMLElement {
   return h(
     "div.verdict",
     null,
-    h("p.lead", null, v.cause === "undetermined" ? lead.replace(/held back by/i, "what held it back").replace(/^w/, "W") : lead),
+    h("p.lead", null, lead),
     h(
       "p.cause",
       null,

@@ -4,7 +4,7 @@ import type { LabDocument, LabFlow } from "../document";
 import { h, num, prose, scoped, section, table, type Child } from "../dom";
 import { causeName } from "../evidence";
 import { integer, isNumber, nanos, NONE, percent, perSecond, rate, seconds, significant } from "../format";
-import { caveats, commandLine, date, limit, pageButtons, plural, remarked, sentence } from "../headline";
+import { caveats, commandLine, date, causeText, pageButtons, plural, remarked, sentence } from "../headline";
 import { attempt, footer, runParts } from "../run";
 import { referenceSection } from "./reference";
 import { arrow, totalGoodput, totalRetransmits } from "./flows";
@@ -71,7 +71,7 @@ function conclusion(flows: readonly LabFlow[]): string {
     const s = f.run?.summary;
     const figures = isNumber(f.goodput_bps) ? rate(f.goodput_bps) : isNumber(s?.transactions_per_s) ? perSecond(s.transactions_per_s) : "not measured";
     const lost = isNumber(s?.loss_ratio) && s.loss_ratio > 0 ? `, ${percent(s.loss_ratio)} lost` : "";
-    return `${f.name} ${figures}${lost}${f.run && flows.length <= 2 ? `, ${limit(f.run.verdict)}` : ""}`;
+    return `${f.name} ${figures}${lost}${f.run && flows.length <= 2 ? `, ${causeText(f.run.verdict)}` : ""}`;
   });
   return `${said.join("; ")}${flows.length > 4 ? `; ${plural(flows.length - 4, "more flow")}` : ""}.`;
 }

@@ -71,7 +71,7 @@ function conclusion(watch: WatchDocument): string {
   const [first] = watch.flows;
   const whole = `${plural(watch.flows.length, "flow")} moved data in ${nanos(Math.round(watch.duration_ns / 1e8) * 1e8)}`;
   if (!first) return `${whole}.`.replace(/^no/, "No");
-  const limit = first.cause === "undetermined" ? "limit undetermined" : `limit: ${named(first)} (${first.confidence} confidence)`;
+  const limit = first.cause === "undetermined" ? "cause undetermined" : `cause: ${named(first)} (${first.confidence} confidence)`;
   const verb = first.role === "sender" ? "to" : "from";
   return `${whole}; most by ${process(first)} ${verb} ${first.remote}, ${rate(first.goodput_bps)}; ${limit}.`;
 }
