@@ -166,7 +166,7 @@ pub struct TraceCapture {
     pub file: String,
     /// File format (`pcapng`, `pcap, ns`).
     pub format: String,
-    /// Filter of `--flow` and `--filter`; `None` without one. All other figures are those of the frames that match.
+    /// The options `--flow` and `--filter`; `None` without them. All other figures are those of the frames that match.
     #[serde(default)]
     pub filter: Option<String>,
     /// Frames that do not match the filter.

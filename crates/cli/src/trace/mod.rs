@@ -17,7 +17,6 @@ use landspeed_model::{BuildInfo, TraceChecksums, TraceDocument, Warning};
 use landspeed_trace::{Analysis, Graphs, Limits, Observer as _, Pairing, Row};
 use landspeed_units::{BitRate, Nanos};
 use landspeed_wire::capture::{self, Frame};
-use landspeed_wire::filter::PacketFilter;
 
 use crate::output::Sink;
 use crate::{CommandOutcome, options};
@@ -72,7 +71,7 @@ pub struct Args {
     window_scale: Option<u8>,
     /// Analyse only the flows of an endpoint, or between two: ADDRESS[:PORT][,ADDRESS[:PORT]]; [ADDRESS]:PORT for IPv6
     #[arg(long, value_parser = selection::flow, value_name = "ENDPOINTS")]
-    flow: Option<selection::Expression>,
+    flow: Option<selection::Endpoints>,
     /// Analyse only packets that match an expression in tcpdump's language (pcap-filter(7)), also inside encapsulations
     #[arg(long, value_parser = selection::expression, value_name = "EXPRESSION")]
     filter: Option<selection::Expression>,
@@ -95,14 +94,9 @@ pub struct Args {
 }
 
 impl Args {
-    /// Returns the filter of both options, as an expression.
-    fn selected(&self) -> Option<String> {
-        selection::both(self.flow.as_ref(), self.filter.as_ref())
-    }
-
     /// Returns what inspects each frame of a capture, if anything does.
     fn inspection(&self, verify: bool) -> Option<Inspection> {
-        let filter = self.selected().and_then(|text| PacketFilter::parse(&text).ok());
+        let filter = selection::filter(self.flow.as_ref(), self.filter.as_ref());
         (filter.is_some() || verify).then(|| Inspection::new(filter, verify))
     }
 
@@ -206,7 +200,7 @@ impl CaptureAnalysis {
         let analysis = Analysis::new(limits(args));
         Ok(Self {
             file: file.to_owned(),
-            filter: args.selected(),
+            filter: selection::given(args.flow.as_ref(), args.filter.as_ref()),
             capture,
             analysis,
             graphs: args.pictures.graphs(),

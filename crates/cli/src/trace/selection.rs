@@ -8,6 +8,10 @@ use landspeed_wire::filter::PacketFilter;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expression(String);
 
+/// The endpoints of `--flow`, as they were given, and the expression that selects them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoints(String, Expression);
+
 /// Parses the value of `--filter`.
 pub fn expression(text: &str) -> Result<Expression, String> {
     match PacketFilter::parse(text) {
@@ -17,7 +21,11 @@ pub fn expression(text: &str) -> Result<Expression, String> {
 }
 
 /// Parses the value of `--flow`: one endpoint, or two with a comma between them.
-pub fn flow(text: &str) -> Result<Expression, String> {
+pub fn flow(text: &str) -> Result<Endpoints, String> {
+    expression_of(text).map(|expression| Endpoints(text.to_owned(), expression))
+}
+
+fn expression_of(text: &str) -> Result<Expression, String> {
     let endpoints = text.split(',').map(endpoint).collect::<Result<Vec<_>, _>>()?;
     match endpoints.as_slice() {
         [one] => Ok(Expression(format!("{} or {}", one.side("src"), one.side("dst")))),
@@ -29,12 +37,19 @@ pub fn flow(text: &str) -> Result<Expression, String> {
     }
 }
 
-/// Returns the expression that both options select.
-pub fn both(flow: Option<&Expression>, filter: Option<&Expression>) -> Option<String> {
-    match (flow, filter) {
-        (Some(Expression(flow)), Some(Expression(filter))) => Some(format!("({flow}) and ({filter})")),
-        (one, other) => one.or(other).map(|Expression(text)| text.clone()),
-    }
+/// Returns the filter that both options select.
+pub fn filter(flow: Option<&Endpoints>, filter: Option<&Expression>) -> Option<PacketFilter> {
+    let texts = [flow.map(|Endpoints(_, expression)| expression), filter];
+    let parts: Vec<_> = texts.into_iter().flatten().map(|Expression(text)| format!("({text})")).collect();
+    PacketFilter::parse(&parts.join(" and ")).ok()
+}
+
+/// Returns both options as they were given; `None` without any.
+pub fn given(flow: Option<&Endpoints>, filter: Option<&Expression>) -> Option<String> {
+    let flow = flow.map(|Endpoints(text, _)| format!("--flow {text}"));
+    let filter = filter.map(|Expression(text)| format!("--filter '{text}'"));
+    let options: Vec<_> = flow.into_iter().chain(filter).collect();
+    (!options.is_empty()).then(|| options.join(" "))
 }
 
 struct Endpoint {
@@ -76,10 +91,11 @@ mod tests {
             ),
         ] {
             let flow = flow(text).expect("endpoints");
-            assert_eq!(flow, Expression(expected.to_owned()));
-            assert!(expression(&flow.0).is_ok(), "{flow:?}");
-            let filter = expression("tcp").expect("an expression");
-            assert!(expression(&both(Some(&flow), Some(&filter)).expect("both")).is_ok());
+            assert_eq!(flow.1, Expression(expected.to_owned()));
+            assert!(filter(Some(&flow), None).is_some(), "{flow:?}");
+            let tcp = expression("tcp").expect("an expression");
+            assert!(filter(Some(&flow), Some(&tcp)).is_some(), "{flow:?}");
+            assert_eq!(given(Some(&flow), Some(&tcp)), Some(format!("--flow {text} --filter 'tcp'")));
         }
         for text in ["", "localhost", "10.0.0.1:70000", "1.1.1.1,2.2.2.2,3.3.3.3", "10.0.0.1-10.0.0.2"] {
             assert!(flow(text).is_err(), "{text}");

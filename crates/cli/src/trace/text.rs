@@ -34,10 +34,10 @@ pub fn summary(document: &TraceDocument) -> String {
         ),
     );
     if let Some(filter) = &capture.filter {
-        page.line("filter", &format!("{filter}: {} other frames are not analysed", capture.filtered_out));
+        page.line("filter", &format!("{filter}; {} other frames are not analysed", capture.filtered_out));
     }
     if let Some(checksums) = &capture.checksums {
-        page.line("checksums", &checksum_counts(checksums));
+        page.line("checksum", &checksum_counts(checksums));
     }
     let skipped = skipped_frames(document);
     if !skipped.is_empty() {
