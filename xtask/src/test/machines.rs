@@ -48,7 +48,7 @@ const ROOT_PACKAGES: &str = "systemd-sysv,udev,dbus,ifupdown,network-manager,ipr
 /// The kernel of the sample (70 MB, once), and the shell.
 pub fn sample(root: &Path, no_install: bool) -> Result<PathBuf> {
     let place = root.join("target").join("machines");
-    fetch(&place, "busybox", no_install, |new| busybox(new))?;
+    fetch(&place, "busybox", no_install, busybox)?;
     fetch(&place, SAMPLE, no_install, |new| kernel(SAMPLE, new))?;
     Ok(place)
 }
