@@ -71,8 +71,9 @@ pub struct Options {
 /// Packages the program.
 pub fn run(options: &Options) -> Result<()> {
     let root = crate::law::root();
-    let all = [Kind::Deb, Kind::Rpm, Kind::Oci, Kind::Tarball, Kind::Sbom];
-    let kinds = if options.kinds.is_empty() { &all[..] } else { &options.kinds };
+    // Each once, in this order.
+    let mut kinds = vec![Kind::Deb, Kind::Rpm, Kind::Oci, Kind::Tarball, Kind::Sbom];
+    kinds.retain(|kind| options.kinds.is_empty() || options.kinds.contains(kind));
     for (program, package) in kinds.iter().flat_map(|kind| kind.programs()) {
         ensure!(
             machine::find(program).is_some(),

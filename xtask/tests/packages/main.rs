@@ -117,6 +117,12 @@ impl Root {
         files(self.0.path()).into_iter().filter(|path| !apart.iter().any(|apart| path.starts_with(apart))).collect()
     }
 
+    /// Files that are there now or were `before`, not both; without the backups of a change of the accounts.
+    fn changes(&self, before: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
+        let backups = ["passwd-", "group-", "shadow-", "gshadow-"].map(|name| self.path("etc").join(name));
+        self.files().symmetric_difference(before).filter(|path| !backups.contains(path)).cloned().collect()
+    }
+
     /// Runs the installed program in it.
     fn version(&self) -> String {
         let out = succeed(Command::new("chroot").arg(self.0.path()).args(["/usr/bin/landspeed", "--version"]));
