@@ -117,10 +117,11 @@ impl Root {
         files(self.0.path()).into_iter().filter(|path| !apart.iter().any(|apart| path.starts_with(apart))).collect()
     }
 
-    /// Files that are there now or were `before`, not both; without the backups of a change of the accounts.
+    /// Files that are there now or were `before`, not both; without what a change of the accounts makes.
     fn changes(&self, before: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
-        let backups = ["passwd-", "group-", "shadow-", "gshadow-"].map(|name| self.path("etc").join(name));
-        self.files().symmetric_difference(before).filter(|path| !backups.contains(path)).cloned().collect()
+        let accounts = ["passwd-", "group-", "shadow", "shadow-", "gshadow", "gshadow-", ".pwd.lock"];
+        let accounts = accounts.map(|name| self.path("etc").join(name));
+        self.files().symmetric_difference(before).filter(|path| !accounts.contains(path)).cloned().collect()
     }
 
     /// Runs the installed program in it.
