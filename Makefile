@@ -1,5 +1,5 @@
 # Everything is a task of one program, `cargo xtask`; short names for its tasks.
-.PHONY: help demo test test-long check bench dist wheel install uninstall clean
+.PHONY: help demo test test-long check bench dist wheel deb rpm oci tarball sbom packages install uninstall clean
 
 # For `make install`: where it goes, and which program.
 PREFIX ?= /usr/local
@@ -11,6 +11,7 @@ BASH = $(PREFIX)/share/bash-completion/completions/landspeed
 ZSH = $(PREFIX)/share/zsh/site-functions/_landspeed
 FISH = $(PREFIX)/share/fish/vendor_completions.d/landspeed.fish
 UNIT = $(PREFIX)/lib/systemd/system/landspeed.service
+SYSUSERS = $(PREFIX)/lib/sysusers.d/landspeed.conf
 CONFIG = $(SYSCONFDIR)/landspeed/serve.toml
 
 help: ## what there is
@@ -53,6 +54,12 @@ wheel: target/dist/landspeed ## target/wheels: the Python package with the stati
 target/dist/landspeed:
 	cargo xtask dist
 
+deb rpm oci tarball sbom: $(BINARY)
+	cargo xtask package $@ --binary $(BINARY)
+
+packages: $(BINARY) ## target/packages: deb, rpm, OCI image, tarball, SBOM, SHA256SUMS; alone: make deb, rpm, oci, tarball, sbom
+	cargo xtask package --binary $(BINARY)
+
 install: $(BINARY) ## program, manual pages, completions, systemd unit; PREFIX=/usr/local DESTDIR= BINARY=target/dist/landspeed
 	install -D -m 755 $(BINARY) $(DESTDIR)$(BINDIR)/landspeed
 	install -d $(DESTDIR)$(MANDIR) $(dir $(addprefix $(DESTDIR),$(BASH) $(ZSH) $(FISH)))
@@ -66,11 +73,12 @@ install: $(BINARY) ## program, manual pages, completions, systemd unit; PREFIX=/
 	install -d $(DESTDIR)$(dir $(UNIT))
 	sed 's,/usr/local/bin/,$(BINDIR)/,; s,/etc/landspeed/,$(SYSCONFDIR)/landspeed/,' packaging/landspeed.service > $(DESTDIR)$(UNIT)
 	chmod 644 $(DESTDIR)$(UNIT)
+	install -D -m 644 packaging/sysusers.conf $(DESTDIR)$(SYSUSERS)
 	test -e $(DESTDIR)$(CONFIG) || install -D -m 644 packaging/serve.toml $(DESTDIR)$(CONFIG)
 
 uninstall: ## take all of it away again, except the configuration
 	rm -f $(DESTDIR)$(BINDIR)/landspeed $(DESTDIR)$(MANDIR)/landspeed.1 $(DESTDIR)$(MANDIR)/landspeed-*.1
-	rm -f $(addprefix $(DESTDIR),$(BASH) $(ZSH) $(FISH) $(UNIT))
+	rm -f $(addprefix $(DESTDIR),$(BASH) $(ZSH) $(FISH) $(UNIT) $(SYSUSERS))
 
 clean: ## what building and testing left
 	cargo clean

@@ -44,7 +44,7 @@ pub fn build_release() -> Result<PathBuf> {
 }
 
 /// Returns the dynamic loader (`PT_INTERP`) of a 64-bit little-endian ELF file; `None` for a static binary.
-fn interpreter(elf: &[u8]) -> Result<Option<String>> {
+pub fn interpreter(elf: &[u8]) -> Result<Option<String>> {
     const PT_INTERP: u64 = 3;
     ensure!(elf.starts_with(b"\x7fELF\x02\x01"), "not a 64-bit little-endian ELF file");
     let field = |at: usize, width: usize| {

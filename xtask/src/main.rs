@@ -5,6 +5,8 @@ mod dist;
 mod fuzz;
 mod law;
 mod machine;
+mod package;
+mod release;
 mod test;
 
 use std::ffi::OsString;
@@ -34,6 +36,10 @@ enum Task {
     Machines,
     /// Build the static release binary and verify that it is static
     Dist,
+    /// Package the program: deb, rpm, oci, tarball, sbom (docs/installing.md)
+    Package(package::Options),
+    /// Tag the release that CHANGELOG.md and Cargo.toml describe (docs/releasing.md)
+    Release(release::Options),
     /// Run every fuzz target for a limited time (nightly compiler, cargo-fuzz)
     Fuzz(fuzz::Options),
     /// A benchmark or study of the workspace in bench/: bench, gains, gallery, lab-validate and others; `cargo xtask studies`
@@ -60,6 +66,8 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Iperf3 => test::fetch_iperf3()?,
         Task::Machines => test::fetch_machines()?,
         Task::Dist => dist::run()?,
+        Task::Package(options) => package::run(options)?,
+        Task::Release(options) => release::run(options)?,
         Task::Fuzz(options) => fuzz::run(options)?,
         Task::Study(arguments) => return study(arguments),
     }

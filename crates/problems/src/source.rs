@@ -20,6 +20,9 @@ pub struct FormatTerms {
     pub example: fn(&str) -> Option<&'static str>,
 }
 
+/// Keys that a release renamed: the old name, the new name.
+const RENAMED: &[(&str, &str)] = &[("back", "reverse")];
+
 /// Maximum number of errors reported for one document.
 pub const MAX_PROBLEMS: usize = 20;
 
@@ -170,7 +173,10 @@ fn explain(message: &str, path: &[String], words: &FormatTerms) -> Problem {
         return Problem::new(key, "a date is not allowed here").hint("put text in quotes");
     }
     if let Some((name, known)) = parse_alternatives(message, "unknown field `") {
-        let hint = suggest_or_list(&name, known.iter().map(String::as_str));
+        let known = || known.iter().map(String::as_str);
+        let renamed = RENAMED.iter().find(|&&(old, new)| old == name && known().any(|key| key == new));
+        let hint = renamed.map(|(old, new)| format!("`{old}` was renamed: write `{new}`"));
+        let hint = hint.or_else(|| suggest_or_list(&name, known()));
         return Problem::new(key, format!("unknown key `{name}`")).maybe_hint(hint);
     }
     if let Some((name, known)) = parse_alternatives(message, "unknown variant `") {

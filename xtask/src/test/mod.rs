@@ -3,6 +3,7 @@
 
 mod apt;
 mod corpus;
+mod cyclonedx;
 mod iperf3;
 mod junit;
 mod kubernetes;
@@ -78,11 +79,12 @@ impl Seed {
 type Fetch = fn(root: &Path, no_install: bool) -> Result<PathBuf>;
 
 /// What the tests use if it can be had, and the variables that name it to them.
-const DOWNLOADS: [(&str, &str, Fetch); 5] = [
+const DOWNLOADS: [(&str, &str, Fetch); 6] = [
     ("captures of tcpdump and Wireshark", corpus::VARIABLE, corpus::captures),
     ("iperf3 of other releases", iperf3::VARIABLE, iperf3::fetch),
     ("a reader of iperf3's JSON", iperf3::CONSUMERS, iperf3::consumers),
     ("the schema of Kubernetes' objects", kubernetes::VARIABLE, kubernetes::fetch),
+    ("the schema of CycloneDX", cyclonedx::VARIABLE, cyclonedx::fetch),
     ("a kernel for machines", machines::VARIABLE, machines::sample),
 ];
 

@@ -40,6 +40,7 @@ fn bad() -> Vec<(&'static str, String)> {
     vec![
         ("not TOML", with("rate = \"10G\"", "rate = 10G")),
         ("a key that is none", with("rate =", "rte = \"1G\"\nrate =")),
+        ("a renamed key", link("back = { rate = \"1G\" }")),
         ("two independent mistakes", with("rate = \"10G\"", "rate = \"10 parsecs\"\ndelay-ms = 3")),
         ("a number without a unit", with("\"25ms\"", "25")),
         ("bytes where bits are meant", with("\"10G\"", "\"10GB/s\"")),
