@@ -16,6 +16,8 @@ FINISH_S = 5.0
 """For the results of both ends after the test."""
 SETUP_RTTS = 20
 MTU_S = 30
+LONG_S = 60
+"""Longer tests are sampled each second."""
 
 LANDSPEED_PORT = 5210
 """A single-ended test against this port speaks landspeed's protocol, against any other iperf3's."""
@@ -105,6 +107,12 @@ def throughput_options(spec: Json) -> Tuple[Options, List[str]]:
         # Pacing by the kernel never catches up; the rate of the application does.
         name = "--pace" if spec.get("bandwidth-strict") is True else "--rate"
         options.append("{}={}".format(name, spec["bandwidth"]))
+    if not reasons:
+        # The verdict needs samples; the intervals of the result are put together from them.
+        usual, wanted = 0.1, 0.1 if test_seconds(spec) <= LONG_S else 1.0
+        sampling = min(wanted, interval_seconds(spec))
+        if sampling != usual:
+            options.append("--interval={}ms".format(max(1, round(sampling * 1000))))
     for name in ("single-ended", "loopback"):
         if spec.get(name) is False:
             reasons.append("{}: pScheduler leaves out the second participant even if it is false".format(name))
@@ -167,14 +175,6 @@ def _seconds(least: float, most: float, option: str = "") -> Callable[[Any], Opt
     return translate
 
 
-def _interval(value: Any) -> Options:
-    seconds = parse_duration(value)
-    if not 0.001 <= seconds <= 86400:
-        raise ValueError("must be 0.001 to 86400 s")
-    # Sampled every 100 ms if it is longer, for the verdict, and put together for the result.
-    return ["--interval={}ms".format(max(1, round(seconds * 1000)))] if seconds < 0.1 else []
-
-
 def _place(value: Any) -> Options:
     plain = isinstance(value, str) and 0 < len(value) <= 255 and value.isprintable()
     if not plain or value.startswith("-") or " " in value:
@@ -229,7 +229,7 @@ _THROUGHPUT: Dict[str, Callable[[Any], Options]] = {
     "schema": _nothing,
     **{name: _place for name in _PLACES},
     "duration": _seconds(0.001, 30 * 86400, "--time"),
-    "interval": _interval,
+    "interval": _seconds(0.001, 86400),
     "link-rtt": _seconds(0, 600),
     "parallel": _integer(1, 1024, "--parallel"),
     "udp": _flag("--udp"),

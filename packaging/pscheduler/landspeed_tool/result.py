@@ -1,5 +1,6 @@
 """From landspeed's document to pScheduler's result, and the results of all participants in one."""
 
+import bisect
 from typing import Any, Dict, List, Optional, Tuple
 
 from landspeed_tool.entry import Json, MethodError, shorten
@@ -152,9 +153,11 @@ class _Stream:
     def __init__(self, stream: Json) -> None:
         self.identifier = stream["id"]
         self.intervals = [interval for interval in stream["intervals"] if interval["phase"] in _KEPT]
+        self.middles = [(interval["start_ns"] + interval["end_ns"]) / 2 for interval in self.intervals]
         sender, receiver = stream["sender"] or {}, stream["receiver"] or {}
-        self.samples = sender.get("samples") or []
-        self.tcp = [sample for sample in self.samples if sample.get("tcp")]
+        samples = sender.get("samples") or []
+        self.samples = _Samples(samples)
+        self.tcp = _Samples([sample for sample in samples if sample.get("tcp")])
         self.retransmits = sender.get("retransmits")
         self.mss: Optional[int] = sender.get("mss_bytes") or receiver.get("mss_bytes")
         self.sent = (sender.get("udp") or {}).get("sent_packets")
@@ -163,15 +166,16 @@ class _Stream:
 
     def record(self, begin: float, end: float, omitted: bool, first: bool, last: bool) -> Optional[Json]:
         """Return what arrived from `begin` to `end`, ns; None if nothing was sampled."""
-        parts = [part for part in self.intervals if begin <= (part["start_ns"] + part["end_ns"]) / 2 < end]
+        low, high = (bisect.bisect_left(self.middles, edge) for edge in (begin, end))
+        parts = self.intervals[low:high]
         if not parts:
             return None
         start_ns, end_ns = parts[0]["start_ns"], parts[-1]["end_ns"]
         if end_ns <= start_ns:
             return None
         record = _rate(self.identifier, start_ns, end_ns, sum(part["bytes"] for part in parts), omitted)
-        if self.tcp:
-            before, after = _nearest(self.tcp, start_ns), _nearest(self.tcp, end_ns)
+        if self.tcp.samples:
+            before, after = self.tcp.nearest(start_ns), self.tcp.nearest(end_ns)
             until = self.retransmits if last and self.retransmits is not None else after["tcp"]["total_retrans"]
             record["retransmits"] = max(0, until - (0 if first else before["tcp"]["total_retrans"]))
             record["tcp-window-size"] = after["tcp"]["snd_cwnd"] * after["tcp"]["snd_mss_bytes"]
@@ -182,7 +186,7 @@ class _Stream:
         """Return the sum of the stream's intervals."""
         begin, end = records[0]["start"] * 1e9, records[-1]["end"] * 1e9
         total = _rate(self.identifier, begin, end, sum(record["throughput-bytes"] for record in records), False)
-        if self.tcp:
+        if self.tcp.samples:
             total["retransmits"] = sum(record["retransmits"] for record in records)
             total["rtt"] = sum(record["rtt"] for record in records) / len(records)
         if self.sent is not None:
@@ -195,15 +199,26 @@ class _Stream:
 
     def sent_bps(self, begin: float, end: float) -> Optional[float]:
         """Return the rate of the bytes that the sender's kernel accepted."""
-        if len(self.samples) < 2:
+        if not self.samples.samples:
             return None
-        before, after = _nearest(self.samples, begin), _nearest(self.samples, end)
+        before, after = self.samples.nearest(begin), self.samples.nearest(end)
         span = after["t_ns"] - before["t_ns"]
         return (after["bytes"] - before["bytes"]) * 8e9 / span if span > 0 else None
 
 
-def _nearest(samples: List[Json], moment: float) -> Json:
-    return min(samples, key=lambda sample: abs(sample["t_ns"] - moment))
+class _Samples:
+    """Samples of a socket, in the order of time."""
+
+    def __init__(self, samples: List[Json]) -> None:
+        self.samples = samples
+        self.times = [sample["t_ns"] for sample in samples]
+
+    def nearest(self, moment: float) -> Json:
+        """Return the sample that is nearest to `moment`, ns."""
+        after = min(bisect.bisect_left(self.times, moment), len(self.times) - 1)
+        before = max(0, after - 1)
+        nearer = before if moment - self.times[before] < self.times[after] - moment else after
+        return self.samples[nearer]
 
 
 def _rate(identifier: Any, begin: float, end: float, count: int, omitted: bool) -> Json:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pscheduler_bed import entry, find_program, options
+from pscheduler_bed import entry, find_program, options, result
 
 BASE = {"schema": 7, "dest": "127.0.0.1"}
 
@@ -16,9 +16,11 @@ BASE = {"schema": 7, "dest": "127.0.0.1"}
 ACCEPTED: list[tuple[dict[str, Any], list[str]]] = [
     ({"source": "a.example", "source-node": "a.example:8443", "dest-node": "b.example"}, []),
     ({"duration": "PT2.5S"}, ["--time=2500ms"]),
-    ({"duration": "P1DT1M"}, ["--time=86460000ms"]),
+    ({"duration": "P1DT1M"}, ["--time=86460000ms", "--interval=1000ms"]),
     ({"interval": "PT1S"}, []),
     ({"interval": "PT0.05S"}, ["--interval=50ms"]),
+    ({"interval": "PT10S", "duration": "PT60S"}, ["--time=60000ms"]),
+    ({"interval": "PT10S", "duration": "PT61S"}, ["--time=61000ms", "--interval=1000ms"]),
     ({"link-rtt": "PT0.05S"}, []),
     ({"parallel": 4}, ["--parallel=4"]),
     ({"udp": True}, ["--udp"]),
@@ -197,3 +199,34 @@ def test_long_texts_keep_their_beginning_and_end() -> None:
     assert text.endswith("last")
     assert len(text) < 200
     assert "999909 characters left out" in text
+
+
+def test_an_hour_of_samples_becomes_exact_intervals() -> None:
+    second, hour = 10**9, 3600
+    tcp = {"snd_cwnd": 10, "snd_mss_bytes": 1000, "rtt_us": 5}
+    samples = [{"t_ns": t * second + 1, "bytes": t * 100, "tcp": {**tcp, "total_retrans": t}} for t in range(hour + 1)]
+    parts = [
+        {"start_ns": t * second, "end_ns": (t + 1) * second, "phase": "omitted" if t < 10 else "steady", "bytes": 100}
+        for t in range(hour)
+    ]
+    drain = {"start_ns": hour * second, "end_ns": hour * second + 5, "phase": "drain", "bytes": 7}
+    sender = {"samples": samples, "retransmits": hour, "mss_bytes": 1000}
+    streams = [{"id": number, "intervals": [*parts, drain], "sender": sender, "receiver": {}} for number in range(8)]
+    document = {
+        "requested": {"direction": "upload", "protocol": "tcp"},
+        "summary": {"goodput_bps": 6400.0, "retransmits": 8 * hour},
+        "phases": [
+            {"name": "omitted", "start_ns": 0, "end_ns": 10 * second},
+            {"name": "steady", "start_ns": 10 * second, "end_ns": hour * second},
+        ],
+        "streams": streams,
+    }
+    answer = result.throughput(document, {"interval": "PT1S", "duration": "PT59M50S", "omit": "PT10S"}, "")
+    assert len(answer["intervals"]) == hour
+    kept = [interval for interval in answer["intervals"] if not interval["summary"]["omitted"]]
+    assert len(kept) == hour - 10
+    assert all(interval["summary"]["throughput-bits"] == pytest.approx(6400) for interval in kept)
+    assert all(interval["summary"]["retransmits"] == 8 for interval in kept)
+    summary = answer["summary"]["summary"]
+    assert (summary["throughput-bytes"], summary["retransmits"]) == (8 * 100 * (hour - 10), 8 * (hour - 10))
+    assert (summary["start"], summary["end"]) == (10, hour)
