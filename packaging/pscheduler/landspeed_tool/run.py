@@ -1,6 +1,5 @@
 """The methods that run landspeed: `participant-data` and `run`."""
 
-import contextlib
 import json
 import re
 import shlex
@@ -8,7 +7,7 @@ import socket
 import tempfile
 import time
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import ContextManager, Dict, List, Optional, Tuple
 
 from landspeed_tool import options, result
 from landspeed_tool.entry import Configuration, Json, MethodError, parse_duration, parse_time
@@ -110,15 +109,13 @@ class _Run:
         tap = ["--tap={}".format(self.place / "capture")] if capture else []
         return ["--key-file={}".format(key), *tap]
 
-    @contextlib.contextmanager
-    def _server(self, port: int, key: Path, capture: bool) -> Iterator[Program]:
+    def _server(self, port: int, key: Path, capture: bool) -> ContextManager[Program]:
         longest = int(options.test_seconds(self.spec)) + 60
         arguments = [_program(self.configuration), "serve", "--listen={}".format(port), "--no-iperf3"]
         arguments += ["--key-file={}".format(key), "--max-duration={}s".format(longest)]
         if capture:
             arguments.append("--allow-tap")
-        with started(arguments, self.place, "server") as server:
-            yield server
+        return started(arguments, self.place, "server")
 
     def _serve(self, server: Program, port: int, capture: bool) -> Json:
         """Wait for the end of the test. A capture is fetched after it."""
@@ -157,6 +154,8 @@ class _Run:
         needed = options.MTU_S if self.kind == "mtu" else options.test_seconds(self.spec)
         patience = min(time.time() + waits, self.deadline - needed)
         while True:
+            if document.exists():
+                document.unlink()
             with started(arguments, self.place, "client") as client:
                 status = client.wait_until(self.deadline)
                 client.stop(1.0)
