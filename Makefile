@@ -1,5 +1,5 @@
 # Everything is a task of one program, `cargo xtask`; short names for its tasks.
-.PHONY: help demo test test-long check bench dist wheel deb rpm oci tarball sbom packages install uninstall clean
+.PHONY: help demo test test-long check bench dist wheel deb rpm oci tarball sbom packages install install-pscheduler uninstall clean
 
 # For `make install`: where it goes, and which program.
 PREFIX ?= /usr/local
@@ -13,6 +13,10 @@ FISH = $(PREFIX)/share/fish/vendor_completions.d/landspeed.fish
 UNIT = $(PREFIX)/lib/systemd/system/landspeed.service
 SYSUSERS = $(PREFIX)/lib/sysusers.d/landspeed.conf
 CONFIG = $(SYSCONFDIR)/landspeed/serve.toml
+# For `make install-pscheduler`: where pScheduler is; Debian's packages use /usr/lib, RPMs /usr/libexec.
+PSCHEDULER ?= $(firstword $(wildcard /usr/libexec/pscheduler /usr/lib/pscheduler) /usr/libexec/pscheduler)
+PSCHEDULER_TOOL = $(PSCHEDULER)/classes/tool/landspeed
+PSCHEDULER_CONFIG = $(SYSCONFDIR)/pscheduler/tool/landspeed.conf
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile
@@ -76,9 +80,16 @@ install: $(BINARY) ## program, manual pages, completions, systemd unit; PREFIX=/
 	install -D -m 644 packaging/sysusers.conf $(DESTDIR)$(SYSUSERS)
 	test -e $(DESTDIR)$(CONFIG) || install -D -m 644 packaging/serve.toml $(DESTDIR)$(CONFIG)
 
+install-pscheduler: ## perfSONAR's tool plugin; PSCHEDULER=/usr/libexec/pscheduler DESTDIR=
+	install -d $(DESTDIR)$(PSCHEDULER_TOOL)/landspeed_tool
+	cd packaging/pscheduler && install -m 755 can-run duration enumerate merged-results participant-data run $(DESTDIR)$(PSCHEDULER_TOOL)
+	install -m 644 packaging/pscheduler/landspeed_tool/*.py $(DESTDIR)$(PSCHEDULER_TOOL)/landspeed_tool
+	test -e $(DESTDIR)$(PSCHEDULER_CONFIG) || install -D -m 644 packaging/pscheduler/landspeed.conf $(DESTDIR)$(PSCHEDULER_CONFIG)
+
 uninstall: ## take all of it away again, except the configuration
 	rm -f $(DESTDIR)$(BINDIR)/landspeed $(DESTDIR)$(MANDIR)/landspeed.1 $(DESTDIR)$(MANDIR)/landspeed-*.1
 	rm -f $(addprefix $(DESTDIR),$(BASH) $(ZSH) $(FISH) $(UNIT) $(SYSUSERS))
+	rm -rf $(DESTDIR)$(PSCHEDULER_TOOL)
 
 clean: ## what building and testing left
 	cargo clean

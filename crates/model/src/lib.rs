@@ -28,6 +28,7 @@ mod sweep;
 mod tap;
 mod tcp;
 mod trace;
+mod trace_capture;
 mod trace_direction;
 mod trace_graph;
 mod tune;
@@ -93,10 +94,11 @@ pub use tap::{TapDocument, TapEnd, TapEvents, TapFile, TapHostUse, TapInterface,
 pub use tcp::{CongestionDetail, TcpInfo};
 pub use trace::{
     AckSpacing, BinRates, ClockStep, DelayOverTime, GapClass, LossPlace, Microburst, Microbursts, PathDirection,
-    TraceBins, TraceCapture, TraceChecksums, TraceDocument, TraceEndpoint, TraceEvent, TraceEventKind, TraceFlow,
-    TraceHandshake, TraceIcmp, TraceLoss, TraceNotAnalysed, TraceNumbered, TracePath, TraceReset, TraceStation,
+    TraceBins, TraceDocument, TraceEndpoint, TraceEvent, TraceEventKind, TraceFlow,
+    TraceHandshake, TraceIcmp, TraceLoss, TraceNumbered, TracePath, TraceReset, TraceStation,
     TraceTransport, Trains, UnlistedFlows,
 };
+pub use trace_capture::{TraceCapture, TraceChecksums, TraceNotAnalysed};
 pub use trace_direction::{Retransmits, TraceDirection, TraceEcn, TraceLimits, TraceRto, TraceRtt, ZeroWindow};
 pub use trace_graph::{
     PacketDirection, TraceBuckets, TraceComparison, TraceDetail, TraceDifference, TraceFigure, TraceGraphs,

@@ -21,13 +21,15 @@ use walk::{Judge, PathRules as _, WalkEnd, walk};
 
 /// Write permission bits of group and others.
 const WRITABLE: u32 = 0o022;
+/// Search permission bits of group and others.
+const SEARCHABLE: u32 = 0o011;
 
 /// Confidentiality of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// Public: the file must not be writable by group or others.
     Public,
-    /// Secret: the file must not be readable by group or others either.
+    /// Secret: the file must not be readable by group or others either, or be in a directory that they cannot search.
     Secret,
 }
 
@@ -320,7 +322,12 @@ fn open_at(
     if others & 0o2 != 0 {
         judge.fault(Fault::Writable { at: judge.path.to_owned(), mode })?;
     }
-    if content == Content::Secret && others & 0o4 != 0 {
+    let is_readable = || -> io::Result<bool> {
+        // Others cannot read a file of a directory that they cannot search, unless it has a name elsewhere, too.
+        let directory = at(parent, OsStr::new(".")).open_path()?.metadata()?;
+        Ok(directory.mode() & SEARCHABLE != 0 || facts.nlink() > 1)
+    };
+    if content == Content::Secret && others & 0o4 != 0 && is_readable().map_err(fail)? {
         judge.fault(Fault::Readable { mode })?;
     }
     Ok(file)

@@ -1,4 +1,4 @@
-//! The Python package: style, types, tests, the wheel and the notebook, in an environment below `target/`.
+//! Python code (the package and pScheduler's tool): style, types, tests, in an environment below `target/`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,24 +19,34 @@ pub fn prepare(lane: Lane<'_>, no_install: bool) -> Option<PathBuf> {
     lane.fetch("python: environment", || environment(root, &root.join("python"), no_install))
 }
 
+/// Python code of the tree: what its steps are called, where it is, and what is type-checked.
+const SOURCES: [(&str, &str, &[&str]); 2] = [
+    ("python", "python", &["src", "tests", "hatch_build.py"]),
+    ("perfSONAR", "packaging/pscheduler", &["landspeed_tool", "tests"]),
+];
+
 /// Runs all steps by `python` with `program` as the program under test; `kernels` has the lab's.
 pub fn run(lane: Lane<'_>, python: &Path, program: &Path, kernels: &Path) {
-    let package = lane.root().join("python");
     let module = |name: &str, arguments: &[&str]| {
         let mut command = Command::new(python);
         command.args(["-m", name]).args(arguments).env("LANDSPEED_BINARY", program).env(super::KERNELS, kernels);
         command.env("PYTHONDONTWRITEBYTECODE", "1").env("LANDSPEED_ARCHIVE", "off");
         command
     };
-    let source = package.display().to_string();
-    lane.run("python: style", &mut module("ruff", &["check", "--quiet", &source]), tally::one_check);
-    lane.run("python: format", &mut module("ruff", &["format", "--quiet", "--check", &source]), tally::one_check);
-    let configuration = format!("--config-file={source}/pyproject.toml");
-    let files = ["src", "tests", "hatch_build.py"].map(|name| format!("{source}/{name}"));
-    let mut types = module("mypy", &[&configuration, "--no-error-summary"]);
-    lane.run("python: types", types.args(&files), tally::one_check);
-    let mut tests = module("pytest", &["-q", "-p", "no:cacheprovider", &source]);
-    lane.run("python: tests", tests.env("PYTHONPATH", package.join("src")), tally::pytest);
+    for (name, directory, typed) in SOURCES {
+        let source = lane.root().join(directory).display().to_string();
+        lane.run(&format!("{name}: style"), &mut module("ruff", &["check", "--quiet", &source]), tally::one_check);
+        let format = ["format", "--quiet", "--check", &source];
+        lane.run(&format!("{name}: format"), &mut module("ruff", &format), tally::one_check);
+        let configuration = format!("--config-file={source}/pyproject.toml");
+        let mut types = module("mypy", &[&configuration, "--no-error-summary"]);
+        types.args(typed.iter().map(|path| format!("{source}/{path}")));
+        lane.run(&format!("{name}: types"), &mut types, tally::one_check);
+        let tests = ["-q", "-p", "no:cacheprovider", &source];
+        let mut tests = module("pytest", &tests);
+        tests.env("PYTHONPATH", lane.root().join("python").join("src"));
+        lane.run(&format!("{name}: tests"), &mut tests, tally::pytest);
+    }
 }
 
 /// The interpreter of an environment with the requirements; made anew when they change.

@@ -17,6 +17,13 @@ fn file(directory: &Path, name: &str, content: &str, mode: u32) -> PathBuf {
     path
 }
 
+/// Returns a directory that everybody may search.
+fn public_directory() -> tempfile::TempDir {
+    let directory = scratch();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).expect("set");
+    directory
+}
+
 fn key(directory: &Path, mode: u32) -> PathBuf {
     file(directory, "site.key", &"07".repeat(32), mode)
 }
@@ -34,7 +41,7 @@ fn failure(arguments: &[&str]) -> String {
 
 #[test]
 fn a_key_readable_by_others_is_refused_with_advice() {
-    let directory = scratch();
+    let directory = public_directory();
     let path = key(directory.path(), 0o644);
     let path = path.to_str().expect("plain");
     for arguments in [
@@ -81,7 +88,7 @@ fn invalid_key_file_is_named() {
 
 #[test]
 fn a_configuration_writable_by_others_is_refused() {
-    let directory = scratch();
+    let directory = public_directory();
     let config = file(directory.path(), "serve.toml", "max_tests = 4\n", 0o666);
     let said = failure(&["serve", "--config", config.to_str().expect("plain")]);
     assert!(

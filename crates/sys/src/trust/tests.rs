@@ -14,8 +14,11 @@ struct TestDirectory {
 }
 
 impl TestDirectory {
+    /// Creates a directory that everybody may search.
     fn new() -> Self {
-        Self { directory: tempfile::tempdir().expect("a directory") }
+        let directory = tempfile::tempdir().expect("a directory");
+        set_mode(directory.path(), 0o755);
+        Self { directory }
     }
 
     fn file(&self, name: &str, mode: u32) -> PathBuf {
@@ -65,6 +68,21 @@ fn secret_readable_by_others_is_rejected_with_advice() {
         assert_eq!(text, format!("{cause}\nRun chmod 600 {shown}, or pass --insecure-permissions."));
     }
     assert_eq!(public(&test_directory.file("open", 0o644)).expect("anybody may know it"), "text");
+}
+
+#[test]
+fn secret_in_a_directory_closed_to_others_is_accepted() {
+    let test_directory = TestDirectory::new();
+    let folder = test_directory.folder("folder", 0o700);
+    let path = test_directory.file("folder/key", 0o644);
+    assert_eq!(secret(&path).expect("nobody else reaches it"), "text");
+    for mode in [0o710, 0o701] {
+        set_mode(&folder, mode);
+        assert_eq!(refused(secret(&path)).fault, Fault::Readable { mode: 0o644 });
+    }
+    set_mode(&folder, 0o700);
+    std::fs::hard_link(&path, test_directory.directory.path().join("outside")).expect("linked");
+    assert_eq!(refused(secret(&path)).fault, Fault::Readable { mode: 0o644 });
 }
 
 #[test]

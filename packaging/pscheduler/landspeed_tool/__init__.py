@@ -1,0 +1,1 @@
+"""The methods of pScheduler's tool plugin `landspeed`. Python 3.6 and its standard library are enough."""
