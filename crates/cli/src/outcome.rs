@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 /// The result of a command, which sets the exit status.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CommandOutcome {
     /// Success, nothing to report: exit status 0.
     Clean,

@@ -154,8 +154,10 @@ fn ask_for_more(
 /// Advice for a host whose settings were not read: what limits there is not known, and neither is what a command would
 /// replace.
 fn raise_unread(label: &str, buffer: Buffer, again: &str, estimate: Option<(f64, String)>) -> String {
-    let to = estimate
-        .map_or_else(|| "2 × BDP of the path".to_owned(), |(need, basis)| format!("{} (2 × {basis})", text::bytes(need)));
+    let to = estimate.map_or_else(
+        || "2 × BDP of the path".to_owned(),
+        |(need, basis)| format!("{} (2 × {basis})", text::bytes(need)),
+    );
     format!(
         "On {label} see whether the program sets {}: then the kernel does not size the buffer (`ss -tm` shows the size), and the \
          call has to be removed. If not, raise {}[2] to at least {to}, and to no less than it is now; then {again}.",

@@ -10,8 +10,8 @@ use landspeed_model::{CongestionDetail, Epoch, EpochState, Sample, TcpInfo};
 use crate::flow::Flow;
 use crate::stream::flight_segments;
 use crate::thresholds::{
-    CWND_FULL, CWND_MOSTLY, KEPT_WAITING, MOSTLY_WAITS, NOTSENT_LITTLE, RATE_REACHED, SEND_EMPTY, SEND_FULL, STALL_RTTS,
-    THREAD_BUSY, WAITING_SHARE, WINDOW_FULL,
+    CWND_FULL, CWND_MOSTLY, KEPT_WAITING, MOSTLY_WAITS, NOTSENT_LITTLE, RATE_REACHED, SEND_EMPTY, SEND_FULL,
+    STALL_RTTS, THREAD_BUSY, WAITING_SHARE, WINDOW_FULL,
 };
 
 /// Maximum number of spans listed per state.

@@ -93,7 +93,7 @@ fn run_all(options: &run::Options) -> anyhow::Result<CommandOutcome> {
             errln!("{}: {}", exhibit.name, exhibit.title);
         }
         match run_one(exhibit, options) {
-            Ok(outcome) => worst = if outcome as u8 > worst as u8 { outcome } else { worst },
+            Ok(outcome) => worst = worst.max(outcome),
             Err(error) => failed.push(format!("{}: {error:#}", exhibit.name)),
         }
     }
