@@ -184,7 +184,7 @@ impl Blueprint {
         let mut out = child.stdout.take().expect("piped");
         let (send, bytes) = mpsc::channel();
         std::thread::spawn(move || {
-            let mut buffer = [0; 65_536];
+            let mut buffer = vec![0; 65_536];
             while let Ok(count @ 1..) = out.read(&mut buffer) {
                 if send.send(buffer[..count].to_vec()).is_err() {
                     break;
