@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod dist;
+mod docs;
 mod fuzz;
 mod law;
 mod machine;
@@ -34,6 +35,8 @@ enum Task {
     Machines,
     /// Build the static release binary and verify that it is static
     Dist,
+    /// Build the documentation site in target/docs and check its links; compiles mdBook once
+    Docs,
     /// Run every fuzz target for a limited time (nightly compiler, cargo-fuzz)
     Fuzz(fuzz::Options),
     /// A benchmark or study of the workspace in bench/: bench, gains, gallery, lab-validate and others; `cargo xtask studies`
@@ -60,6 +63,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Iperf3 => test::fetch_iperf3()?,
         Task::Machines => test::fetch_machines()?,
         Task::Dist => dist::run()?,
+        Task::Docs => docs::run()?,
         Task::Fuzz(options) => fuzz::run(options)?,
         Task::Study(arguments) => return study(arguments),
     }
