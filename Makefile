@@ -1,5 +1,5 @@
 # Everything is a task of one program, `cargo xtask`; short names for its tasks.
-.PHONY: help demo test test-long check bench dist wheel deb rpm oci tarball sbom packages install install-pscheduler uninstall clean
+.PHONY: help demo test test-long check bench docs dist wheel deb rpm oci tarball sbom packages install install-pscheduler uninstall clean
 
 # For `make install`: where it goes, and which program.
 PREFIX ?= /usr/local
@@ -48,6 +48,9 @@ test-long: ## the tests that take minutes each: Slurm, every release of iperf3, 
 
 bench: ## beside iperf3, nuttcp, xfr and sockperf, interleaved; about half an hour
 	cargo xtask bench
+
+docs: ## target/docs/index.html: the documentation site; compiles mdBook once
+	cargo xtask docs
 
 dist: ## target/dist/landspeed: one static binary
 	cargo xtask dist

@@ -1,4 +1,4 @@
-//! Compresses the font of PNG figures, without the tables that a rasteriser does not read: hinting programs, glyph
+//! Lists the pages of the causes, and compresses the font of PNG figures, without the tables that a rasteriser does not read: hinting programs, glyph
 //! names, OpenType layout. 757 KB become 330 KB of the binary.
 
 /// Tables that ab_glyph reads.
@@ -7,8 +7,24 @@ const TABLES: [&[u8]; 9] = [b"OS/2", b"cmap", b"glyf", b"head", b"hhea", b"hmtx"
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    list_causes();
     #[cfg(feature = "png")]
     write_font();
+}
+
+/// Writes `causes.rs`: a slice of the names of the pages in `docs/causes` with their texts.
+fn list_causes() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/causes");
+    println!("cargo::rerun-if-changed={directory}");
+    let entries = std::fs::read_dir(directory).expect("the pages of the causes");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    files.sort();
+    let rows = files.iter().map(|file| {
+        let name = file.file_stem().and_then(|name| name.to_str()).expect("a name");
+        format!("({name:?}, include_str!({:?})),\n", file.to_str().expect("a path of UTF-8"))
+    });
+    let path = std::path::PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets it")).join("causes.rs");
+    std::fs::write(path, format!("&[\n{}]", rows.collect::<String>())).expect("the directory of outputs is writable");
 }
 
 #[cfg(feature = "png")]

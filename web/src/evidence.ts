@@ -135,9 +135,9 @@ function row(
   );
 }
 
-/** Names the page about a cause: its meaning, how to confirm it, what to do. The terminal names it alike. */
+/** The command that prints the page about a cause: its meaning, how to confirm it, what to do. The terminal prints it alike. */
 export function causePage(cause: string): HTMLElement {
-  return h("p", null, h("span.label", null, "Page"), h("code", null, `docs/causes/${cause}.md`));
+  return h("p", null, h("span.label", null, "More"), h("code", null, `landspeed explain ${cause}`));
 }
 
 /** A cause as people say it. */

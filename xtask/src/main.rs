@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod dist;
+mod docs;
 mod fuzz;
 mod law;
 mod machine;
@@ -40,6 +41,8 @@ enum Task {
     Package(package::Options),
     /// Tag the release that CHANGELOG.md and Cargo.toml describe (docs/releasing.md)
     Release(release::Options),
+    /// Build the documentation site in target/docs and check its links; compiles mdBook once
+    Docs,
     /// Run every fuzz target for a limited time (nightly compiler, cargo-fuzz)
     Fuzz(fuzz::Options),
     /// A benchmark or study of the workspace in bench/: bench, gains, gallery, lab-validate and others; `cargo xtask studies`
@@ -68,6 +71,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Dist => dist::run()?,
         Task::Package(options) => package::run(options)?,
         Task::Release(options) => release::run(options)?,
+        Task::Docs => docs::run()?,
         Task::Fuzz(options) => fuzz::run(options)?,
         Task::Study(arguments) => return study(arguments),
     }

@@ -91,7 +91,7 @@ fn effect_section(check: &Check) -> String {
 /// Returns the list of all checks, Markdown.
 pub fn index() -> String {
     let mut index = String::from(
-        "# Checks\n\n`landspeed check` runs all of these; `landspeed check --explain CODE` prints one of these pages. They are \
+        "# Checks\n\n`landspeed check` runs all of these; `landspeed explain CODE` prints one of these pages. They are \
          generated from the checks: `cargo run -p landspeed-checks --example docs`.\n",
     );
     let mut group = None;

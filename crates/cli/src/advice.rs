@@ -137,6 +137,52 @@ fn every_example_in_the_help_is_accepted() {
     assert!(checked > 40, "only {checked} examples");
 }
 
+/// Returns the commands of landspeed on a page: in blocks, without prompt and remark; and in the text, where one may lack
+/// arguments.
+fn commands_of_page(page: &str) -> Vec<(String, bool)> {
+    let mut commands = Vec::new();
+    for (index, part) in page.split("```").enumerate() {
+        if index.is_multiple_of(2) {
+            commands.extend(part.split('`').skip(1).step_by(2).map(|code| (code.replace('\n', " "), true)));
+            continue;
+        }
+        for line in part.lines() {
+            let line = line.split_once("$ ").filter(|(host, _)| !host.contains(' ')).map_or(line, |(_, line)| line);
+            let line = line.strip_prefix("sudo ").unwrap_or(line);
+            let line = line.split("  ").next().unwrap_or(line).split(" # ").next().unwrap_or(line);
+            commands.push((line.to_owned(), false));
+        }
+    }
+    // Not forms of commands, and not the first lines of long ones.
+    let is_whole = |line: &str| !line.contains(['…', '{', '[', '\\']) && !line.contains("bash|zsh");
+    commands.retain(|(line, _)| line.starts_with("landspeed ") && is_whole(line));
+    commands
+}
+
+#[test]
+fn every_command_in_pages_of_use_is_accepted() {
+    let docs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let (mut checked, mut wrong) = (0, Vec::new());
+    for folder in [docs.clone(), docs.join("recipes"), docs.join("causes")] {
+        let files = std::fs::read_dir(&folder).expect("pages").map(|entry| entry.expect("an entry").path());
+        for path in files.filter(|path| path.extension().is_some_and(|found| found == "md")) {
+            let page = std::fs::read_to_string(&path).expect("a page");
+            for (command, in_text) in commands_of_page(&page) {
+                let lacks = |why: &str| {
+                    ["required arguments were not", "\nCommands:\n"].iter().any(|lacking| why.contains(lacking))
+                };
+                if let Err(why) = parse_line(&command)
+                    && !(in_text && lacks(&why))
+                {
+                    wrong.push(format!("{}: {command}: {why}", path.display()));
+                }
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 200 && wrong.is_empty(), "{} of {checked}\n{}", wrong.len(), wrong.join("\n"));
+}
+
 #[test]
 fn every_command_in_golden_output_is_accepted() {
     let golden = landspeed_testkit::golden::path("");

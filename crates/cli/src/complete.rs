@@ -32,6 +32,7 @@ enum ValueKind {
     Exhibit,
     Kernel,
     Metric,
+    Topic,
     /// A number, a rate or free text: no candidates.
     NoCandidates,
 }
@@ -50,6 +51,7 @@ const BY_NAME: &[(&str, ValueKind)] = &[
     ("only", ValueKind::Check),
     ("except", ValueKind::Check),
     ("explain", ValueKind::Check),
+    ("topic", ValueKind::Topic),
     ("kernel", ValueKind::Kernel),
     ("kernels", ValueKind::Kernel),
 ];
@@ -194,6 +196,7 @@ fn with_hint(arg: Arg) -> Arg {
         Some(ValueKind::Congestion) => arg.add(candidates(|| to_candidates(congestion_controls()))),
         Some(ValueKind::Check) => arg.add(candidates(checks)),
         Some(ValueKind::Document) => arg.add(candidates(|| to_candidates(crate::schema::names().map(str::to_owned)))),
+        Some(ValueKind::Topic) => arg.add(candidates(topics)),
         Some(ValueKind::Exhibit) => arg.add(candidates(exhibits)),
         Some(ValueKind::Kernel) => arg.add(candidates(kernels)),
         Some(ValueKind::Metric) => {
@@ -213,6 +216,10 @@ fn candidate_with_help(word: &str, what: impl Into<String>) -> CompletionCandida
 
 fn checks() -> Vec<CompletionCandidate> {
     landspeed_checks::all().map(|check| candidate_with_help(check.code, check.title)).collect()
+}
+
+fn topics() -> Vec<CompletionCandidate> {
+    crate::explain::names().into_iter().map(|(name, title)| candidate_with_help(&name, title)).collect()
 }
 
 fn exhibits() -> Vec<CompletionCandidate> {

@@ -20,7 +20,8 @@ use landspeed_results::Document;
 use landspeed_testkit::golden;
 use landspeed_tune::{Allow, SimulatedKnobs, Value, changes_from_audit};
 
-use crate::{Cli, archive, check, compare, demo, lab, run, sweep, tap, text, trace, tune, tuneup, watch};
+use crate::explain::markdown::Line;
+use crate::{Cli, archive, check, compare, demo, explain, lab, run, sweep, tap, text, trace, tune, tuneup, watch};
 
 /// Width of the help, columns: clap's default where the terminal width is unknown.
 const HELP_COLUMNS: usize = 100;
@@ -56,6 +57,26 @@ fn help_matches_golden_files() {
     }
     top.push('\n');
     golden::same("help/landspeed.txt", &top);
+}
+
+#[test]
+fn explanations_match_their_golden_file() {
+    let mut printed = String::new();
+    for name in ["BUF-001", "receiver window", "undetermined", "window", "recieve-buffer"] {
+        let _ = writeln!(printed, "$ landspeed explain {name}");
+        match explain::pages(name, 80) {
+            Ok(lines) => {
+                for Line::Heading(line) | Line::Text(line) in lines {
+                    let _ = writeln!(printed, "{line}");
+                }
+            }
+            Err(why) => {
+                let _ = writeln!(printed, "landspeed: {}\n[exit status 2]", text::strip_backticks(&why.to_string()));
+            }
+        }
+        printed.push('\n');
+    }
+    golden::same("explain.txt", &printed);
 }
 
 /// Returns recorded runs with current verdicts and warnings.

@@ -15,6 +15,7 @@ mod compare;
 mod complete;
 mod demo;
 mod emulate;
+mod explain;
 #[cfg(test)]
 mod golden;
 mod host_changes;
@@ -27,6 +28,8 @@ mod missing;
 mod options;
 mod outcome;
 mod output;
+#[cfg(test)]
+mod reference;
 mod report;
 mod run;
 mod schema;
@@ -72,6 +75,7 @@ Examples:
   landspeed tap -i eth0 -w transfer.pcapng
                                          capture headers
   landspeed trace transfer.pcap          what a capture shows, packet by packet
+  landspeed explain receiver-window      what a cause, a check or a term means
   landspeed tune plan --set eth0:qdisc=fq
                                          what a change would do; apply, confirm, revert
 
@@ -113,6 +117,8 @@ enum Command {
     Report(Box<report::Args>),
     /// Analyse captures: loss, RTT, retransmits, windows, and what limits each flow
     Trace(Box<trace::Args>),
+    /// Print the page of a cause, a check or a term
+    Explain(explain::Args),
     /// Print the JSON Schema of a document
     Schema(schema::Args),
     /// Print a completion script for a shell
@@ -173,6 +179,7 @@ pub fn main() -> ExitCode {
         Command::Watch(args) => watch::main(&args),
         Command::Report(args) => report::main(&args),
         Command::Trace(args) => trace::main(&args),
+        Command::Explain(args) => explain::main(&args),
         Command::Schema(args) => schema::main(&args),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),

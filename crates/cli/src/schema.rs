@@ -10,8 +10,8 @@ Examples:
   landspeed schema scenario > scenario.schema.json";
 
 /// Names of the schemas of input files.
-const SCENARIO: &str = "scenario";
-const PATH: &str = "path";
+pub const SCENARIO: &str = "scenario";
+pub const PATH: &str = "path";
 
 /// Options of `schema`.
 #[derive(Debug, clap::Args)]
@@ -33,15 +33,18 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     landspeed_model::SCHEMA_NAMES.iter().copied().chain([SCENARIO, PATH])
 }
 
-/// Prints the schema.
-pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
-    let found = landspeed_model::schema(&args.name);
-    let written = || match &args.name[..] {
+/// Returns the schema with this name.
+pub fn find(name: &str) -> Option<serde_json::Value> {
+    landspeed_model::schema(name).or_else(|| match name {
         SCENARIO => Some(landspeed_lab::scenario::schema()),
         PATH => Some(landspeed_emulation::schema()),
         _ => None,
-    };
-    let Some(schema) = found.or_else(written) else {
+    })
+}
+
+/// Prints the schema.
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
+    let Some(schema) = find(&args.name) else {
         let names = names().collect::<Vec<_>>().join(", ");
         bail!("no document is called `{}`; there is: {names}", args.name);
     };

@@ -48,6 +48,15 @@ impl Stream {
         }
     }
 
+    /// Prints a line: bold on a terminal (ECMA-48 SGR), unless `NO_COLOR` is set.
+    pub fn heading(self, line: &str) {
+        if self.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) {
+            self.control(&format!("\x1b[1m{}\x1b[0m\n", printable(line)));
+        } else {
+            self.print(format_args!("{line}\n"));
+        }
+    }
+
     /// Returns whether it is a terminal.
     pub fn is_terminal(self) -> bool {
         match self {
@@ -66,7 +75,7 @@ impl Stream {
         self.control("\r\x1b[K");
     }
 
-    /// Writes control sequences: carriage return, and ECMA-48 EL (erase to the end of the line).
+    /// Writes control sequences: carriage return, ECMA-48 EL (erase to the end of the line) and SGR (bold).
     fn control(self, text: &str) {
         let mut stream: Box<dyn Write> = match self {
             Self::Out => Box::new(io::stdout()),

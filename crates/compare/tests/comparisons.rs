@@ -238,9 +238,9 @@ fn runs_of_one_block_are_not_replicates() {
     assert_eq!(goodput.baseline_values.len(), 32);
 }
 
-/// Prints the table of docs/comparing.md: `cargo test -p landspeed-compare -- --ignored --nocapture false_alarms`.
+/// Prints the table of docs/comparing-accuracy.md: `cargo test -p landspeed-compare -- --ignored --nocapture false_alarms`.
 #[test]
-#[ignore = "takes a minute; prints the table of docs/comparing.md"]
+#[ignore = "takes a minute; prints the table of docs/comparing-accuracy.md"]
 fn table_of_false_alarms_with_blocks() {
     for blocks in [6, 10, 30] {
         for (others, rho) in [(1, 0.0), (2, 0.0), (2, 0.9), (4, 0.0), (4, 0.9)] {

@@ -1,6 +1,6 @@
 //! Thresholds of the decisions, with their sources.
 //!
-//! "Measured" refers to the table in `docs/verdicts.md`: kernel 6.18, 20 ms path, cubic and bbr.
+//! "Measured" refers to the table in `docs/verdicts-accuracy.md`: kernel 6.18, 20 ms path, cubic and bbr.
 
 /// Minimum samples for high confidence. Procedure in `docs/verdicts.md`: sample at least 20 times over 2 s,
 /// because the kernel's chrono counters tick in jiffies and a congestion epoch lasts many round trips.

@@ -70,7 +70,6 @@ const WATCH: &[Viewpoint] = &[Viewpoint::WatchSender, Viewpoint::WatchReceiver];
 struct Row {
     name: &'static str,
     phrase: &'static str,
-    page: &'static str,
     place: CausePlace,
     visible: &'static [Viewpoint],
     settings: &'static [&'static str],
@@ -96,7 +95,6 @@ macro_rules! causes {
         const ROWS: &[Row] = &[$(Row {
             name: $name,
             phrase: $phrase,
-            page: concat!("docs/causes/", $name, ".md"),
             place: CausePlace::$place,
             visible: $visible,
             settings: &[$($($code),+)?],
@@ -128,11 +126,6 @@ impl Cause {
     /// Name in texts (`request gaps`).
     pub fn phrase(self) -> &'static str {
         self.row().phrase
-    }
-
-    /// Path of its documentation page (`docs/causes/request-gaps.md`).
-    pub fn page(self) -> &'static str {
-        self.row().page
     }
 
     /// Where the limit is.

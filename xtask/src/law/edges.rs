@@ -69,6 +69,7 @@ pub const TABLE: &[CrateDependencies] = &[
             "lab",
             "model",
             "netlink",
+            "problems",
             "quote",
             "report",
             "results",

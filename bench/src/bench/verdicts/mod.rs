@@ -67,7 +67,7 @@ pub struct Options {
     load: Vec<usize>,
 }
 
-/// Seed of the published tables in docs/verdicts.md.
+/// Seed of the published tables in docs/verdicts-accuracy.md.
 const PUBLISHED_SEED: u64 = 303;
 
 /// Scenarios per cause in the lab.

@@ -15,7 +15,7 @@ use landspeed_sys::clock;
 use landspeed_units::{BitRate, Nanos};
 
 use crate::output::Sink;
-use crate::{CommandOutcome, keep, options};
+use crate::{CommandOutcome, explain, keep, options};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,7 +23,7 @@ Examples:
   landspeed check --goal 100G --rtt 92ms           as one end of a long path
   landspeed check --role latency --iface ens1f0    for small messages, on one interface
   landspeed check --peer dtn.example               both ends, and where they differ
-  landspeed check --explain TCP-001                what one check reads and why
+  landspeed explain TCP-001                        what one check reads and why
   landspeed check --record here --redact           save what was read
   landspeed check --host here                      audit the record on another host
   landspeed check --json audit.json --report audit.html
@@ -72,7 +72,7 @@ pub struct Args {
     /// Write a page (HTML) to FILE
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Print what a check is about, and do nothing else
+    /// The same as `landspeed explain CODE`
     #[arg(long, value_name = "CODE", exclusive = true)]
     explain: Option<String>,
     /// List all checks, and do nothing else
@@ -131,7 +131,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         return Ok(CommandOutcome::Clean);
     }
     if let Some(code) = &args.explain {
-        out!("{}", landspeed_checks::page(find(code)?));
+        explain::print_check(find(code)?);
         return Ok(CommandOutcome::Clean);
     }
     for name in args.only.iter().chain(&args.except) {

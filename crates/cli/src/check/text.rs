@@ -170,7 +170,7 @@ fn show(page: &mut Page, finding: &Finding) {
     page.line("  effect", &finding.effect);
     page.raw("  look", &finding.by_hand);
     let care = match finding.applicability {
-        Applicability::NeedsCare => format!("  # needs care: landspeed check --explain {}", finding.code),
+        Applicability::NeedsCare => format!("  # needs care: landspeed explain {}", finding.code),
         Applicability::Safe | Applicability::DisplayOnly => String::new(),
     };
     for change in finding.changes.iter().take(MAX_PRINTED_CHANGES) {

@@ -1,7 +1,7 @@
 //! `landspeed completions` and `landspeed man`: files for packagers.
 
 pub mod examples;
-mod page;
+pub mod page;
 mod tidy;
 
 use std::path::{Path, PathBuf};

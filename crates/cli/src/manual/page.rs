@@ -8,7 +8,7 @@ use super::examples::{self, Example};
 use super::tidy;
 
 /// Default exit status table.
-const EXIT_STATUS: [(&str, &str); 3] = [
+pub const EXIT_STATUS: [(&str, &str); 3] = [
     ("0", "It did what was asked, and there is nothing to look at."),
     ("1", "It did what was asked, and found something that a careful person would look at."),
     ("2", "It could not do what was asked; standard error says why and what to try."),
@@ -83,16 +83,16 @@ impl ManualPages<'_> {
             }
         }
         tail.control("SH", ["EXIT STATUS"]);
-        let own = paragraphs.iter().find_map(|paragraph| own_exit_status(paragraph));
-        let statuses = own.unwrap_or_else(|| EXIT_STATUS.map(|(status, is)| (status.into(), is.into())).into());
+        let statuses =
+            exit_status(command).unwrap_or_else(|| EXIT_STATUS.map(|(status, is)| (status.into(), is.into())).into());
         for (status, meaning) in statuses {
             tail.control("TP", []).text([bold(status)]).text([roman(meaning)]);
         }
-        let variables: Vec<_> = ENVIRONMENT.iter().filter(|(whose, ..)| belongs(name(command), whose)).collect();
+        let variables: Vec<_> = environment(command).collect();
         if !variables.is_empty() {
             tail.control("SH", ["ENVIRONMENT"]);
-            for (_, variable, meaning) in variables {
-                tail.control("TP", []).text([bold(*variable)]).text([roman(*meaning)]);
+            for (variable, meaning) in variables {
+                tail.control("TP", []).text([bold(variable)]).text([roman(meaning)]);
             }
         }
         tail.control("SH", ["SEE ALSO"]).text(see_also(command, above, &shown, &paragraphs));
@@ -100,11 +100,13 @@ impl ManualPages<'_> {
     }
 }
 
-fn name(command: &Command) -> &str {
+/// The name of a command's page: `landspeed-lab-run`.
+pub fn name(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
-fn visible(command: &Command) -> impl Iterator<Item = &Command> {
+/// The commands below a command that its help lists.
+pub fn visible(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|below| !below.is_hide_set())
 }
 
@@ -112,6 +114,17 @@ fn visible(command: &Command) -> impl Iterator<Item = &Command> {
 /// page and its subcommands' pages.
 fn belongs(page: &str, whose: &str) -> bool {
     page == whose || (whose != "landspeed" && page.strip_prefix(whose).is_some_and(|rest| rest.starts_with('-')))
+}
+
+/// Returns the variables on a command's page, each with its meaning.
+pub fn environment(command: &Command) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let ours = ENVIRONMENT.iter().filter(|(whose, ..)| belongs(name(command), whose));
+    ours.map(|&(_, variable, meaning)| (variable, meaning))
+}
+
+/// Returns a command's own exit statuses, if its help has them.
+pub fn exit_status(command: &Command) -> Option<Vec<(String, String)>> {
+    examples::read(command).1.iter().find_map(|paragraph| own_exit_status(paragraph))
 }
 
 /// Writes the usage line of the help.

@@ -189,7 +189,7 @@ fn evidence(d: &RunDocument, direction: Direction, v: &Verdict, page: &mut Page)
     if !v.next_step.is_empty() {
         page.line("next", &format!("{label}{}", v.next_step));
     }
-    page.line("page", &format!("{label}{}", v.cause.page()));
+    page.line("more", &format!("{label}`landspeed explain {}`", v.cause.name()));
 }
 
 /// Formats a value of a verdict with its unit.

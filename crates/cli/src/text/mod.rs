@@ -15,7 +15,7 @@ use landspeed_model::{
 use landspeed_units::{BitRate, Bytes, Micros};
 
 pub use details::{details, number};
-pub use page::{Page, strip_backticks};
+pub use page::{Page, strip_backticks, width};
 
 /// Warnings that cast doubt on the headline, most severe first, with short phrases. Other warnings are notes,
 /// printed with `-v`.

@@ -13,7 +13,7 @@ const MIN_WIDTH: usize = 40;
 const MARGIN: usize = 11;
 
 /// Returns the width to wrap at, columns.
-fn width() -> usize {
+pub fn width() -> usize {
     static WIDTH: OnceLock<usize> = OnceLock::new();
     *WIDTH.get_or_init(|| {
         let environment = || std::env::var("COLUMNS").ok()?.parse().ok();
@@ -42,18 +42,23 @@ impl Page {
 
     /// Adds a labelled paragraph, wrapped between words.
     pub fn line(&mut self, label: &str, content: &str) {
-        let _ = write!(self.text, "  {label:<width$}", width = MARGIN - 2);
-        let mut column = MARGIN.max(2 + label.chars().count());
-        // A label that fills its column is followed by a space.
-        let mut begun = label.chars().count() < MARGIN - 2;
-        let content = strip_backticks(&keep_commands_whole(content, self.width - MARGIN));
+        self.paragraph(&format!("  {label}"), MARGIN, content);
+    }
+
+    /// Adds a paragraph that begins with `first` and continues at column `margin`, wrapped between words.
+    pub fn paragraph(&mut self, first: &str, margin: usize, content: &str) {
+        let _ = write!(self.text, "{first:<margin$}");
+        let mut column = margin.max(first.chars().count());
+        // A first column that is full is followed by a space.
+        let mut begun = first.trim_end().chars().count() < margin || first.is_empty();
+        let content = strip_backticks(&keep_commands_whole(content, self.width.saturating_sub(margin)));
         for word in content.split_whitespace() {
             let len = word.chars().count();
-            if begun && column == MARGIN {
+            if begun && column == margin {
                 // The first word of a line needs no space before it.
             } else if column + 1 + len > self.width {
-                let _ = write!(self.text, "\n{:MARGIN$}", "");
-                column = MARGIN;
+                let _ = write!(self.text, "\n{:margin$}", "");
+                column = margin;
             } else {
                 self.text.push(' ');
                 column += 1;

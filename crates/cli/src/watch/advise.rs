@@ -169,7 +169,7 @@ fn local(group: &Group<'_>, audit: &Auditor<'_>, page: &mut Page) -> anyhow::Res
         // A check may have the same finding for several interfaces.
         let codes: BTreeSet<&str> = by_tune.iter().map(|finding| finding.code.as_str()).collect();
         if codes.is_empty() {
-            page.line("by hand", "landspeed changes none of these; `landspeed check --explain CODE` says how");
+            page.line("by hand", "landspeed changes none of these; `landspeed explain CODE` says how");
         } else {
             page.raw("plan", &plan(rtt, goal_bps, &codes.into_iter().collect::<Vec<_>>()));
         }

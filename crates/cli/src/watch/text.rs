@@ -150,7 +150,7 @@ fn describe(flow: &WatchFlow, page: &mut Page) {
     }
     unseen(flow, MAX_UNAVAILABLE, page);
     page.line("next", &flow.next_step);
-    page.line("page", flow.cause.page());
+    page.line("more", &format!("`landspeed explain {}`", flow.cause.name()));
 }
 
 /// Prints the flow, its unit and container, and its totals.

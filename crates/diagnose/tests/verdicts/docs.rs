@@ -17,7 +17,8 @@ fn every_cause_has_a_page_and_every_page_a_cause() {
         .map(|entry| format!("docs/causes/{}", entry.expect("an entry").file_name().display()))
         .collect();
     for cause in Cause::ALL {
-        let (name, file) = (cause.name(), cause.page());
+        let name = cause.name();
+        let file = &format!("docs/causes/{name}.md");
         pages.retain(|page| page != file);
         let page = std::fs::read_to_string(root.join(file)).unwrap_or_else(|why| panic!("{file}: {why}"));
         let title = page.lines().next().and_then(|line| line.strip_prefix(&format!("# {name}: ")));

@@ -1,4 +1,4 @@
-//! Every measured cause is named from figures like the measured ones (docs/verdicts.md), for cubic and BBR.
+//! Every measured cause is named from figures like the measured ones (docs/verdicts-accuracy.md), for cubic and BBR.
 
 use crate::common::{Scenario, idle, softirq_core};
 use landspeed_diagnose::diagnose;

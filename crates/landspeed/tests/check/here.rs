@@ -76,7 +76,7 @@ fn checks_are_chosen_by_code_and_by_group() {
 #[test]
 fn a_check_explains_itself_and_an_unknown_one_is_refused() {
     let text = String::from_utf8(check(&["--explain", "TCP-001"]).stdout).expect("text");
-    for part in ["TCP-001 SACK", "**Reads**", "**Leave it alone**", "## Sources", "RFC 2018"] {
+    for part in ["TCP-001 SACK", "\nReads ", "\nLeave it alone ", "\nSources\n", "RFC 2018"] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(failure(&["--explain", "TCP-999"]).contains("'landspeed check --list' names them"));

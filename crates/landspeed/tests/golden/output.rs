@@ -47,11 +47,6 @@ fn quiet_check_prints_nothing_with_the_same_status() {
 }
 
 #[test]
-fn check_explanation_matches_its_golden_file() {
-    same("explain.txt", &["landspeed check --explain BUF-001"]);
-}
-
-#[test]
 fn server_log_matches_its_golden_file() {
     let (server, address) = serve();
     let run = |options: &str| {

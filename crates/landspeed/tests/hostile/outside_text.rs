@@ -59,6 +59,7 @@ const LINES: &[&str] = &[
     "demo --out @/x/y --quiet",
     "check --host @",
     "check --explain @",
+    "explain @",
     "check --only @",
     "check --iface @",
     "calc --rate @",

@@ -27,6 +27,7 @@ fn cases() -> Vec<Case> {
         case("landspeed schema fac", "<schema><facts>"),
         case("landspeed lab gallery show nuttcp-b", "<show><nuttcp-burst>"),
         case("landspeed check --explain TCP-00", "<--explain><TCP-00"),
+        case("landspeed explain receiver-w", "<explain><receiver-window>"),
         case("landspeed trace transf", "<trace><transfer.pcap>"),
         case("landspeed tune plan --json dir", "<--json><directory/>"),
         case("landspeed lab run --cache dir", "<--cache><directory/>"),
