@@ -75,7 +75,7 @@ fn plain(text: &str, directory: &str) -> String {
             _ if target.starts_with("http") => format!("{words} ({target})"),
             // A cause or a check: its name is what `explain` takes.
             Some(name) if !name.contains('/') && !directory.is_empty() => words.to_owned(),
-            _ if words.ends_with(".md") => resolve(directory, target),
+            _ if words.strip_suffix(".md").is_some() => resolve(directory, target),
             _ => words.to_owned(),
         };
         out.replace_range(start..=end, &written);

@@ -84,7 +84,7 @@ impl Walk<'_> {
 
     fn row(&mut self, field: &Value, path: &str) {
         let meaning = description(field).or_else(|| description(self.resolved(field).1)).unwrap_or_default();
-        let (target, path) = self.innermost(field, path.to_owned());
+        let (target, path) = Self::innermost(field, path.to_owned());
         let (name, resolved) = self.resolved(target);
         let (name, resolved) = (name.map(str::to_owned), resolved.clone());
         let kind = self.kind(target);
@@ -112,10 +112,7 @@ impl Walk<'_> {
     }
 
     /// Descends through lists and maps to what they contain.
-    fn innermost<'v>(&self, mut value: &'v Value, mut path: String) -> (&'v Value, String)
-    where
-        Self: 'v,
-    {
+    fn innermost(mut value: &Value, mut path: String) -> (&Value, String) {
         loop {
             value = not_null(value);
             if value["items"].is_object() {
