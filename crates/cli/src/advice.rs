@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use clap::CommandFactory as _;
+use clap::error::ErrorKind;
 
 use self::texts::{commands, options, recorded, source, texts};
 use crate::run::judge;
@@ -21,10 +22,9 @@ fn literals() -> Vec<String> {
 fn parse(words: &[String]) -> Result<(), String> {
     match Cli::command().try_get_matches_from(words) {
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == clap::error::ErrorKind::DisplayHelp => Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => Ok(()),
         Err(error)
-            if error.kind() == clap::error::ErrorKind::InvalidValue
-                && error.to_string().contains("a value is required") =>
+            if error.kind() == ErrorKind::InvalidValue && error.to_string().contains("a value is required") =>
         {
             Ok(())
         }

@@ -81,6 +81,8 @@ const BY_VALUE: &[(&str, ValueKind)] = &[
     ("DATE", ValueKind::NoCandidates),
     ("DISTANCE", ValueKind::NoCandidates),
     ("DSCP", ValueKind::NoCandidates),
+    ("ENDPOINTS", ValueKind::NoCandidates),
+    ("EXPRESSION", ValueKind::NoCandidates),
     ("FILTER", ValueKind::NoCandidates),
     ("FLOWS", ValueKind::NoCandidates),
     ("ID", ValueKind::NoCandidates),
