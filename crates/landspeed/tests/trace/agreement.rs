@@ -18,7 +18,7 @@ struct Case {
     hosts: &'static str,
     /// Settings of the flow.
     flow: &'static str,
-    /// Queue of the switch, if it is not a large one.
+    /// Queue of the switch before a slower link, if it is not a large one before an equal one.
     queue: Option<&'static str>,
 }
 
@@ -56,6 +56,8 @@ impl Case {
         let mut text = scenario(self.forward, self.congestion, self.hosts);
         if let Some(queue) = self.queue {
             text = text.replace(r#"{ kind = "bfifo", limit = "16MB" }"#, queue);
+            // The queue is before the slower link.
+            text = text.replace("rate = \"1G\"\ndelay", "rate = \"400M\"\ndelay");
         }
         let _ = writeln!(text, "{}", self.flow);
         text
