@@ -1,7 +1,5 @@
 //! Agreement of `trace` with the kernels that sent and received: their protocol counters, and the links' packet counts.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 
 use crate::common::count;
@@ -16,8 +14,6 @@ struct Case {
     congestion: &'static str,
     /// Settings of both hosts.
     hosts: &'static str,
-    /// Settings of the flow.
-    flow: &'static str,
     /// Queue of the switch before a slower link, if it is not a large one before an equal one.
     queue: Option<&'static str>,
 }
@@ -25,7 +21,7 @@ struct Case {
 /// Bytes that introduce a stream to the server.
 const PREAMBLE_BYTES: u64 = 48;
 
-const PLAIN: Case = Case { name: "", forward: "", congestion: "cubic", hosts: "", flow: "", queue: None };
+const PLAIN: Case = Case { name: "", forward: "", congestion: "cubic", hosts: "", queue: None };
 
 const CASES: &[Case] = &[
     Case { name: "a full queue", queue: Some(r#"{ kind = "bfifo", limit = "100KB" }"#), ..PLAIN },
@@ -33,7 +29,6 @@ const CASES: &[Case] = &[
     Case { name: "bursts of loss", forward: r"loss = { gilbert-elliott = { p = 0.0002, r = 0.2 } }", ..PLAIN },
     Case { name: "reordering", forward: r#"reorder = "0.5%""#, ..PLAIN },
     Case { name: "duplication", forward: r#"duplicate = "0.5%""#, ..PLAIN },
-    Case { name: "a slow reader", flow: r#"read-rate = "100M""#, ..PLAIN },
     Case {
         name: "marks",
         hosts: "sysctl = { \"net.ipv4.tcp_ecn\" = 1 }",
@@ -59,7 +54,6 @@ impl Case {
             // The queue is before the slower link.
             text = text.replace("rate = \"1G\"\ndelay", "rate = \"400M\"\ndelay");
         }
-        let _ = writeln!(text, "{}", self.flow);
         text
     }
 }
@@ -89,9 +83,6 @@ fn compare(case: &Case, seed: u32) -> Value {
     // DSACKs: those sent may be lost, those received were captured.
     let dsacks = sent("TcpExt.TCPDSACKRecv") + sent("TcpExt.TCPDSACKOfoRecv");
     assert_eq!(count(&acks["dsacks"]), dsacks, "{what}: TCPDSACKRecv");
-    // Windows that the receiver closed.
-    let closed = received("TcpExt.TCPToZeroWindowAdv");
-    assert_eq!(count(&receiver["reverse"]["zero_windows"]), closed, "{what}: TCPToZeroWindowAdv");
     // Marks, of frames: GRO merges only frames with the same marks.
     let marked = receiver["forward"]["ecn"]["ce"].as_u64().unwrap_or(0);
     assert_eq!(marked, received("IpExt.InCEPkts"), "{what}: InCEPkts");
@@ -103,7 +94,6 @@ fn compare(case: &Case, seed: u32) -> Value {
         "bursts of loss": count(&receiver["forward"]["retransmits"]["lost_before_tap"]),
         "reordering": count(&receiver["forward"]["out_of_order"]),
         "duplication": count(&receiver["forward"]["duplicates"]),
-        "a slow reader": closed,
         "marks": marked,
         "merged packets": count(&sender["retransmits"]),
     })
@@ -125,8 +115,8 @@ fn captures_agree_with_the_kernels_counters() {
 }
 
 #[test]
-#[ignore = "long: forty transfers"]
+#[ignore = "long: 42 transfers"]
 fn forty_pairs_of_captures_agree_with_the_kernels_counters() {
     landspeed_testkit::needs_lab_kernel!();
-    compare_all(2..=6);
+    compare_all(2..=7);
 }
