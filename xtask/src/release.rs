@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// What to tag.
+/// Options of `cargo xtask release`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
     /// Check only, and tag nothing

@@ -8,7 +8,7 @@ use landspeed_wire::{Checksum, Transport, checksums, dissect};
 /// Maximum number of frames with a wrong checksum that are listed.
 const MAX_LISTED: usize = 8;
 
-/// What is done with each frame of a capture before its analysis.
+/// Selection and verification of frames before their analysis.
 #[derive(Debug, Default)]
 pub struct Inspection {
     filter: Option<PacketFilter>,

@@ -68,7 +68,7 @@ pub fn contradictions(run: &RunDocument, lab: Option<&LabDocument>, verdict: &Ve
     };
     let retransmits = last(&|tcp| u64::from(tcp.total_retrans));
     let marks = last(&|tcp| u64::from(tcp.delivered_ce.unwrap_or(0)));
-    // A receiver alone sees that segments are missing, and not that they are sent again.
+    // A receiver sees only that segments are missing, not that they are retransmitted.
     let received = run.streams.iter().filter(|stream| stream.sender.is_none()).filter_map(|s| s.receiver.as_ref());
     let disordered = received
         .filter_map(|end| end.samples.iter().rev().find_map(|sample| sample.tcp.as_deref()?.rcv_ooopack))

@@ -33,7 +33,7 @@ pub(crate) fn describe(flow: &Flow) -> Option<String> {
         ("waits for data from this connection", waits.receive),
         ("waits for space in the send buffer", waits.send),
         ("waits for any of several descriptors (poll)", waits.poll),
-        ("sleeps for times of its own choice (nanosleep)", waits.sleep),
+        ("sleeps (nanosleep)", waits.sleep),
         ("waits in another system call, such as for a file, a pipe or a lock", waits.other),
         ("runs, or is ready to run", waits.runs),
     ];

@@ -1,4 +1,4 @@
-//! The commands of `docs/recipes` run as printed, one recipe after the other in a directory of its own. `dtn.example` is a server
+//! The commands of `docs/recipes` run as printed, each recipe in a separate directory. `dtn.example` is a server
 //! on loopback, and what takes long is shortened.
 
 use std::net::SocketAddr;

@@ -189,7 +189,7 @@ pub struct ThreadWaits {
     pub send: f64,
     /// In poll, select or epoll: it waits for any of several descriptors, this socket may be one.
     pub poll: f64,
-    /// In a sleep of its own choice (nanosleep).
+    /// Sleeping in nanosleep.
     pub sleep: f64,
     /// In another system call: a file, a pipe, a lock.
     pub other: f64,

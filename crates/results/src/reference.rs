@@ -214,7 +214,7 @@ pub fn flow_series(run: &RunDocument) -> Option<FlowSeries> {
             arrived = delivered.max(arrived);
             largest[point] = largest[point].max(Some(u64::from(tcp.snd_cwnd) * u64::from(tcp.snd_mss_bytes)));
         }
-        // Without a sample of its own, a point has the window of the one before.
+        // A point without a sample has the window of the previous one.
         let mut now = 0;
         for (sum, largest) in cwnd.iter_mut().zip(largest) {
             now = largest.unwrap_or(now);

@@ -76,7 +76,7 @@ pub struct RoundTrips {
     /// All segments that wait, if they are more than `pending` holds; otherwise absent or empty.
     #[expect(clippy::box_collection, reason = "most connections have none: 8 bytes instead of 32")]
     more: Option<Box<VecDeque<TimedSegment>>>,
-    /// The samples.
+    /// RTT samples.
     pub samples: Samples,
 }
 
@@ -264,7 +264,7 @@ const MAX_TIMED_STAMPS: usize = 8;
 #[derive(Debug, Clone, Default)]
 pub struct TimestampRoundTrips {
     pending: VecDeque<(u32, u64)>,
-    /// The samples.
+    /// RTT samples.
     pub samples: Samples,
 }
 

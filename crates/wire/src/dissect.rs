@@ -107,7 +107,7 @@ pub struct Fragment {
     pub length: u32,
     /// Whether more fragments follow.
     pub more: bool,
-    /// Whether it begins a packet with an encapsulated one, which has lengths of its own.
+    /// Whether it begins a packet with an encapsulated one, which has separate lengths.
     pub encapsulates: bool,
 }
 
@@ -459,7 +459,7 @@ fn transport(frame: &[u8], at: usize, network: Network, wrappers: &mut Wrappers)
                     wrappers.add(Encapsulations::GRE);
                     let inner = at + 4 + optional(&[0x8000, 0x2000, 0x1000]);
                     Ok(match kind {
-                        // ERSPAN type I has no header of its own, type II has 8 bytes.
+                        // ERSPAN type I has no header, type II has 8 bytes.
                         0x88be => Layer::Link(LinkType::ETHERNET, if sequenced { inner + 8 } else { inner }),
                         // Type III has 12 bytes, and 8 more for some platforms.
                         0x22eb => {

@@ -63,7 +63,7 @@ impl LinkType {
     pub const IPOIB: Self = Self(242);
     /// Linux cooked capture version 2, with the interface index.
     pub const LINUX_SLL2: Self = Self(276);
-    /// IEEE 802.2 LLC, which has no number of its own.
+    /// IEEE 802.2 LLC, which has no link type.
     pub(crate) const LLC: Self = Self(u32::MAX);
 
     /// Name of the type; `None` for types that are not supported.

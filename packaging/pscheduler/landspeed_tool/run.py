@@ -30,7 +30,7 @@ def participant_data(question: Json) -> Json:
         data = {"schema": 1, "version": _version(configuration, place), "capture": configuration.capture}
         if number == 1:
             data["port"] = configuration.server_port
-            # pScheduler shows names with an underscore to nobody but the participants.
+            # pScheduler shows names with an underscore to the participants only.
             data["_key"] = _new_key(configuration, place).read_text().strip()
     return data
 

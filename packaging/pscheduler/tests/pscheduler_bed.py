@@ -39,7 +39,7 @@ def find_program() -> str:
 
 
 def free_port() -> int:
-    """Return a port that nobody uses, TCP and UDP."""
+    """Return an unused port, TCP and UDP."""
     with socket.socket(socket.AF_INET6) as probe:
         probe.bind(("::", 0))
         return int(probe.getsockname()[1])

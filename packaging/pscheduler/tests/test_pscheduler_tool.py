@@ -28,7 +28,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def plugin(tool: Path, tmp_path: Path) -> Plugin:
-    """Return the plugin with a port of its own."""
+    """Return the plugin with a separate port."""
     return Plugin(tool, tmp_path)
 
 
@@ -141,7 +141,7 @@ def test_a_landspeed_server_answers_single_ended_and_mtu_tests(plugin: Plugin) -
 def test_both_ends_say_why_they_failed(plugin: Plugin) -> None:
     test = {"type": "throughput", "spec": {**BASE, "duration": "PT0.5S"}}
     data = plugin.data(test, 2)
-    # The server of the destination has another key than the source believes, as after a restored database.
+    # The server of the destination has another key than the source uses, as after a restored database.
     wrong = [data[0], {**data[1], "_key": "0" * 64}]
     processes = [
         plugin.begin("run", plugin.question(test, number, part, "PT4S")) for number, part in enumerate((wrong, data))
@@ -158,7 +158,7 @@ def test_both_ends_say_why_they_failed(plugin: Plugin) -> None:
 def test_a_missing_peer_is_reported_by_either_end(plugin: Plugin) -> None:
     test = {"type": "throughput", "spec": {**BASE, "duration": "PT0.5S"}}
     data = plugin.data(test, 2)
-    # Each alone, with a port of its own.
+    # Each alone, with a separate port.
     lonely = [data[0], {**data[1], "port": free_port()}]
     processes = [
         plugin.begin("run", plugin.question(test, number, part, "PT4S")) for number, part in ((0, lonely), (1, data))

@@ -19,7 +19,7 @@ pub fn expand(summary: &str, titles: &BTreeMap<String, String>) -> String {
             .iter()
             .filter_map(|(place, title)| {
                 let name = place.strip_prefix(directory)?.strip_prefix('/')?.strip_suffix(".md")?;
-                // A page with an entry of its own is not repeated.
+                // A page with a separate entry is not repeated.
                 let listed = summary.contains(&format!("({place})"));
                 (!name.contains('/') && !listed).then_some((name, place, title))
             })

@@ -14,7 +14,7 @@ pub const SUMMARY: &str = "Network path measurement that names what limits a tra
 
 /// What every package of a run has in common.
 pub struct Build<'a> {
-    /// The workspace.
+    /// Root directory of the workspace.
     pub root: &'a Path,
     /// Revision of the deb and the rpm.
     pub revision: u32,

@@ -21,7 +21,7 @@ const DESCRIPTION: &str = " landspeed measures how fast data moves between two h
  The server (landspeed.service) is not enabled by the installation.
 ";
 
-/// Builds it.
+/// Builds the Debian package.
 pub fn build(build: &Build<'_>) -> Result<PathBuf> {
     let stage = Stage::installed(build, "deb", "/usr")?;
     stage.gzip_pages()?;

@@ -26,7 +26,7 @@ impl Blob {
     }
 }
 
-/// Builds it.
+/// Builds the image.
 pub fn build(build: &Build<'_>) -> Result<PathBuf> {
     let root = Stage::empty(build, "image")?;
     root.copy(&build.root.join(&build.scratch).join("landspeed"), "usr/bin/landspeed")?;

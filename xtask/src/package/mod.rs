@@ -49,7 +49,7 @@ impl Kind {
     }
 }
 
-/// What to package.
+/// Options of `cargo xtask package`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Options {
     /// Kinds; without one, all of them

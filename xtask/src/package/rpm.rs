@@ -9,7 +9,7 @@ use super::build::{Build, SUMMARY, VERSION, format_date, maintainer, output};
 use super::sbom;
 use super::stage::Stage;
 
-/// Builds it.
+/// Builds the RPM package.
 pub fn build(build: &Build<'_>) -> Result<PathBuf> {
     let stage = Stage::installed(build, "rpm", "/usr")?;
     stage.gzip_pages()?;
@@ -23,7 +23,7 @@ pub fn build(build: &Build<'_>) -> Result<PathBuf> {
     stage.write("usr/share/licenses/landspeed/third-party.txt", sbom::notices(build)?)?;
     stage.finish(|below| below.ends_with("bin/landspeed"))?;
 
-    // rpmbuild's macros take no path with a space, so it works in a directory of its own and copies the tree.
+    // rpmbuild's macros take no path with a space, so it works in a separate directory and copies the tree.
     let work = tempfile::Builder::new()
         .prefix("landspeed-rpm-")
         .tempdir_in(without_spaces())

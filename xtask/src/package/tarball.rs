@@ -9,7 +9,7 @@ use super::build::{Build, VERSION, output};
 use super::sbom;
 use super::stage::Stage;
 
-/// Builds it.
+/// Builds the tar archive.
 pub fn build(build: &Build<'_>) -> Result<PathBuf> {
     let name = format!("landspeed-{VERSION}-{}-linux", build.machine.kernel);
     let stage = Stage::installed(build, "tarball", "/usr/local")?;

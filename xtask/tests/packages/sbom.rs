@@ -37,7 +37,7 @@ fn sbom_matches_the_published_schema() {
     assert!(faults.is_empty(), "{faults:#?}");
     let mut wrong = document.clone();
     wrong["components"][0]["type"] = "crate".into();
-    assert!(!schema.is_valid(&wrong), "the schema is in force");
+    assert!(!schema.is_valid(&wrong), "the schema rejects a wrong document");
 
     let components = document["components"].as_array().expect("a list");
     let names: Vec<&str> = components.iter().filter_map(|component| component["name"].as_str()).collect();

@@ -1,4 +1,4 @@
-//! What `tune persist` writes is in force after a reboot of Debian with systemd, whoever manages the interface.
+//! Settings that `tune persist` writes apply after a reboot of Debian with systemd, with each manager of interfaces.
 
 use landspeed_testkit::machine::{Blueprint, Machine, Nic, Suite};
 use landspeed_testkit::or_skip;

@@ -59,7 +59,7 @@ fn kubernetes_manifest_matches_the_published_schema() {
     assert!(faults.is_empty(), "{faults:#?}");
     let mut wrong = manifest.clone();
     wrong["spec"]["completions"] = "three".into();
-    assert!(!schema.is_valid(&wrong), "the schema is in force");
+    assert!(!schema.is_valid(&wrong), "the schema rejects a wrong document");
     assert_eq!(manifest["spec"]["completionMode"], "Indexed");
     let tasks = std::fs::read_to_string(directory.path().join("plan.sweep/kubernetes.tasks")).expect("the tasks");
     assert_eq!(manifest["spec"]["completions"], tasks.lines().count());

@@ -75,7 +75,7 @@ fn secret_in_a_directory_closed_to_others_is_accepted() {
     let test_directory = TestDirectory::new();
     let folder = test_directory.folder("folder", 0o700);
     let path = test_directory.file("folder/key", 0o644);
-    assert_eq!(secret(&path).expect("nobody else reaches it"), "text");
+    assert_eq!(secret(&path).expect("only its owner can reach it"), "text");
     for mode in [0o710, 0o701] {
         set_mode(&folder, mode);
         assert_eq!(refused(secret(&path)).fault, Fault::Readable { mode: 0o644 });

@@ -72,7 +72,7 @@ pub(super) fn check_privileges(nics: &[Nic]) -> Result<(), String> {
     Ok(())
 }
 
-/// The emulator: with several queues, in a network namespace of its own, where it creates a tap device.
+/// The emulator: with several queues it runs in a separate network namespace, where it creates a tap device.
 pub(super) fn emulator(nics: &[Nic], program: &str) -> Command {
     if !have_queues(nics) {
         return Command::new(program);

@@ -28,7 +28,7 @@ impl SendOrder {
     }
 }
 
-/// The latest segment with sequence numbers of its own.
+/// The latest segment that consumed sequence numbers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LastData {
     pub start: u64,
