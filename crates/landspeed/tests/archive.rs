@@ -72,6 +72,11 @@ fn nothing_stored_is_lost_in_200_random_kills() {
 /// Kills imports at random times. Every document reported as stored must remain, and none may be corrupt.
 fn kill_imports(kills: u64, seed: u64) {
     let directory = new();
+    // The kills spread over the time that an import takes on this machine, with its load at the time.
+    let file = lines(directory.path(), "documents.jsonl", 400, 1_000_000);
+    let began_ns = clock::monotonic_ns();
+    run(directory.path(), &["archive", "import", "--quiet", &file.to_string_lossy()]);
+    let mut span_ns = clock::monotonic_ns() - began_ns;
     let mut random = landspeed_testkit::random::Random::new(seed);
     let deadline = clock::monotonic_ns() + 400_000_000_000;
     let mut stored = std::collections::BTreeSet::new();
@@ -85,10 +90,15 @@ fn kill_imports(kills: u64, seed: u64) {
             .stderr(Stdio::null())
             .spawn()
             .expect("the program starts");
-        clock::sleep_until(clock::monotonic_ns() + random.below(150_000_000));
+        clock::sleep_until(clock::monotonic_ns() + random.below(span_ns));
         child.kill().expect("a signal");
         let ended = child.wait_with_output().expect("it ends");
-        interrupted += u64::from(!ended.status.success());
+        if ended.status.success() {
+            span_ns -= span_ns / 4;
+        } else {
+            interrupted += 1;
+            span_ns += span_ns / 16;
+        }
         let text = String::from_utf8_lossy(&ended.stdout).into_owned();
         // The last line may be truncated.
         stored.extend(text.lines().filter(|line| line.len() == 64).map(str::to_owned));

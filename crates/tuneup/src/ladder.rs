@@ -34,6 +34,8 @@ const OMIT_NS: (u64, u64) = (250_000_000, 5_000_000_000);
 const OVERHEAD_NS: u64 = 200_000_000;
 /// Number of tests after which a hopeless change is rejected: three pairs.
 const MIN_COMPARISON: u64 = 6;
+/// Number of the last tests that show how long the next one takes.
+const RECENT_TESTS: usize = 5;
 /// Number of pairs in which the baseline is compared with itself.
 const BASELINE_PAIRS: usize = 4;
 /// Tail probability of descriptive intervals: the smallest possible for four tests against four.
@@ -153,8 +155,8 @@ pub struct Ladder {
     failed: u32,
     test_ns: u64,
     omit_ns: u64,
-    /// Total time of the comparison tests so far, nanoseconds, and their number.
-    comparison_time: (u64, u64),
+    /// Times of the comparison tests so far, nanoseconds.
+    test_times_ns: Vec<f64>,
     asked_ns: Option<u64>,
     ended: Option<(TuneupEnd, String)>,
     finale: Option<FinalTests>,
@@ -197,7 +199,7 @@ impl Ladder {
             failed: 0,
             test_ns: options.test_ns.unwrap_or(TEST_NS.0),
             omit_ns: options.omit_ns.unwrap_or(OMIT_NS.0),
-            comparison_time: (0, 0),
+            test_times_ns: Vec::new(),
             asked_ns: None,
             ended: None,
             finale: None,
@@ -272,8 +274,7 @@ impl Ladder {
             Phase::Diagnose => self.take_diagnosis(now_ns, outcome),
             phase => {
                 if let Some(asked_ns) = asked_ns {
-                    self.comparison_time =
-                        (self.comparison_time.0 + now_ns.saturating_sub(asked_ns), self.comparison_time.1 + 1);
+                    self.test_times_ns.push(now_ns.saturating_sub(asked_ns) as f64);
                 }
                 let measured = match outcome {
                     TestOutcome::Measured(measured) | TestOutcome::Diagnosed(measured, _) => Ok(measured),
@@ -504,15 +505,23 @@ impl Ladder {
     fn take_finale(&mut self, now_ns: u64, mut finale: FinalTests, measured: Result<Measurement, String>) {
         let time_left = self.has_time_for(now_ns, FinalTests::tests(false));
         match finale.take(measured, time_left, &mut self.random) {
-            Ok(true) => self.phase = Phase::FinalTests(Box::new(finale)),
-            Ok(false) => {
+            Ok(true) if self.has_time_for(now_ns, 1) => self.phase = Phase::FinalTests(Box::new(finale)),
+            Ok(incomplete) => {
+                if incomplete {
+                    let why = "the time was over before the final tests were complete";
+                    self.ended = Some((TuneupEnd::Budget, why.to_owned()));
+                }
                 // The fastest of many placements is partly luck; only the final tests count.
                 let is_better = finale.gain().is_some_and(|gain| gain.low > 1.0);
-                if self.mapping.is_some() && !is_better {
+                let tests = if self.mapping.is_some() && !is_better {
                     self.best = self.original.clone();
-                    self.best_bps = median_bps(finale.originals());
+                    self.best_bps = median_bps(&self.baseline);
+                    finale.originals()
                 } else {
-                    self.best_bps = median_bps(finale.best());
+                    finale.best()
+                };
+                if !tests.is_empty() {
+                    self.best_bps = median_bps(tests);
                 }
                 self.finale = Some(finale);
             }
@@ -523,12 +532,13 @@ impl Ladder {
         }
     }
 
-    /// Expected time of a comparison test, nanoseconds.
+    /// Expected time of a comparison test, nanoseconds. On a host that has become busy, the recent tests decide.
     fn test_cost_ns(&self) -> u64 {
-        self.comparison_time
-            .0
-            .checked_div(self.comparison_time.1)
-            .unwrap_or(self.test_ns + self.omit_ns + OVERHEAD_NS)
+        let times_ns = &self.test_times_ns;
+        let recent = &times_ns[times_ns.len().saturating_sub(RECENT_TESTS)..];
+        median(recent).map_or(self.test_ns + self.omit_ns + OVERHEAD_NS, |recent_ns| {
+            recent_ns.max(times_ns.iter().sum::<f64>() / times_ns.len() as f64) as u64
+        })
     }
 
     /// Why the budget is too short for the baseline and one comparison or map, now that the length of a test is known.

@@ -21,6 +21,13 @@ struct SimulatedHosts<F> {
     stalls: u64,
     cause: Cause,
     facts: Facts,
+    /// Time from which other programs delay each test, nanoseconds.
+    busy_from_ns: u64,
+}
+
+/// Hosts with noise of 3 %, never busy.
+fn hosts<F>(simulate: F, cause: Cause) -> SimulatedHosts<F> {
+    SimulatedHosts { simulate, sigma: 0.03, memory: 0.3, stalls: 0, cause, facts: facts(), busy_from_ns: u64::MAX }
 }
 
 struct Search {
@@ -29,6 +36,11 @@ struct Search {
 }
 
 impl<F: Fn(&Settings, u64) -> Option<(f64, f64)>> SimulatedHosts<F> {
+    /// Time of a test besides that of its data, nanoseconds.
+    fn overhead_ns(&self, now_ns: u64) -> u64 {
+        if now_ns >= self.busy_from_ns { 4 * SECOND } else { 150_000_000 }
+    }
+
     fn search(&self, original: &Settings, budget_ns: u64, seed: u64) -> Search {
         self.search_with(original, LadderOptions { budget_ns, seed, ..options() })
     }
@@ -40,7 +52,7 @@ impl<F: Fn(&Settings, u64) -> Option<(f64, f64)>> SimulatedHosts<F> {
         let (mut now_ns, mut noise) = (0, 0.0);
         while let Some(test) = ladder.next_test(now_ns) {
             let p = &test.settings.parameters;
-            now_ns += p.time_ns.expect("a time") + p.omit_ns + 150_000_000;
+            now_ns += p.time_ns.expect("a time") + p.omit_ns + self.overhead_ns(now_ns);
             // AR(1) noise with a standard deviation of sigma.
             let fresh = (0..12).map(|_| random.unit()).sum::<f64>() - 6.0;
             noise = self.memory * noise + self.sigma * (1.0 - self.memory.powi(2)).sqrt() * fresh;
@@ -148,14 +160,7 @@ fn simulate_mistuned(settings: &Settings, _: u64) -> Option<(f64, f64)> {
 
 #[test]
 fn mistuned_hosts_reach_the_optimum_within_the_budget() {
-    let world = SimulatedHosts {
-        simulate: simulate_mistuned,
-        sigma: 0.03,
-        memory: 0.5,
-        stalls: 20,
-        cause: Cause::SenderCpu,
-        facts: facts(),
-    };
+    let world = SimulatedHosts { memory: 0.5, stalls: 20, ..hosts(simulate_mistuned, Cause::SenderCpu) };
     for seed in 0..20 {
         let Search { ladder, now_ns } = world.search(&mistuned(), BUDGET, seed);
         let best = simulate_mistuned(ladder.best(), 0).expect("possible").0;
@@ -178,8 +183,7 @@ fn tuned_hosts_are_unchanged_in_95_percent_of_searches() {
         Some((if bad || p.window_bytes.is_some() { 5.0 } else { 10.0 }, 100.0))
     };
     for (sigma, memory, stalls) in [(0.05, 0.6, 12), (0.15, 0.9, 0)] {
-        let world =
-            SimulatedHosts { simulate: tuned, sigma, memory, stalls, cause: Cause::ReceiverCpu, facts: facts() };
+        let world = SimulatedHosts { sigma, memory, stalls, ..hosts(tuned, Cause::ReceiverCpu) };
         let changed = (0..SEARCHES).filter(|seed| {
             let search = world.search(&plain(Parameters::default()), BUDGET, *seed);
             search.ladder.rungs().iter().any(|rung| rung.kept)
@@ -197,8 +201,7 @@ fn gains_of_five_percent_are_found() {
         let gbps = if p.write_bytes == 128 << 10 { 10.5 } else { 10.0 };
         Some((if bad { 5.0 } else { gbps }, 100.0))
     };
-    let world =
-        SimulatedHosts { simulate, sigma: 0.02, memory: 0.3, stalls: 0, cause: Cause::SenderCpu, facts: facts() };
+    let world = SimulatedHosts { sigma: 0.02, ..hosts(simulate, Cause::SenderCpu) };
     let found = (0..100).filter(|seed| {
         let search = world.search(&plain(Parameters::default()), BUDGET, *seed);
         search.ladder.best().parameters.write_bytes == 128 << 10
@@ -216,8 +219,7 @@ fn untried_changes_come_first_and_none_reverts() {
         let control = if p.congestion.as_deref() == Some("bbr") { 1.5 } else { 1.0 };
         Some((if bad { 5.0 } else { 10.0 * control * f64::from(p.streams.min(2)) }, 100.0))
     };
-    let world =
-        SimulatedHosts { simulate, sigma: 0.01, memory: 0.0, stalls: 0, cause: Cause::SenderCpu, facts: facts() };
+    let world = SimulatedHosts { sigma: 0.01, memory: 0.0, ..hosts(simulate, Cause::SenderCpu) };
     let Search { ladder, .. } = world.search(&plain(Parameters::default()), 10 * BUDGET, 4);
     let changes: Vec<&str> = ladder.rungs().iter().map(|rung| rung.change.as_str()).collect();
     assert!(changes.contains(&"streams 1 → 2"), "{changes:?}");
@@ -249,7 +251,7 @@ fn near_gains_are_retried_without_restrictions() {
     };
     let end = EndFacts { cores: vec![0, 1], ..facts().client };
     let facts = Facts { client: end.clone(), server: end, ..facts() };
-    let world = SimulatedHosts { simulate, sigma: 0.01, memory: 0.2, stalls: 0, cause: Cause::SenderCpu, facts };
+    let world = SimulatedHosts { sigma: 0.01, memory: 0.2, facts, ..hosts(simulate, Cause::SenderCpu) };
     for seed in 0..10 {
         let Search { ladder, .. } = world.search(&mistuned(), BUDGET, seed);
         let best = ladder.best();
@@ -265,14 +267,7 @@ fn search_rejects_gains_with_excessive_rtt() {
         Some(if open { (10.0, 60_000.0) } else { (5.0, 20_000.0) })
     };
     let original = plain(Parameters { window_bytes: Some(1 << 20), ..Parameters::default() });
-    let world = SimulatedHosts {
-        simulate,
-        sigma: 0.01,
-        memory: 0.0,
-        stalls: 0,
-        cause: Cause::ReceiverWindow,
-        facts: facts(),
-    };
+    let world = SimulatedHosts { sigma: 0.01, memory: 0.0, ..hosts(simulate, Cause::ReceiverWindow) };
     let Search { ladder, .. } = world.search(&original, BUDGET, 1);
     let rung = ladder.rungs().iter().find(|rung| rung.change.starts_with("window")).expect("tried");
     assert!(!rung.kept, "{rung:?}");
@@ -286,14 +281,7 @@ fn moved_baseline_is_reported() {
     for (drop, moved) in [(0.7, true), (1.0, false)] {
         let simulate =
             move |_: &Settings, now_ns: u64| Some((if now_ns > 40 * SECOND { 10.0 * drop } else { 10.0 }, 100.0));
-        let world = SimulatedHosts {
-            simulate,
-            sigma: 0.01,
-            memory: 0.3,
-            stalls: 0,
-            cause: Cause::ReceiverCpu,
-            facts: facts(),
-        };
+        let world = SimulatedHosts { sigma: 0.01, ..hosts(simulate, Cause::ReceiverCpu) };
         let Search { ladder, .. } = world.search(&plain(Parameters::default()), BUDGET, 3);
         let again = ladder.baseline_again().expect("measured again");
         assert_eq!(again.moved, moved, "{again:?}");
@@ -304,14 +292,7 @@ fn moved_baseline_is_reported() {
 #[test]
 fn final_tests_fit_into_the_budget() {
     for budget in [60, 90, 120, 200] {
-        let world = SimulatedHosts {
-            simulate: simulate_mistuned,
-            sigma: 0.03,
-            memory: 0.3,
-            stalls: 0,
-            cause: Cause::ReceiverWindow,
-            facts: facts(),
-        };
+        let world = hosts(simulate_mistuned, Cause::ReceiverWindow);
         let Search { ladder, now_ns } = world.search(&mistuned(), budget * SECOND, 7);
         assert!(now_ns <= budget * SECOND, "{budget} s: took {now_ns} ns");
         assert!(ladder.baseline_again().is_some() && !ladder.sanity().is_empty(), "{budget} s");
@@ -325,15 +306,22 @@ fn final_tests_fit_into_the_budget() {
 }
 
 #[test]
+fn hosts_that_become_busy_end_the_search_within_the_budget() {
+    for busy_from_s in [5, 15, 25, 40, 50, 55, 60, 65, 75, 85] {
+        let busy_from_ns = busy_from_s * SECOND;
+        let world = SimulatedHosts { busy_from_ns, ..hosts(simulate_mistuned, Cause::ReceiverWindow) };
+        let Search { ladder, now_ns } = world.search(&mistuned(), 90 * SECOND, 7);
+        // A test that runs when the hosts become busy ends later than planned.
+        assert!(now_ns <= 94 * SECOND, "busy from {busy_from_s} s: took {now_ns} ns");
+        assert!(ladder.ended().is_some_and(|(end, _)| matches!(end, TuneupEnd::Budget | TuneupEnd::Failed)));
+        // Whatever was cut off, the rate is one that was measured.
+        assert!(ladder.best_bps().is_none_or(|bps| bps > 0.0), "busy from {busy_from_s} s");
+    }
+}
+
+#[test]
 fn same_seed_gives_the_same_search() {
-    let world = SimulatedHosts {
-        simulate: simulate_mistuned,
-        sigma: 0.03,
-        memory: 0.3,
-        stalls: 9,
-        cause: Cause::SenderCpu,
-        facts: facts(),
-    };
+    let world = SimulatedHosts { stalls: 9, ..hosts(simulate_mistuned, Cause::SenderCpu) };
     let rungs = |seed| world.search(&mistuned(), BUDGET, seed).ladder.rungs().to_vec();
     assert_eq!(rungs(5), rungs(5));
     assert_ne!(rungs(5), rungs(6));
@@ -342,8 +330,7 @@ fn same_seed_gives_the_same_search() {
 #[test]
 fn changes_refused_by_a_host_are_skipped_with_reason() {
     let simulate = |settings: &Settings, _: u64| (settings.parameters.congestion.is_none()).then_some((10.0, 100.0));
-    let world =
-        SimulatedHosts { simulate, sigma: 0.01, memory: 0.0, stalls: 0, cause: Cause::NetworkLoss, facts: facts() };
+    let world = SimulatedHosts { sigma: 0.01, memory: 0.0, ..hosts(simulate, Cause::NetworkLoss) };
     let Search { ladder, .. } = world.search(&plain(Parameters::default()), BUDGET, 2);
     let rung = ladder.rungs().iter().find(|rung| rung.change.starts_with("congestion")).expect("tried");
     assert_eq!((rung.kept, rung.ratio, rung.rejected.as_deref()), (false, None, Some("not possible")));
@@ -356,14 +343,7 @@ fn empty_tests_of_settings_that_worked_are_repeated() {
     let simulate = |settings: &Settings, now_ns: u64| {
         (now_ns < 5 * SECOND || !(now_ns / SECOND).is_multiple_of(11)).then(|| simulate_mistuned(settings, now_ns))?
     };
-    let world = SimulatedHosts {
-        simulate,
-        sigma: 0.01,
-        memory: 0.0,
-        stalls: 0,
-        cause: Cause::ReceiverWindow,
-        facts: facts(),
-    };
+    let world = SimulatedHosts { sigma: 0.01, memory: 0.0, ..hosts(simulate, Cause::ReceiverWindow) };
     for seed in 0..10 {
         let Search { ladder, now_ns } = world.search(&mistuned(), BUDGET, seed);
         let (end, why) = ladder.ended().expect("an end");
@@ -376,14 +356,7 @@ fn empty_tests_of_settings_that_worked_are_repeated() {
 fn a_server_that_delivers_nothing_any_more_ends_the_search() {
     let simulate =
         |settings: &Settings, now_ns: u64| (now_ns < 40 * SECOND).then(|| simulate_mistuned(settings, now_ns))?;
-    let world = SimulatedHosts {
-        simulate,
-        sigma: 0.01,
-        memory: 0.0,
-        stalls: 0,
-        cause: Cause::ReceiverWindow,
-        facts: facts(),
-    };
+    let world = SimulatedHosts { sigma: 0.01, memory: 0.0, ..hosts(simulate, Cause::ReceiverWindow) };
     let Search { ladder, now_ns } = world.search(&mistuned(), BUDGET, 1);
     assert_eq!(ladder.ended().map(|(end, _)| end), Some(TuneupEnd::Failed));
     assert!(now_ns < 60 * SECOND, "{now_ns}");
@@ -392,12 +365,10 @@ fn a_server_that_delivers_nothing_any_more_ends_the_search() {
 #[test]
 fn a_budget_too_short_for_the_rtt_ends_before_the_baseline() {
     let world = SimulatedHosts {
-        simulate: simulate_mistuned,
         sigma: 0.01,
         memory: 0.0,
-        stalls: 0,
-        cause: Cause::ReceiverWindow,
         facts: Facts { min_rtt_us: Some(400_000), ..facts() },
+        ..hosts(simulate_mistuned, Cause::ReceiverWindow)
     };
     let Search { ladder, .. } = world.search(&mistuned(), 100 * SECOND, 1);
     let (end, why) = ladder.ended().expect("an end");
@@ -407,14 +378,7 @@ fn a_budget_too_short_for_the_rtt_ends_before_the_baseline() {
 
 #[test]
 fn stopped_searches_keep_their_rungs() {
-    let world = SimulatedHosts {
-        simulate: simulate_mistuned,
-        sigma: 0.01,
-        memory: 0.0,
-        stalls: 0,
-        cause: Cause::ReceiverWindow,
-        facts: facts(),
-    };
+    let world = SimulatedHosts { sigma: 0.01, memory: 0.0, ..hosts(simulate_mistuned, Cause::ReceiverWindow) };
     let mut ladder = world.search(&mistuned(), BUDGET, 1).ladder;
     assert!(ladder.next_test(0).is_none());
     let kept = ladder.rungs().to_vec();
@@ -426,12 +390,9 @@ fn stopped_searches_keep_their_rungs() {
 #[test]
 fn reaching_the_link_rate_ends_the_search() {
     let world = SimulatedHosts {
-        simulate: |_: &Settings, _: u64| Some((9.4, 100.0)),
         sigma: 0.001,
         memory: 0.0,
-        stalls: 0,
-        cause: Cause::LinkRate,
-        facts: facts(),
+        ..hosts(|_: &Settings, _: u64| Some((9.4, 100.0)), Cause::LinkRate)
     };
     let Search { ladder, .. } = world.search(&plain(Parameters::default()), BUDGET, 1);
     assert_eq!(ladder.ended().map(|(end, _)| end), Some(TuneupEnd::Ceiling));
@@ -450,7 +411,7 @@ fn simulate_placement(settings: &Settings, _: u64) -> Option<(f64, f64)> {
 }
 
 fn placement_world<F>(simulate: F) -> SimulatedHosts<F> {
-    SimulatedHosts { simulate, sigma: 0.03, memory: 0.3, stalls: 20, cause: Cause::SenderCpu, facts: facts() }
+    SimulatedHosts { stalls: 20, ..hosts(simulate, Cause::SenderCpu) }
 }
 
 #[test]
