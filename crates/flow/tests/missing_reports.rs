@@ -53,10 +53,20 @@ fn unexplained(full: &Value, partial: &RunDocument) -> Vec<String> {
     found
 }
 
-static RECORDINGS: LazyLock<Vec<(String, Value)>> = LazyLock::new(recordings);
+/// A recorded run, and the figures of its document.
+struct Recording {
+    name: String,
+    run: Value,
+    full: Value,
+}
 
-fn check((name, recording): &(String, Value), full: &Value, missing: &[&str]) {
-    let partial = document(&without(recording, missing));
+static RECORDINGS: LazyLock<Vec<Recording>> = LazyLock::new(|| {
+    let complete = |(name, run): (String, Value)| Recording { full: figures(&document(&run)), name, run };
+    recordings().into_iter().map(complete).collect()
+});
+
+fn check(Recording { name, run, full }: &Recording, missing: &[&str]) {
+    let partial = document(&without(run, missing));
     let wrong = invented(full, &figures(&partial));
     assert!(wrong.is_empty(), "{name} without {missing:?}: {wrong:#?}");
     let silent = unexplained(full, &partial);
@@ -65,12 +75,12 @@ fn check((name, recording): &(String, Value), full: &Value, missing: &[&str]) {
 
 #[test]
 fn recorded_runs_are_complete() {
-    let names: Vec<&str> = RECORDINGS.iter().map(|(name, _)| &**name).collect();
+    let names: Vec<&str> = RECORDINGS.iter().map(|recording| &*recording.name).collect();
     for kind in ["tcp", "tcp-bidir", "udp", "udp-reverse", "udp-bidir", "rr", "iperf3-udp-reverse"] {
         assert!(names.contains(&kind), "{kind} of {names:?}");
     }
-    for (name, recording) in &*RECORDINGS {
-        let run = document(recording);
+    for Recording { name, run, .. } in &*RECORDINGS {
+        let run = document(run);
         let iperf3 = name.starts_with("iperf3");
         assert!(run.conservation.holds, "{name}: {:?}", run.conservation);
         // An iperf3 server reports totals only.
@@ -80,12 +90,14 @@ fn recorded_runs_are_complete() {
 
 #[test]
 fn no_figure_is_invented_for_any_missing_part() {
-    for run in &*RECORDINGS {
-        let full = figures(&document(&run.1));
-        for part in parts(&run.1) {
-            check(run, &full, &[&part]);
-            check(run, &full, &["/client", &part]);
-            check(run, &full, &["/server", &part]);
+    for recording in &*RECORDINGS {
+        for part in parts(&recording.run) {
+            check(recording, &[&part]);
+            for end in ["/client", "/server"] {
+                if !part.starts_with(end) {
+                    check(recording, &[end, &part]);
+                }
+            }
         }
     }
 }
@@ -95,9 +107,9 @@ proptest! {
 
     #[test]
     fn no_figure_is_invented_for_any_missing_parts(at in any::<prop::sample::Index>(), masks in any::<[bool; 40]>()) {
-        let run = at.get(&RECORDINGS);
-        let parts = parts(&run.1);
+        let recording = at.get(&RECORDINGS);
+        let parts = parts(&recording.run);
         let missing: Vec<&str> = parts.iter().zip(masks).filter(|(_, mask)| *mask).map(|(part, _)| &**part).collect();
-        check(run, &figures(&document(&run.1)), &missing);
+        check(recording, &missing);
     }
 }

@@ -15,8 +15,10 @@ pub enum Class {
     New,
     /// Fast retransmit, requested by SACKs or duplicate ACKs.
     Fast,
-    /// Retransmitted after an RTO, or in the recovery that the RTO began.
+    /// Retransmitted because an RTO expired.
     Timeout,
+    /// Retransmitted in the recovery that an RTO began, when an ACK or the pacing allowed it (slow start).
+    AfterTimeout,
     /// Tail loss probe (TLP).
     Tail,
     /// Retransmitted; lost before the tap.
@@ -34,7 +36,10 @@ pub enum Class {
 impl Class {
     /// Returns whether it is a retransmit.
     pub fn is_retransmission(self) -> bool {
-        matches!(self, Self::Fast | Self::Timeout | Self::Tail | Self::LostBeforeTap | Self::Unclassified)
+        matches!(
+            self,
+            Self::Fast | Self::Timeout | Self::AfterTimeout | Self::Tail | Self::LostBeforeTap | Self::Unclassified
+        )
     }
 
     /// Returns the name for columns and legends.
@@ -43,7 +48,7 @@ impl Class {
             Self::Bare => "bare",
             Self::New => "new",
             Self::Fast => "fast",
-            Self::Timeout => "timeout",
+            Self::Timeout | Self::AfterTimeout => "timeout",
             Self::Tail => "tail",
             Self::LostBeforeTap => "lost-before-tap",
             Self::Unclassified => "unclassified",

@@ -202,7 +202,7 @@ impl FlowDirection {
         let kind = &mut self.rare().retransmits;
         *match class {
             Class::LostBeforeTap => &mut kind.lost_before_tap,
-            Class::Timeout => &mut kind.timeout,
+            Class::Timeout | Class::AfterTimeout => &mut kind.timeout,
             Class::Fast => &mut kind.fast,
             Class::Tail => &mut kind.tail,
             _ => &mut kind.unclassified,
@@ -231,7 +231,7 @@ impl FlowDirection {
         } else if asked && !(repairing && self.by_timeout) {
             Class::Fast
         } else if repairing && self.by_timeout {
-            Class::Timeout
+            Class::AfterTimeout
         } else if end == self.next && !repairing {
             Class::Tail
         } else if repairing && (first || self.repeats_of_ack > 0) {
@@ -280,7 +280,7 @@ impl FlowDirection {
             Class::New if tcp.flags.has(Flags::FIN) => TraceEventKind::Fin,
             Class::Bare | Class::New => return,
             Class::Fast => TraceEventKind::Fast,
-            Class::Timeout => TraceEventKind::Timeout,
+            Class::Timeout | Class::AfterTimeout => TraceEventKind::Timeout,
             Class::Tail => TraceEventKind::Tail,
             Class::LostBeforeTap => TraceEventKind::LostBeforeTap,
             Class::Unclassified => TraceEventKind::Unclassified,

@@ -181,7 +181,7 @@ fn write(bytes: &mut Vec<u8>, before: &mut PreviousRecord, event: &Event<'_>) {
                 Class::New | Class::Bare if fin => kind::FIN,
                 Class::New | Class::Bare => kind::NEW_DATA,
                 Class::Fast => kind::FAST,
-                Class::Timeout => kind::TIMEOUT,
+                Class::Timeout | Class::AfterTimeout => kind::TIMEOUT,
                 Class::Tail => kind::TAIL_LOSS_PROBE,
                 Class::LostBeforeTap => kind::LOST_BEFORE,
                 Class::Unclassified => kind::UNCLASSIFIED,
