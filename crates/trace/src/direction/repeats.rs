@@ -290,7 +290,7 @@ impl FlowDirection {
         };
         // The RTO timer starts at the latest new data or its ACK, or at the previous retransmit.
         let waited_ns = time_ns.saturating_sub(moved_ns.max(self.last_ns));
-        let expired = class == Class::Timeout && waited_ns >= MIN_PAUSE_NS && waited_ns <= context.packet_gap_ns * 2;
+        let expired = class == Class::Timeout && waited_ns.min(context.packet_gap_ns) >= MIN_PAUSE_NS;
         let rto_ns = expired.then_some(waited_ns);
         if let Some(rto_ns) = rto_ns {
             let rto = &mut self.rare().rto;
