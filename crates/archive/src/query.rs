@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use landspeed_model::{Cause, Metric};
+use landspeed_problems::suggest;
 use landspeed_units::{BitRate, Nanos, Ratio};
 use thiserror::Error;
 
@@ -83,19 +84,19 @@ pub enum QueryError {
     #[error("`{0}` is not a condition: write KEY=VALUE, such as host=dtn1, or a figure, such as goodput<5G")]
     NoCondition(String),
     /// Not one of the keys that can be queried.
-    #[error("unknown key `{key}`{}\nUse one of: {}.", suggestion.as_ref().map(|near| format!(": did you mean `{near}`?")).unwrap_or_default(), KEYS.join(", "))]
+    #[error("unknown key `{key}`{}\nUse one of: {}.", suggestion.as_ref().map(|text| format!(": {text}")).unwrap_or_default(), KEYS.join(", "))]
     UnknownKey {
         /// Key as given.
         key: String,
-        /// Most similar known key, if any.
+        /// The most similar known key as a question, if any.
         suggestion: Option<String>,
     },
     /// Not one of the metrics that can be queried.
-    #[error("unknown figure `{name}`{}\nUse one of: {}.", suggestion.as_ref().map(|near| format!(": did you mean `{near}`?")).unwrap_or_default(), figures())]
+    #[error("unknown figure `{name}`{}\nUse one of: {}.", suggestion.as_ref().map(|text| format!(": {text}")).unwrap_or_default(), figures())]
     UnknownFigure {
         /// Name as given.
         name: String,
-        /// Most similar known metric, if any.
+        /// The most similar known metric as a question, if any.
         suggestion: Option<String>,
     },
     /// Value that is invalid for the key.
@@ -118,12 +119,6 @@ const KEYS: [&str; 17] = [
 
 fn figures() -> String {
     Metric::ALL.map(Metric::name).join(", ")
-}
-
-/// The most similar name in `known`, if it is similar enough to be meant.
-fn nearest(word: &str, known: impl Iterator<Item = &'static str>) -> Option<String> {
-    let near = known.map(|name| (strsim::damerau_levenshtein(word, name), name)).min();
-    near.filter(|(distance, _)| *distance <= 1 + word.len() / 4).map(|(_, name)| name.to_owned())
 }
 
 impl Query {
@@ -192,7 +187,7 @@ impl Query {
             "until" => Condition::Until(time(value).ok_or_else(|| bad(TIME.to_owned()))?),
             "last" => Condition::Last(value.parse().map_err(|why| bad(format!("{why}")))?),
             _ => {
-                let suggestion = nearest(key, KEYS.into_iter());
+                let suggestion = suggest(key, KEYS);
                 return Err(QueryError::UnknownKey { key: key.to_owned(), suggestion });
             }
         });
@@ -216,7 +211,7 @@ impl Query {
         let name = name.trim();
         let metric = Metric::find(name).ok_or_else(|| QueryError::UnknownFigure {
             name: name.to_owned(),
-            suggestion: nearest(name, Metric::ALL.into_iter().map(Metric::name)),
+            suggestion: suggest(name, Metric::ALL.map(Metric::name)),
         })?;
         let value = number(metric, value.trim()).map_err(|why| QueryError::BadValue {
             key: name.to_owned(),

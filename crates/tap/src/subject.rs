@@ -2,6 +2,7 @@
 
 use landspeed_netlink::ethtool::Ethtool;
 use landspeed_netlink::{LinkId, Netlink};
+use landspeed_problems::suggest;
 use landspeed_wire::LinkType;
 
 use crate::TapError;
@@ -96,16 +97,8 @@ pub fn traffic(netlink: &mut Netlink, index: u32) -> Option<Traffic> {
 }
 
 fn near(name: &str, known: &[&str]) -> Option<String> {
-    let best = known
-        .iter()
-        .map(|known| (strsim::jaro_winkler(name, known), known))
-        .filter(|(score, _)| *score >= 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match best {
-        Some((_, known)) => Some(format!("did you mean {known}?")),
-        None if known.is_empty() => None,
-        None => Some(format!("there is {}", known.join(", "))),
-    }
+    let list = || (!known.is_empty()).then(|| format!("there is {}", known.join(", ")));
+    suggest(name, known.iter().copied()).or_else(list)
 }
 
 #[cfg(test)]
@@ -114,7 +107,7 @@ mod tests {
 
     #[test]
     fn misspelled_interfaces_get_a_suggestion() {
-        assert_eq!(near("eht0", &["lo", "eth0", "eth1"]).as_deref(), Some("did you mean eth0?"));
+        assert_eq!(near("eht0", &["lo", "eth0", "eth1"]).as_deref(), Some("did you mean `eth0`?"));
         assert_eq!(near("wlan", &["lo", "eth0"]).as_deref(), Some("there is lo, eth0"));
         assert_eq!(near("x", &[]), None);
     }

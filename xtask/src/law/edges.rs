@@ -30,7 +30,7 @@ pub const TABLE: &[CrateDependencies] = &[
     edges("results", &["model", "stats", "units"]),
     edges("compare", &["model", "results", "stats", "units"]),
     edges("sweep", &["compare", "model", "problems", "results", "stats", "units"]),
-    edges("archive", &["model", "quote", "results", "sys", "units"]),
+    edges("archive", &["model", "problems", "quote", "results", "sys", "units"]),
     edges("checks", &["calc", "model", "quote", "units"]),
     edges("trace", &["model", "stats", "units", "wire"]),
     edges("columns", &["trace", "wire"]),
@@ -42,7 +42,7 @@ pub const TABLE: &[CrateDependencies] = &[
     edges("tune", &["host", "model", "netlink", "quote", "sys", "units"]),
     edges("lab", &["emulation", "model", "netlink", "problems", "settings", "stats", "sys", "units"]),
     edges("emulate", &["emulation", "model", "netlink", "quote", "stats", "sys", "units", "wire"]),
-    edges("tap", &["model", "netlink", "stats", "sys", "wire"]),
+    edges("tap", &["model", "netlink", "problems", "stats", "sys", "wire"]),
     edges("watch", &["host", "model", "netlink", "sys", "tap"]),
     edges(
         "experiment",
