@@ -124,8 +124,8 @@ fn captures_agree_with_the_kernels_counters() {
 }
 
 #[test]
-#[ignore = "long: 42 transfers"]
-fn forty_pairs_of_captures_agree_with_the_kernels_counters() {
+#[ignore = "long: 48 transfers"]
+fn forty_eight_pairs_of_captures_agree_with_the_kernels_counters() {
     landspeed_testkit::needs_lab_kernel!();
     compare_all(2..=7);
 }
