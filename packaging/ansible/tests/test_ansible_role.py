@@ -29,24 +29,22 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
 
 @dataclass
 class Deployment:
-    """Two hosts and what the role did to them: in check mode, first, and again."""
+    """Two hosts and what the role did to them.
+
+    `check` is check mode, `first` deploys to "package" and has a typo for "archive", `second` has both as they should be,
+    and `third` repeats that for "archive".
+    """
 
     hosts: Hosts
-    inventory: dict[str, dict[str, Any]]
+    variables: dict[str, Any]
     check: Run
-    changed_by_check: dict[str, str]
+    after_check: dict[str, str]
     first: Run
-    changes: dict[str, dict[str, str]]
-    again: Run
+    after_first: dict[str, dict[str, str]]
+    second: Run
+    after_second: dict[str, dict[str, str]]
     calls: list[str]
-
-    def calls_of(self, run: Run) -> list[str]:
-        """Return what a run that just ended asked systemctl for, and that it succeeded."""
-        assert run.code == 0, run.text
-        calls = self.hosts.path("archive", "run/systemctl.calls")
-        said = calls.read_text().splitlines() if calls.exists() else []
-        calls.unlink(missing_ok=True)
-        return said
+    third: Run
 
     def measure(self, key: str) -> subprocess.CompletedProcess[str]:
         """Test against the server with a key."""
@@ -58,6 +56,14 @@ class Deployment:
         return self.hosts.run(["env", "LANDSPEED_ARCHIVE=off", *command])
 
 
+def take_calls(hosts: Hosts) -> list[str]:
+    """Return what the stand-in for systemctl was asked to change since the last time."""
+    calls = hosts.path("archive", "run/systemctl.calls")
+    said = calls.read_text().splitlines() if calls.exists() else []
+    calls.unlink(missing_ok=True)
+    return said
+
+
 def variables(packages: Packages, **others: Any) -> dict[str, Any]:
     """Return the variables of a host."""
     required = {"landspeed_serve_version": packages.version, "landspeed_serve_packages": str(packages.directory)}
@@ -66,22 +72,22 @@ def variables(packages: Packages, **others: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def deployed(packages: Packages, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """Deploy to two fresh hosts."""
+    """Deploy to two fresh hosts. Each run takes seconds, so one run has a claim for each host."""
     for hosts in make_hosts(tmp_path_factory.mktemp("hosts"), ("package", "archive")):
         give_systemctl(hosts, "archive")
-        inventory = {
-            "package": variables(packages),
-            "archive": variables(packages, landspeed_serve_format="tarball"),
-        }
+        package, archive = variables(packages), variables(packages, landspeed_serve_format="tarball")
+        typo = {**archive, "landspeed_serve_config": {**CONFIG, "max_tsts": 4}}
         before = hosts.changes("package")
-        check = hosts.play(inventory, "--check", "--diff")
-        changed_by_check = {path: about for path, about in hosts.changes("package").items() if before.get(path) != about}
-        first = hosts.play(inventory, "-vvv", "--diff")
-        changes = {name: hosts.changes(name) for name in hosts.names}
-        calls = hosts.path("archive", "run/systemctl.calls").read_text().splitlines()
-        hosts.path("archive", "run/systemctl.calls").unlink()
-        again = hosts.play(inventory)
-        yield Deployment(hosts, inventory, check, changed_by_check, first, changes, again, calls)
+        check = hosts.play({"package": package, "archive": archive}, "--check", "--diff")
+        after_check = {path: about for path, about in hosts.changes("package").items() if before.get(path) != about}
+        first = hosts.play({"package": package, "archive": typo}, "-vvv", "--diff")
+        after_first = {name: hosts.changes(name) for name in hosts.names}
+        assert take_calls(hosts) == [], first.text
+        second = hosts.play({"package": package, "archive": archive}, "-vvv", "--diff")
+        after_second = {name: hosts.changes(name) for name in hosts.names}
+        calls = take_calls(hosts)
+        third = hosts.play({"archive": archive})
+        yield Deployment(hosts, archive, check, after_check, first, after_first, second, after_second, calls, third)
 
 
 def give_systemctl(hosts: Hosts, name: str) -> None:
@@ -99,7 +105,7 @@ def test_ansible_lint_accepts_role_and_playbook() -> None:
 
 
 def test_both_hosts_have_program_key_and_enabled_unit(deployed: Deployment, packages: Packages) -> None:
-    assert deployed.first.code == 0, deployed.first.text
+    assert deployed.second.code == 0, deployed.second.text
     for host, program in {"package": "usr/bin/landspeed", "archive": "usr/local/bin/landspeed"}.items():
         assert deployed.hosts.path(host, program).read_bytes() == packages.program.read_bytes()
         key = deployed.hosts.path(host, "etc/landspeed/serve.key")
@@ -111,29 +117,34 @@ def test_both_hosts_have_program_key_and_enabled_unit(deployed: Deployment, pack
         assert drop_in.endswith("[Service]\nLoadCredential=key:/etc/landspeed/serve.key\n")
         assert deployed.hosts.path(host, "etc/systemd/system/multi-user.target.wants/landspeed.service").is_symlink()
         assert not deployed.hosts.path(host, "var/cache/landspeed").exists()
-    assert "systemd does not run on this host" in deployed.first.text
+    assert "systemd does not run on this host" in deployed.second.text
 
 
 def test_second_run_changes_nothing(deployed: Deployment) -> None:
-    for host in deployed.hosts.names:
-        assert deployed.again.recap(host)["changed"] == 0, deployed.again.text
-        assert deployed.hosts.changes(host) == deployed.changes[host]
+    assert deployed.first.recap("package")["changed"] > 0, deployed.first.text
+    assert deployed.second.recap("package")["changed"] == 0, deployed.second.text
+    assert deployed.after_second["package"] == deployed.after_first["package"]
     assert deployed.calls == ["daemon-reload", "start", "enable"]
-    assert deployed.calls_of(deployed.again) == []
+    assert deployed.third.recap("archive")["changed"] == 0, deployed.third.text
+    assert deployed.hosts.changes("archive") == deployed.after_second["archive"]
+    assert take_calls(deployed.hosts) == []
 
 
 def test_check_mode_changes_nothing_and_names_the_changes(deployed: Deployment) -> None:
     assert deployed.check.code == 0, deployed.check.text
-    assert deployed.changed_by_check == {}
+    assert deployed.after_check == {}
     for host in deployed.hosts.names:
         assert deployed.check.recap(host)["changed"] >= 4, deployed.check.text
-    again = deployed.hosts.play({"archive": deployed.inventory["archive"]}, "--check")
-    assert deployed.calls_of(again) == []
-    assert again.recap("archive")["changed"] == 0, again.text
+
+
+def test_refused_configuration_starts_no_server(deployed: Deployment) -> None:
+    assert "unknown field 'max_tsts'" in deployed.first.failure("archive")
+    files = [path for path in deployed.after_first["archive"] if "landspeed" in path and path.startswith("etc/")]
+    assert files == ["etc/landspeed"]
 
 
 def test_no_output_has_the_key(deployed: Deployment) -> None:
-    for run in (deployed.check, deployed.first, deployed.again):
+    for run in (deployed.check, deployed.first, deployed.second, deployed.third):
         assert KEY not in run.text
 
 
@@ -145,25 +156,22 @@ def test_server_answers_with_the_key_and_opens_one_port(deployed: Deployment) ->
     assert {line.split()[4].rpartition(":")[2] for line in sockets.splitlines()} == {"5210"}, sockets
 
 
-def test_server_restarts_once_for_a_change_and_never_for_a_refused_one(deployed: Deployment) -> None:
-    archive = deployed.inventory["archive"]
-    pid = deployed.hosts.path("archive", "run/landspeed.pid")
-    before = pid.read_text()
-    typo = {**archive, "landspeed_serve_config": {**CONFIG, "max_tsts": 4}}
-    refused = deployed.hosts.play({"archive": typo})
-    assert refused.code != 0
-    assert "unknown field 'max_tsts'" in refused.failure("archive")
-    assert pid.read_text() == before
-    assert "max_tests = 3\n" in deployed.hosts.path("archive", "etc/landspeed/serve.toml").read_text()
-
-    changed = {**archive, "landspeed_serve_key": OTHER_KEY, "landspeed_serve_config": {**CONFIG, "max_tests": 4}}
-    assert deployed.calls_of(deployed.hosts.play({"archive": changed})) == ["daemon-reload", "restart"]
+def test_server_restarts_once_with_a_new_key(deployed: Deployment) -> None:
+    take_calls(deployed.hosts)
+    changed = {**deployed.variables, "landspeed_serve_key": OTHER_KEY, "landspeed_serve_config": {**CONFIG, "max_tests": 4}}
+    run = deployed.hosts.play({"archive": changed})
+    assert run.code == 0, run.text
+    assert take_calls(deployed.hosts) == ["daemon-reload", "restart"]
     assert deployed.measure(OTHER_KEY).returncode in (0, 1)
     assert deployed.measure(KEY).returncode == 2
 
-    # Without a key the old one and its drop-in are removed. A port that cannot be opened shows only when the server starts.
+
+def test_key_is_removed_and_a_server_that_ends_is_noticed(deployed: Deployment) -> None:
+    # A port that cannot be opened shows only when the server starts.
     taken = {**CONFIG, "listen": ["192.0.2.1:5210"]}
-    ends = deployed.hosts.play({"archive": {**archive, "landspeed_serve_key": "", "landspeed_serve_config": taken}})
+    ends = deployed.hosts.play(
+        {"archive": {**deployed.variables, "landspeed_serve_key": "", "landspeed_serve_config": taken}}
+    )
     assert ends.code != 0 and "journalctl -u landspeed" in ends.failure("archive"), ends.text
     assert not deployed.hosts.path("archive", "etc/landspeed/serve.key").exists()
     assert "key_file" not in deployed.hosts.path("archive", "etc/landspeed/serve.toml").read_text()
