@@ -104,6 +104,15 @@ def test_ansible_lint_accepts_role_and_playbook() -> None:
     assert lint.returncode == 0, lint.stdout + lint.stderr
 
 
+def test_example_of_the_page_is_the_playbook() -> None:
+    def lines(text: str) -> list[str]:
+        kept = (line.split(" #")[0].rstrip() for line in text.splitlines() if not line.lstrip().startswith("#"))
+        return [line for line in kept if line not in ("", "---") and "landspeed_serve_packages:" not in line]
+
+    page = (SOURCE.parents[1] / "docs" / "ansible.md").read_text()
+    assert lines(page.split("```yaml\n")[1].split("```")[0]) == lines((SOURCE / "playbook.yml").read_text())
+
+
 def test_both_hosts_have_program_key_and_enabled_unit(deployed: Deployment, packages: Packages) -> None:
     assert deployed.second.code == 0, deployed.second.text
     for host, program in {"package": "usr/bin/landspeed", "archive": "usr/local/bin/landspeed"}.items():
