@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -186,10 +187,13 @@ class Hosts:
         return Run(done.returncode, done.stdout + done.stderr)
 
 
+@contextlib.contextmanager
 def make_hosts(place: Path, names: tuple[str, ...]) -> Iterator[Hosts]:
     """Yield hosts, and end them."""
     need_roots()
     tool("ansible-playbook")
     hosts = Hosts(place, names)
-    yield hosts
-    hosts.close()
+    try:
+        yield hosts
+    finally:
+        hosts.close()

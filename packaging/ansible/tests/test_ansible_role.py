@@ -73,7 +73,7 @@ def variables(packages: Packages, **others: Any) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def deployed(packages: Packages, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """Deploy to two fresh hosts. Each run takes seconds, so one run has a claim for each host."""
-    for hosts in make_hosts(tmp_path_factory.mktemp("hosts"), ("package", "archive")):
+    with make_hosts(tmp_path_factory.mktemp("hosts"), ("package", "archive")) as hosts:
         give_systemctl(hosts, "archive")
         package, archive = variables(packages), variables(packages, landspeed_serve_format="tarball")
         typo = {**archive, "landspeed_serve_config": {**CONFIG, "max_tsts": 4}}
@@ -211,7 +211,7 @@ def test_bad_input_fails_clearly_and_changes_nothing(packages: Packages, tmp_pat
         "twice": ({"landspeed_serve_config": {"key_file": "/etc/key"}}, "landspeed_serve_config has key_file"),
         "missing": ({}, "missing required arguments: landspeed_serve_version"),
     }
-    for hosts in make_hosts(tmp_path / "hosts", ("fresh",)):
+    with make_hosts(tmp_path / "hosts", ("fresh",)) as hosts:
         inventory = {name: variables(packages, root="fresh", **others) for name, (others, _) in cases.items()}
         del inventory["missing"]["landspeed_serve_version"]
         run = hosts.play(inventory, "--forks=4", "-vv")
