@@ -1,4 +1,4 @@
-//! Python code (the package and pScheduler's tool): style, types, tests, in an environment below `target/`.
+//! Python code (the package, pScheduler's tool, the tests of the Ansible role): style, types, tests, in an environment below `target/`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,9 +20,10 @@ pub fn prepare(lane: Lane<'_>, no_install: bool) -> Option<PathBuf> {
 }
 
 /// Python code of the tree: what its steps are called, where it is, and what is type-checked.
-const SOURCES: [(&str, &str, &[&str]); 2] = [
+const SOURCES: [(&str, &str, &[&str]); 3] = [
     ("python", "python", &["src", "tests", "hatch_build.py"]),
     ("perfSONAR", "packaging/pscheduler", &["landspeed_tool", "tests"]),
+    ("Ansible", "packaging/ansible", &["tests"]),
 ];
 
 /// Runs all steps by `python` with `program` as the program under test; `kernels` has the lab's.
@@ -31,6 +32,9 @@ pub fn run(lane: Lane<'_>, python: &Path, program: &Path, kernels: &Path) {
         let mut command = Command::new(python);
         command.args(["-m", name]).args(arguments).env("LANDSPEED_BINARY", program).env(super::KERNELS, kernels);
         command.env("PYTHONDONTWRITEBYTECODE", "1").env("LANDSPEED_ARCHIVE", "off");
+        if let Ok(xtask) = std::env::current_exe() {
+            command.env("LANDSPEED_XTASK", xtask);
+        }
         command
     };
     for (name, directory, typed) in SOURCES {
