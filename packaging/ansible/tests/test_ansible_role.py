@@ -113,6 +113,7 @@ def test_example_of_the_page_is_the_playbook() -> None:
     assert lines(page.split("```yaml\n")[1].split("```")[0]) == lines((SOURCE / "playbook.yml").read_text())
 
 
+@pytest.mark.long
 def test_both_hosts_have_program_key_and_enabled_unit(deployed: Deployment, packages: Packages) -> None:
     assert deployed.second.code == 0, deployed.second.text
     for host, program in {"package": "usr/bin/landspeed", "archive": "usr/local/bin/landspeed"}.items():
@@ -129,6 +130,7 @@ def test_both_hosts_have_program_key_and_enabled_unit(deployed: Deployment, pack
     assert "systemd does not run on this host" in deployed.second.text
 
 
+@pytest.mark.long
 def test_second_run_changes_nothing(deployed: Deployment) -> None:
     assert deployed.first.recap("package")["changed"] > 0, deployed.first.text
     assert deployed.second.recap("package")["changed"] == 0, deployed.second.text
@@ -139,6 +141,7 @@ def test_second_run_changes_nothing(deployed: Deployment) -> None:
     assert take_calls(deployed.hosts) == []
 
 
+@pytest.mark.long
 def test_check_mode_changes_nothing_and_names_the_changes(deployed: Deployment) -> None:
     assert deployed.check.code == 0, deployed.check.text
     assert deployed.after_check == {}
@@ -146,17 +149,20 @@ def test_check_mode_changes_nothing_and_names_the_changes(deployed: Deployment) 
         assert deployed.check.recap(host)["changed"] >= 4, deployed.check.text
 
 
+@pytest.mark.long
 def test_refused_configuration_starts_no_server(deployed: Deployment) -> None:
     assert "unknown field 'max_tsts'" in deployed.first.failure("archive")
     files = [path for path in deployed.after_first["archive"] if "landspeed" in path and path.startswith("etc/")]
     assert files == ["etc/landspeed"]
 
 
+@pytest.mark.long
 def test_no_output_has_the_key(deployed: Deployment) -> None:
     for run in (deployed.check, deployed.first, deployed.second, deployed.third):
         assert KEY not in run.text
 
 
+@pytest.mark.long
 def test_server_answers_with_the_key_and_opens_one_port(deployed: Deployment) -> None:
     measured = deployed.measure(KEY)
     assert measured.returncode in (0, 1), measured.stdout + measured.stderr
@@ -165,6 +171,7 @@ def test_server_answers_with_the_key_and_opens_one_port(deployed: Deployment) ->
     assert {line.split()[4].rpartition(":")[2] for line in sockets.splitlines()} == {"5210"}, sockets
 
 
+@pytest.mark.long
 def test_server_restarts_once_with_a_new_key(deployed: Deployment) -> None:
     take_calls(deployed.hosts)
     changed = {**deployed.variables, "landspeed_serve_key": OTHER_KEY, "landspeed_serve_config": {**CONFIG, "max_tests": 4}}
@@ -175,6 +182,7 @@ def test_server_restarts_once_with_a_new_key(deployed: Deployment) -> None:
     assert deployed.measure(KEY).returncode == 2
 
 
+@pytest.mark.long
 def test_key_is_removed_and_a_server_that_ends_is_noticed(deployed: Deployment) -> None:
     # A port that cannot be opened shows only when the server starts.
     taken = {**CONFIG, "listen": ["192.0.2.1:5210"]}

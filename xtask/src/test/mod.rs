@@ -142,7 +142,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     std::thread::scope(|scope| -> Result<()> {
         let kernel = scope.spawn(|| kernel(needed, &program, &kernels, options));
         let downloads = scope.spawn(|| downloads(needed, options));
-        let python = (all && !options.no_python).then(|| scope.spawn(|| python::prepare(low, options.no_install)));
+        let python = (options.group.is_none() && !options.no_python)
+            .then(|| scope.spawn(|| python::prepare(low, options.no_install)));
         let doctests = runner.doctests(&root);
         if all {
             scope.spawn(move || compiled(idle, doctests));
@@ -160,7 +161,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         }
         if let Some(Ok(Some(python))) = python.map(std::thread::ScopedJoinHandle::join) {
             let (program, kernels) = (&program, &kernels);
-            scope.spawn(move || python::run(low, &python, program, kernels));
+            scope.spawn(move || python::run(low, &python, program, kernels, options.long));
         }
         if runner.knows_groups() {
             let done: &[&str] = if all { &BEFORE_KERNEL } else { &[] };

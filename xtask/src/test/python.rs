@@ -26,8 +26,8 @@ const SOURCES: [(&str, &str, &[&str]); 3] = [
     ("Ansible", "packaging/ansible", &["tests"]),
 ];
 
-/// Runs all steps by `python` with `program` as the program under test; `kernels` has the lab's.
-pub fn run(lane: Lane<'_>, python: &Path, program: &Path, kernels: &Path) {
+/// Runs all steps, or only the long tests, by `python` with `program` as the program under test; `kernels` has the lab's.
+pub fn run(lane: Lane<'_>, python: &Path, program: &Path, kernels: &Path, long: bool) {
     let module = |name: &str, arguments: &[&str]| {
         let mut command = Command::new(python);
         command.args(["-m", name]).args(arguments).env("LANDSPEED_BINARY", program).env(super::KERNELS, kernels);
@@ -39,6 +39,14 @@ pub fn run(lane: Lane<'_>, python: &Path, program: &Path, kernels: &Path) {
     };
     for (name, directory, typed) in SOURCES {
         let source = lane.root().join(directory).display().to_string();
+        let mut tests = module("pytest", &["-q", "-p", "no:cacheprovider", &source]);
+        tests.env("PYTHONPATH", lane.root().join("python").join("src"));
+        if long {
+            if name == "Ansible" {
+                lane.run(&format!("{name}: long tests"), tests.args(["-m", "long"]), tally::pytest);
+            }
+            continue;
+        }
         lane.run(&format!("{name}: style"), &mut module("ruff", &["check", "--quiet", &source]), tally::one_check);
         let format = ["format", "--quiet", "--check", &source];
         lane.run(&format!("{name}: format"), &mut module("ruff", &format), tally::one_check);
@@ -46,9 +54,6 @@ pub fn run(lane: Lane<'_>, python: &Path, program: &Path, kernels: &Path) {
         let mut types = module("mypy", &[&configuration, "--no-error-summary"]);
         types.args(typed.iter().map(|path| format!("{source}/{path}")));
         lane.run(&format!("{name}: types"), &mut types, tally::one_check);
-        let tests = ["-q", "-p", "no:cacheprovider", &source];
-        let mut tests = module("pytest", &tests);
-        tests.env("PYTHONPATH", lane.root().join("python").join("src"));
         lane.run(&format!("{name}: tests"), &mut tests, tally::pytest);
     }
 }
