@@ -87,12 +87,15 @@ impl PathInput {
     }
 
     /// Encapsulation of the segments, with timestamps as by default in Linux.
-    pub(crate) const fn framing(&self) -> Framing {
+    pub const fn framing(&self) -> Framing {
         Framing { mtu_bytes: self.mtu, ip_version: self.ip_version, timestamps: true }
     }
 
     /// Rejects impossible parameters, and values that the answers could not represent.
-    pub(crate) fn check(&self) -> Result<(), InputError> {
+    ///
+    /// # Errors
+    /// The first impossible parameter.
+    pub fn check(&self) -> Result<(), InputError> {
         if self.rate == BitRate::ZERO || self.rate > Self::MAX_RATE {
             return Err(InputError::Rate(self.rate));
         }

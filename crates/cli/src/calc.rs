@@ -3,17 +3,20 @@
 use std::fmt::Write as _;
 
 use anyhow::Context as _;
-use landspeed_calc::{Advice, IpVersion, PathInput, advise};
+use landspeed_calc::{Advice, AdviceItem, IpVersion, PathInput, advise};
+use landspeed_qualify::Target;
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
 use crate::output::Sink;
+use crate::qualify::ModelArg;
 use crate::{CommandOutcome, options};
 
 const EXAMPLES: &str = "\
 Examples:
   landspeed calc --rate 10G --rtt 92ms
   landspeed calc --rate 100G --rtt 92ms --mtu 9000 --flows 4 --loss 1/22000
-  landspeed calc --rate 10G --rtt 500ms --distance 30000km --bytes 1TiB --sources";
+  landspeed calc --rate 10G --rtt 500ms --distance 30000km --bytes 1TiB --sources
+  landspeed calc --rate 10G --rtt 92ms --mtu 9000 --section --for bbr";
 
 /// Options of `calc`.
 #[derive(Debug, clap::Args)]
@@ -43,6 +46,12 @@ pub struct Args {
     /// Length of the path: 30000km
     #[arg(short, long, value_parser = options::metres, allow_hyphen_values = true)]
     distance: Option<f64>,
+    /// Also print what every section of the path must show for one flow at the link's goodput (RFC 8337; landspeed qualify)
+    #[arg(long)]
+    section: bool,
+    /// Congestion control of the senders
+    #[arg(long = "for", value_name = "NAME", value_enum, default_value = "cubic", requires = "section")]
+    model: ModelArg,
     /// Print each formula and its source
     #[arg(short, long)]
     sources: bool,
@@ -62,7 +71,10 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         distance_m: args.distance,
         ..PathInput::new(args.rate, args.rtt)
     };
-    let advice = advise(&input)?;
+    let mut advice = advise(&input)?;
+    if args.section {
+        advice.lines.extend(section(&input, args.model)?);
+    }
     if let Some(sink) = &args.json {
         let text = serde_json::to_string_pretty(&advice).context("cannot encode the results")?;
         sink.write((text + "\n").as_bytes())?;
@@ -75,6 +87,18 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         outln!("\n--sources prints each formula and its source.");
     }
     Ok(CommandOutcome::Clean)
+}
+
+/// Returns what every section of the path must show.
+fn section(input: &PathInput, model: ModelArg) -> anyhow::Result<Vec<AdviceItem>> {
+    let goodput_bps = input.framing().goodput_bps(input.rate.bps() as f64) / f64::from(input.flows);
+    let target = Target {
+        mtu_bytes: input.mtu,
+        ip_version: input.ip_version,
+        congestion: model.congestion(),
+        ..Target::new(BitRate::from_bps(goodput_bps.round().max(1.0) as u64), input.rtt)
+    };
+    Ok(landspeed_qualify::items(&target, &target.derive()?))
 }
 
 fn text(advice: &Advice, sources: bool) -> String {

@@ -13,15 +13,17 @@ use landspeed_iperf3::convert::ReportOptions;
 use landspeed_iperf3::report::{ReportFormat, Reporter};
 use landspeed_iperf3::text::Style;
 use landspeed_model::{
-    BuildInfo, Change, DemoDocument, Direction, Goal, LabDocument, Protocol, Role, RunDocument, Sample, Stream,
-    StreamEnd, SweepDocument, TapDocument, Target, TraceDocument, TuneupDocument, WatchDocument,
+    BuildInfo, Change, DemoDocument, Direction, Goal, LabDocument, Protocol, QualifyDocument, Role, RunDocument,
+    Sample, Stream, StreamEnd, SweepDocument, TapDocument, Target, TraceDocument, TuneupDocument, WatchDocument,
 };
 use landspeed_results::Document;
 use landspeed_testkit::golden;
 use landspeed_tune::{Allow, SimulatedKnobs, Value, changes_from_audit};
 
 use crate::explain::markdown::Line;
-use crate::{Cli, archive, check, compare, demo, explain, lab, run, sweep, tap, text, trace, tune, tuneup, watch};
+use crate::{
+    Cli, archive, check, compare, demo, explain, lab, qualify, run, sweep, tap, text, trace, tune, tuneup, watch,
+};
 
 /// Width of the help, columns: clap's default where the terminal width is unknown.
 const HELP_COLUMNS: usize = 100;
@@ -252,6 +254,12 @@ fn watch_output_matches_golden_file() {
     let text =
         watch::text::Table::default().interval(&document, document.flows.len()) + &watch::text::summary(&document);
     golden::same("watch.txt", &format!("# landspeed watch\n{text}"));
+}
+
+#[test]
+fn qualify_summary_matches_golden_file() {
+    let document: QualifyDocument = read("fixtures/documents/qualify.json");
+    golden::same("qualify.txt", &format!("# landspeed qualify\n{}", qualify::text::summary(&document)));
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod missing;
 mod options;
 mod outcome;
 mod output;
+mod qualify;
 #[cfg(test)]
 mod reference;
 mod report;
@@ -66,6 +67,8 @@ Examples:
   landspeed check --goal 10G --rtt 92ms  is this host ready for that path
   landspeed watch --for 30s              what limits the transfers of this host
   landspeed calc --rate 10G --rtt 92ms   what a path needs
+  landspeed qualify border.example --target 9G --target-rtt 92ms
+                                         is this section fit for that path
   landspeed lab gallery                  what a path would do, in virtual time
   landspeed compare before/ after/       whether the difference is more than noise
   landspeed archive find --last 7d       results are kept: find them, see trends
@@ -103,6 +106,8 @@ enum Command {
     Tune(tune::Args),
     /// Find faster settings for a path: change one at a time, measure, keep what helps
     Tuneup(Box<tuneup::Args>),
+    /// Test a short section for a long path: would it reach a rate over an RTT (RFC 8337)
+    Qualify(Box<qualify::Args>),
     /// Run an experiment: vary settings in random blocks, with intervals and an A/A control
     Sweep(Box<sweep::Args>),
     /// Compare groups of results: ratios with intervals, better or worse, or no detectable difference
@@ -172,6 +177,7 @@ pub fn main() -> ExitCode {
         Command::Emulate(args) => emulate::main(&args),
         Command::Tune(args) => tune::main(&args),
         Command::Tuneup(args) => tuneup::main(&args),
+        Command::Qualify(args) => qualify::main(&args),
         Command::Sweep(args) => sweep::main(&args),
         Command::Compare(args) => compare::main(&args),
         Command::Archive(args) => archive::main(&args),

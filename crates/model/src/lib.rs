@@ -21,6 +21,7 @@ mod latency;
 mod ledger;
 mod metric;
 mod params;
+mod qualify;
 mod reference;
 mod run;
 mod stream;
@@ -79,6 +80,10 @@ pub use metric::{Better, Metric};
 pub use params::{
     Direction, Family, NumaPolicy, PaceScope, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize,
     SendMode, UdpParameters,
+};
+pub use qualify::{
+    QualifyCongestion, QualifyDerived, QualifyDocument, QualifyLines, QualifyResult, QualifySection, QualifyTarget,
+    QualifyTest, QualifyWeight,
 };
 pub use reference::{ComparedFigure, Reference, ReferenceFigure, ReferenceUnit, deviation};
 pub use run::{
@@ -155,6 +160,9 @@ pub const WATCH_SCHEMA: &str = "landspeed.watch/1";
 /// `.schema` of a search for better settings (tune-up).
 pub const TUNEUP_SCHEMA: &str = "landspeed.tuneup/1";
 
+/// `.schema` of tests of a section against a target for the whole path.
+pub const QUALIFY_SCHEMA: &str = "landspeed.qualify/1";
+
 /// `.schema` of an experiment (sweep).
 pub const SWEEP_SCHEMA: &str = "landspeed.sweep/1";
 
@@ -188,6 +196,7 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "demo" => Some(schemars::schema_for!(DemoDocument).to_value()),
         "watch" => Some(schemars::schema_for!(WatchDocument).to_value()),
         "tuneup" => Some(schemars::schema_for!(TuneupDocument).to_value()),
+        "qualify" => Some(schemars::schema_for!(QualifyDocument).to_value()),
         "sweep" => Some(schemars::schema_for!(SweepDocument).to_value()),
         "emulate" => Some(schemars::schema_for!(EmulateDocument).to_value()),
         "comparison" => Some(schemars::schema_for!(ComparisonDocument).to_value()),
@@ -211,6 +220,7 @@ pub const SCHEMA_NAMES: &[&str] = &[
     "demo",
     "watch",
     "tuneup",
+    "qualify",
     "sweep",
     "comparison",
     "archivelist",

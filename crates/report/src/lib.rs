@@ -143,7 +143,7 @@ pub fn render_figures(document: &FiguresDocument) -> Result<String, ReportError>
 /// Renders any document as a separate page.
 ///
 /// # Errors
-/// The document's schema is not supported by this version, or its kind has no page: taps and host facts.
+/// The document's schema is not supported by this version, or its kind has no page: taps, host facts and tests of a section.
 pub fn render_document(source: &Source, limits: &[Limit]) -> Result<String, ReportError> {
     match &source.document {
         Document::Run(run) => render(run),
@@ -157,7 +157,9 @@ pub fn render_document(source: &Source, limits: &[Limit]) -> Result<String, Repo
         Document::Sweep(_) | Document::Comparison(_) | Document::Figures(_) | Document::Emulate(_) => {
             render_figures(&figures(std::slice::from_ref(source), limits))
         }
-        Document::Tap(_) | Document::Facts(_) => Err(ReportError::NoPage { kind: source.document.kind() }),
+        Document::Tap(_) | Document::Facts(_) | Document::Qualify(_) => {
+            Err(ReportError::NoPage { kind: source.document.kind() })
+        }
     }
 }
 

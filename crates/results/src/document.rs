@@ -2,7 +2,8 @@
 
 use landspeed_model::{
     AuditDocument, ComparisonDocument, DemoDocument, EmulateDocument, Facts, FiguresDocument, LabDocument,
-    RunDocument, SweepDocument, TapDocument, TraceComparison, TraceDocument, TuneupDocument, WatchDocument,
+    QualifyDocument, RunDocument, SweepDocument, TapDocument, TraceComparison, TraceDocument, TuneupDocument,
+    WatchDocument,
 };
 use serde::Deserialize;
 use serde_json::error::Category;
@@ -26,6 +27,8 @@ pub enum Document {
     Figures(Box<FiguresDocument>),
     /// `landspeed.tuneup/1`.
     Tuneup(Box<TuneupDocument>),
+    /// `landspeed.qualify/1`.
+    Qualify(Box<QualifyDocument>),
     /// `landspeed.watch/1`.
     Watch(Box<WatchDocument>),
     /// `landspeed.trace/2` or `/1`.
@@ -83,6 +86,7 @@ const SUPPORTED_VERSIONS: &[(&str, u32)] = &[
     ("comparison", 1),
     ("figures", 1),
     ("tuneup", 1),
+    ("qualify", 1),
     ("watch", 1),
     ("trace", 2),
     ("tracecomparison", 1),
@@ -142,6 +146,7 @@ impl Document {
             "comparison" => serde_json::from_slice(bytes).map(Self::Comparison),
             "figures" => serde_json::from_slice(bytes).map(Self::Figures),
             "tuneup" => serde_json::from_slice(bytes).map(Self::Tuneup),
+            "qualify" => serde_json::from_slice(bytes).map(Self::Qualify),
             "watch" => serde_json::from_slice(bytes).map(Self::Watch),
             "trace" => serde_json::from_slice(bytes).map(Self::Trace),
             "tracecomparison" => serde_json::from_slice(bytes).map(Self::TraceComparison),
@@ -163,6 +168,7 @@ impl Document {
             Self::Comparison(_) => "comparison",
             Self::Figures(_) => "figures",
             Self::Tuneup(_) => "tuneup",
+            Self::Qualify(_) => "qualify",
             Self::Watch(_) => "watch",
             Self::Trace(_) => "trace",
             Self::TraceComparison(_) => "tracecomparison",

@@ -36,6 +36,7 @@ pub const TABLE: &[CrateDependencies] = &[
     edges("columns", &["trace", "wire"]),
     edges("capture", &["columns", "model", "sys", "trace", "wire"]),
     edges("tuneup", &["model", "results", "settings", "stats", "units"]),
+    edges("qualify", &["calc", "model", "units"]),
     edges("host", &["model", "netlink", "sys", "units"]),
     edges("flow", &["calc", "host", "model", "netlink", "settings", "stats", "sys", "units"]),
     edges("iperf3", &["flow", "host", "model", "settings", "sys", "units"]),
@@ -70,6 +71,7 @@ pub const TABLE: &[CrateDependencies] = &[
             "model",
             "netlink",
             "problems",
+            "qualify",
             "quote",
             "report",
             "results",
@@ -109,6 +111,7 @@ pub const PURE_CRATES: &[&str] = &[
     "compare",
     "sweep",
     "tuneup",
+    "qualify",
 ];
 
 /// Crates that only the binary may depend on.

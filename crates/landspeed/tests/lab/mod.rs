@@ -10,6 +10,7 @@ mod linux;
 mod precision;
 mod queues;
 mod scenario;
+mod section;
 mod sharing;
 mod slots;
 mod vary;

@@ -1,0 +1,152 @@
+//! Options of `qualify`.
+
+use std::path::PathBuf;
+
+use landspeed_flow::client::Target as Server;
+use landspeed_model::{Direction, Family, Parameters, Protocol, QualifyCongestion, UdpParameters};
+use landspeed_qualify::{Stream, Target};
+use landspeed_units::{BitRate, Nanos};
+
+use crate::options;
+use crate::output::Sink;
+
+const EXAMPLES: &str = "\
+Examples:
+  landspeed qualify border.example --target 9G --target-rtt 92ms
+  landspeed qualify border.example --target 9G --target-rtt 92ms --target-mtu 9000 --for bbr
+  landspeed qualify border.example --target 1G --target-rtt 10ms --gentle --json section.json
+  landspeed calc --rate 10G --rtt 92ms --section     what it must show, without a test
+
+Exit status: 0 pass, 1 fail or inconclusive, 2 failure.";
+
+/// Options of `qualify`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Server at the other end of the section: HOST, HOST:PORT, 192.0.2.1:5210, [2001:db8::1]:5210
+    #[arg(value_name = "HOST")]
+    target: Server,
+    /// Server's port, if it is not in the address
+    #[arg(short, long)]
+    port: Option<u16>,
+    /// Test the direction from the server to here
+    #[arg(short = 'R', long)]
+    reverse: bool,
+    /// Target data rate of the whole path: TCP payload
+    #[arg(long = "target", value_name = "RATE", value_parser = options::rate)]
+    target_rate: BitRate,
+    /// RTT of the whole path without queues, with its unit: 92ms
+    #[arg(long, value_name = "RTT", value_parser = options::rtt)]
+    target_rtt: Nanos,
+    /// MTU of the whole path, bytes
+    #[arg(long, value_name = "MTU", default_value_t = 1500)]
+    target_mtu: u32,
+    /// Congestion control of the senders on the whole path
+    #[arg(long = "for", value_name = "NAME", value_enum, default_value = "cubic")]
+    model: ModelArg,
+    /// Longest time that each test sends
+    #[arg(short, long, value_name = "TIME", value_parser = options::time, default_value = "60s")]
+    pub time: Nanos,
+    /// Send at most a tenth of the time: short streams, with pauses
+    #[arg(long)]
+    pub gentle: bool,
+
+    /// IPv4 only
+    #[arg(short = '4', long, conflicts_with = "v6", help_heading = "Network")]
+    v4: bool,
+    /// IPv6 only
+    #[arg(short = '6', long, help_heading = "Network")]
+    v6: bool,
+    /// Local address to send from
+    #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = "Network")]
+    bind: Option<String>,
+    /// File with the pre-shared key of the server
+    #[arg(long, value_name = "FILE", help_heading = "Network")]
+    pub key_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub trust: crate::trust::TrustArgs,
+
+    /// Write the JSON document (- for standard output)
+    #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
+    pub json: Option<Sink>,
+    /// Print errors only
+    #[arg(short, long, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+/// Congestion control of the long path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ModelArg {
+    /// RFC 8337's own model: the strictest
+    Reno,
+    /// Linux's default (RFC 9438)
+    Cubic,
+    /// Tolerates 2% loss
+    Bbr,
+}
+
+impl ModelArg {
+    pub fn congestion(self) -> QualifyCongestion {
+        match self {
+            Self::Reno => QualifyCongestion::Reno,
+            Self::Cubic => QualifyCongestion::Cubic,
+            Self::Bbr => QualifyCongestion::Bbr,
+        }
+    }
+}
+
+impl Args {
+    /// Returns host and port of the server.
+    pub fn server(&self) -> Server {
+        Server { host: self.target.host.clone(), port: self.port.or(self.target.port) }
+    }
+
+    /// Returns the target for the whole path.
+    pub fn target(&self) -> Target {
+        Target {
+            mtu_bytes: self.target_mtu,
+            congestion: self.model.congestion(),
+            ..Target::new(self.target_rate, self.target_rtt)
+        }
+    }
+
+    pub fn direction(&self) -> Direction {
+        if self.reverse { Direction::Download } else { Direction::Upload }
+    }
+
+    /// Returns the parameters of a short test that shows the section: its RTT, its MTU and the interfaces.
+    pub fn probe(&self) -> Parameters {
+        let stream = Stream { payload_bytes: 500, packets: 20, rate_bps: 800_000, burst_packets: 1, pause_ns: 0 };
+        Parameters { probe_mtu: true, ..self.parameters(&stream) }
+    }
+
+    /// Returns the parameters of a test that sends `stream`.
+    pub fn parameters(&self, stream: &Stream) -> Parameters {
+        Parameters {
+            protocol: Protocol::Udp,
+            direction: self.direction(),
+            time_ns: None,
+            bytes: Some(stream.packets * u64::from(stream.payload_bytes)),
+            omit_ns: 0,
+            write_bytes: stream.payload_bytes.into(),
+            rate_bps: Some(stream.rate_bps),
+            udp: Some(UdpParameters {
+                payload_bytes: stream.payload_bytes,
+                burst_packets: stream.burst_packets,
+                ..UdpParameters::default()
+            }),
+            family: match (self.v4, self.v6) {
+                (true, _) => Family::V4,
+                (_, true) => Family::V6,
+                _ => Family::Any,
+            },
+            bind: self.bind.clone(),
+            ..Parameters::default()
+        }
+    }
+
+    /// Whether the results are printed.
+    pub fn prints(&self) -> bool {
+        !self.quiet && self.json != Some(Sink::Stdout)
+    }
+}

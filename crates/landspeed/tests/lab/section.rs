@@ -1,0 +1,56 @@
+//! Sections of long paths: the streams of `qualify` as UDP flows of the lab, judged by the same code.
+
+use landspeed_model::{QualifyResult, RunDocument};
+use landspeed_qualify::{Stream, StreamOutcome, Suite, SuiteOptions, Target};
+
+use crate::lab::scenario::run;
+
+/// Link speed of the sender in `section.toml`, bits/s.
+const LINE_BPS: u64 = 100_000_000_000;
+
+/// Sends a stream through the lab's section. A scenario repeats exactly, so a burst is run once.
+fn send(stream: &Stream, buffer: &str) -> StreamOutcome {
+    let sets = [
+        format!("flow.0.rate={}bps", stream.rate_bps),
+        format!("flow.0.len={}", stream.payload_bytes),
+        format!("flow.0.burst={}", stream.burst_packets),
+        format!("flow.0.bytes={}B", stream.packets * u64::from(stream.payload_bytes)),
+        format!("switch.border.queue.limit={buffer}"),
+    ];
+    let ran = run("section", &sets.each_ref().map(String::as_str));
+    let document: RunDocument =
+        serde_json::from_value(ran.document["flows"][0]["run"].clone()).expect("the document of the flow");
+    StreamOutcome::of(&document, stream)
+}
+
+/// Returns the verdict on the section, of its slow-start bursts alone: the other tests lose nothing.
+fn verdict(rate: &str, rtt: &str, buffer: &str) -> (QualifyResult, String) {
+    let target =
+        Target { mtu_bytes: 9000, ..Target::new(rate.parse().expect("a rate"), rtt.parse().expect("a time")) };
+    let derived = target.derive().expect("a possible target");
+    let options = SuiteOptions { line_rate_bps: Some(LINE_BPS), max_test_ns: 60_000_000_000, gentle: false };
+    let mut suite = Suite::new(target, &derived, options);
+    let mut burst = None;
+    while let Some(stream) = suite.next_stream() {
+        let slow_start = suite.plans().nth(suite.current()).is_some_and(|plan| plan.name == "slow-start-bursts");
+        let outcome = if slow_start {
+            burst.get_or_insert_with(|| send(&stream, buffer)).clone()
+        } else {
+            StreamOutcome { sent: stream.packets, ..StreamOutcome::default() }
+        };
+        suite.take(&outcome);
+    }
+    suite.verdict()
+}
+
+#[test]
+fn small_buffers_fail_long_paths_only() {
+    landspeed_testkit::needs_lab_kernel!();
+    let (result, reason) = verdict("10G", "92ms", "256KiB");
+    assert_eq!(result, QualifyResult::Fail, "{reason}");
+    assert!(reason.ends_with(": slow-start-bursts"), "{reason}");
+    let (result, reason) = verdict("1G", "10ms", "256KiB");
+    assert_eq!(result, QualifyResult::Pass, "{reason}");
+    let (result, reason) = verdict("10G", "92ms", "100MB");
+    assert_eq!(result, QualifyResult::Pass, "{reason}");
+}

@@ -1,0 +1,59 @@
+//! `landspeed qualify` from the command line, over loopback. What its results mean for sections with small buffers and losses is
+//! tested in virtual time (`crates/qualify/tests/sections.rs`, `lab::section`).
+
+use landspeed_testkit::pair::Pair;
+use landspeed_testkit::process::Process;
+use serde_json::Value;
+
+use crate::common::{PROGRAM, assert_valid, landspeed};
+
+/// Timeout of a command, seconds.
+const TIMEOUT_S: u64 = 60;
+
+#[test]
+fn a_section_over_loopback_has_a_result_for_each_test() {
+    let pair = Pair::on_loopback(PROGRAM);
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = scratch.path().join("section.json");
+    let mut command = landspeed();
+    command
+        .args(["qualify", pair.target(), "--target", "20M", "--target-rtt", "5ms", "--time", "20ms", "--json"])
+        .arg(&path);
+    let ended = Process::start(&mut command).end(TIMEOUT_S);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{why}: {}", ended.stderr));
+    let document: Value = serde_json::from_str(&text).expect("JSON");
+    assert_valid("qualify", &document);
+    // The tests are too short for a pass, and a busy host decides nothing.
+    assert_eq!((ended.code, document["verdict"].as_str()), (1, Some("inconclusive")), "{document:#}");
+    let tests = document["tests"].as_array().expect("a list");
+    let names: Vec<&str> = tests.iter().filter_map(|test| test["name"].as_str()).collect();
+    assert_eq!(names[..3], ["background-loss", "delivery-at-target-rate", "slow-start-bursts"]);
+    for name in names {
+        assert!(ended.stdout.contains(name), "{}", ended.stdout);
+    }
+    assert!(ended.stdout.contains("--time is too short for a pass"), "{}", ended.stdout);
+    assert_eq!(document["derived"]["window_packets"], 9, "⌈20e6 × 0.005 / 8 / 1448⌉");
+    assert!(document["section"]["rtt_ns"].as_u64().is_some_and(|rtt_ns| rtt_ns > 0));
+}
+
+#[test]
+fn a_section_longer_than_the_path_is_refused() {
+    let pair = Pair::on_loopback(PROGRAM);
+    let mut command = landspeed();
+    command.args(["qualify", pair.target(), "--target", "1M", "--target-rtt", "1ns"]);
+    let ended = Process::start(&mut command).end(TIMEOUT_S);
+    assert_eq!(ended.code, 2);
+    assert!(ended.stderr.contains(": the section alone has "), "{}", ended.stderr);
+    assert!(ended.stderr.contains("Give --target-rtt the RTT of the whole path"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_a_failure() {
+    let mut command = landspeed();
+    command.args(["qualify", "127.0.0.1:1", "--target", "1G", "--target-rtt", "10ms", "--json", "-"]);
+    let ended = Process::start(&mut command).end(TIMEOUT_S);
+    let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    assert_valid("qualify", &document);
+    assert_eq!((ended.code, document["status"].as_str()), (2, Some("failed")));
+    assert!(ended.stderr.contains("Connection refused"), "{}", ended.stderr);
+}

@@ -1,0 +1,178 @@
+//! `landspeed.qualify/1`: a section of a path, tested against a target for the whole path (RFC 8337).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{BuildInfo, Direction, ErrorEntry, Status};
+
+/// Tests of a section against a target for the long path that contains it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QualifyDocument {
+    /// Always `landspeed.qualify/1`.
+    pub schema: String,
+    /// Programs at both ends of the section.
+    pub landspeed: BuildInfo,
+    /// Start of the first test, RFC 3339; empty if none was started.
+    pub started: String,
+    /// Command line, one argument per element.
+    pub command: Vec<String>,
+    /// Whether all tests ran.
+    pub status: Status,
+    /// Reasons if the tests did not run or did not end.
+    pub errors: Vec<ErrorEntry>,
+    /// Server at the other end of the section, as it was given.
+    pub target: String,
+    /// Direction of the test streams.
+    pub direction: Direction,
+    /// Target for the whole path (RFC 8337: Target Transport Performance).
+    pub target_performance: QualifyTarget,
+    /// Parameters derived from the target.
+    pub derived: QualifyDerived,
+    /// Section between the two hosts; `None` if it was not reached.
+    pub section: Option<QualifySection>,
+    /// Result for the whole path.
+    pub verdict: QualifyResult,
+    /// Reason for the verdict.
+    pub reason: String,
+    /// Tests in the order in which they ran.
+    pub tests: Vec<QualifyTest>,
+    /// Size of the smallest buffer of the section, bytes of IP packets: estimate from the longest burst without loss. `None` if
+    /// no burst was lost because of it, or its rate could not be measured.
+    pub bottleneck_buffer_bytes: Option<u64>,
+    /// Interval of `bottleneck_buffer_bytes`, from the longest burst without loss and the shortest with loss; `None` with it.
+    pub bottleneck_buffer_interval_bytes: Option<(u64, u64)>,
+    /// Packets sent by all tests.
+    pub sent_packets: u64,
+    /// Bytes sent by all tests, IP headers included.
+    pub sent_bytes: u64,
+}
+
+/// Target for the whole path (RFC 8337 section 5.1).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QualifyTarget {
+    /// Target data rate: TCP payload, bits/s.
+    pub rate_bps: u64,
+    /// Target RTT: of the whole path without queues, nanoseconds.
+    pub rtt_ns: u64,
+    /// Target MTU, bytes.
+    pub mtu_bytes: u32,
+    /// Congestion control of the senders on the whole path.
+    pub congestion: QualifyCongestion,
+}
+
+/// Congestion control whose model gives the target run length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum QualifyCongestion {
+    /// Reno, as in RFC 8337 section 5.2.
+    Reno,
+    /// CUBIC (RFC 9438).
+    Cubic,
+    /// BBR (draft-ietf-ccwg-bbr).
+    Bbr,
+}
+
+/// Parameters derived from a target (RFC 8337 section 5.2).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QualifyDerived {
+    /// IP and TCP headers of a segment, bytes.
+    pub header_bytes: u32,
+    /// Target window: packets in flight at the target rate.
+    pub window_packets: u64,
+    /// Target run length: packets between losses that the target needs at least.
+    pub run_length_packets: u64,
+    /// Packets per second at the target rate.
+    pub packets_per_s: f64,
+    /// Packets without loss after which the sequential test accepts.
+    pub accept_packets: u64,
+    /// Probability of failing a section that has the target run length (type I error).
+    pub alpha: f64,
+    /// Probability of passing a section that has a quarter of the target run length (type II error).
+    pub beta: f64,
+}
+
+/// Section between the two hosts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QualifySection {
+    /// Client's address.
+    pub client_addr: String,
+    /// Server's address.
+    pub server_addr: String,
+    /// RTT of the section, nanoseconds.
+    pub rtt_ns: u64,
+    /// Path MTU of the section, bytes; `None` if the probe found none.
+    pub path_mtu_bytes: Option<u32>,
+    /// Link speed of the sender's interface, bits/s; `None` for a virtual interface.
+    pub line_rate_bps: Option<u64>,
+}
+
+/// Result of a test, and of all tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum QualifyResult {
+    /// The section does not prevent the target.
+    Pass,
+    /// The section prevents the target.
+    Fail,
+    /// No decision: too few packets, or a host disturbed the test.
+    Inconclusive,
+}
+
+/// How the result of a test counts in the verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum QualifyWeight {
+    /// The verdict `pass` requires that this test passes.
+    Required,
+    /// A failure counts; no decision does not.
+    FailureOnly,
+    /// The result does not count.
+    Informative,
+}
+
+/// One test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QualifyTest {
+    /// Name, such as `delivery-at-target-rate`.
+    pub name: String,
+    /// Section of RFC 8337 that describes the test.
+    pub section: String,
+    /// Result.
+    pub result: QualifyResult,
+    /// How the result counts in the verdict.
+    pub weight: QualifyWeight,
+    /// Measured share: of lost packets, or for slow-start bursts of bursts with loss. `None` if nothing was sent.
+    pub measured: Option<f64>,
+    /// Highest share that the target tolerates.
+    pub limit: f64,
+    /// Unit of `measured` and `limit`: `lost packets / packets`, `bursts with loss / bursts`.
+    pub unit: String,
+    /// Meaning of the result in plain words.
+    pub reason: String,
+    /// Rate of the stream during a burst, or of the whole stream if it has none: TCP payload, bits/s; `None` if bursts leave as
+    /// fast as host and interface can.
+    pub rate_bps: Option<u64>,
+    /// Packets of a burst; 1 if the packets are evenly spaced.
+    pub burst_packets: u64,
+    /// Packets sent, those of streams that a host disturbed included.
+    pub sent_packets: u64,
+    /// Packets lost in the network, without the streams that a host disturbed.
+    pub lost_packets: u64,
+    /// Trials of the sequential test so far and defects among them, after each stream: packets and losses, or bursts and bursts
+    /// with loss.
+    pub evidence: Vec<(u64, u64)>,
+    /// Decision lines of the sequential test.
+    pub lines: QualifyLines,
+}
+
+/// Decision lines of Wald's sequential probability ratio test after `n` trials (RFC 8337 section 7.2). Between the two lines,
+/// the test continues.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QualifyLines {
+    /// Slope `s` of both lines, defects per trial.
+    pub slope: f64,
+    /// Passes if at most `slope × n − accept` trials are defects.
+    pub accept: f64,
+    /// Fails if at least `slope × n + reject` trials are defects.
+    pub reject: f64,
+}

@@ -1,0 +1,182 @@
+//! Tests of a suite, and the streams that they send.
+
+use landspeed_model::{QualifyCongestion, QualifyDerived, QualifyWeight};
+
+use crate::sprt::Sprt;
+use crate::target::{Target, line_packets_per_s};
+
+/// Length of the low-rate test, and its share of the target rate.
+const BACKGROUND_S: f64 = 3.0;
+const BACKGROUND_SHARE: f64 = 0.01;
+/// Lowest rate of the low-rate test, packets/s.
+const BACKGROUND_MIN_PACKETS_PER_S: f64 = 20.0;
+/// Packets that slow start sends back to back: two for each delayed ACK of two packets (RFC 8337 section 6.1).
+const SLOW_START_PACKETS: u32 = 4;
+/// Pacing gain of BBR's Startup (draft-ietf-ccwg-bbr, `BBRStartupPacingGain`).
+const BBR_STARTUP_GAIN: f64 = 2.77;
+/// Bytes of a segmentation offload burst (TSO, GSO).
+const OFFLOAD_BYTES: u32 = 65_536;
+/// Longest burst of a stream, packets.
+pub const MAX_BURST_PACKETS: u64 = 65_536;
+/// Shares of bursts with loss that are accepted and rejected. A sender starts slowly once per connection, so the trial is a burst.
+const LOSSY_BURSTS: (f64, f64) = (0.05, 0.5);
+/// Longest series of bursts.
+const MAX_BURSTS: u64 = 12;
+
+/// A stream of UDP packets of the target MTU to send over the section.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stream {
+    /// UDP payload of a packet, bytes.
+    pub payload_bytes: u32,
+    /// Packets to send.
+    pub packets: u64,
+    /// Mean rate of the UDP payload, bits/s.
+    pub rate_bps: u64,
+    /// Packets sent back to back.
+    pub burst_packets: u32,
+    /// Time without packets before the stream, nanoseconds.
+    pub pause_ns: u64,
+}
+
+impl Stream {
+    /// Returns the scheduled time between the first and the last burst, nanoseconds.
+    pub fn span_ns(&self) -> u64 {
+        let bursts = self.packets.div_ceil(u64::from(self.burst_packets.max(1))).saturating_sub(1);
+        let bits = bursts as f64 * f64::from(self.burst_packets) * f64::from(self.payload_bytes) * 8.0;
+        (bits / self.rate_bps.max(1) as f64 * 1e9) as u64
+    }
+}
+
+/// What a trial of the sequential test is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrialUnit {
+    /// A packet; a defect is a loss.
+    Packet,
+    /// A stream of one burst; a defect is a burst that lost more packets than the target tolerates.
+    Burst,
+}
+
+/// One test of a suite.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Name in the document.
+    pub name: String,
+    /// Section of RFC 8337.
+    pub section: &'static str,
+    /// How the result counts.
+    pub weight: QualifyWeight,
+    /// What the test does, in plain words.
+    pub what: String,
+    /// Packets per second while packets are sent.
+    pub packets_per_s: f64,
+    /// Packets sent back to back.
+    pub burst_packets: u32,
+    /// Packets of each stream, for trials that are bursts.
+    pub(crate) stream_packets: u64,
+    pub(crate) unit: TrialUnit,
+    pub(crate) sprt: Sprt,
+    /// Most packets.
+    pub(crate) max_packets: u64,
+}
+
+impl Plan {
+    /// Returns the packets that the test sends if none is lost.
+    pub fn expected_packets(&self) -> u64 {
+        self.accept_packets().min(self.max_packets)
+    }
+
+    /// Returns the duration of [`Plan::expected_packets`] without pauses, seconds.
+    pub fn expected_s(&self) -> f64 {
+        self.expected_packets() as f64 / self.packets_per_s
+    }
+
+    /// Returns the packets that a pass needs at least.
+    pub fn accept_packets(&self) -> u64 {
+        let trials = self.sprt.trials_to_accept(0);
+        if self.unit == TrialUnit::Burst { trials * self.stream_packets } else { trials }
+    }
+
+    /// Whether the test may send enough packets for a pass.
+    pub fn can_pass(&self) -> bool {
+        self.max_packets >= self.accept_packets()
+    }
+}
+
+/// Returns the tests for a target, in the order in which they run. No test sends longer than `max_s`.
+pub fn plans(target: &Target, derived: &QualifyDerived, line_rate_bps: Option<u64>, max_s: f64) -> Vec<Plan> {
+    let target_pps = derived.packets_per_s;
+    let line_pps = line_rate_bps.map_or(f64::INFINITY, |bps| line_packets_per_s(target, bps as f64));
+    let sprt = Sprt::of_run_length(derived.run_length_packets as f64);
+    let window = derived.window_packets;
+    let packets = |pps: f64| (pps * max_s).ceil().max(1.0) as u64;
+    let background_pps = (target_pps * BACKGROUND_SHARE).max(BACKGROUND_MIN_PACKETS_PER_S).min(target_pps);
+    let mut plans = vec![
+        Plan {
+            name: "background-loss".to_owned(),
+            section: "8.1.3",
+            weight: QualifyWeight::FailureOnly,
+            what: "evenly spaced packets at 1% of the target rate".to_owned(),
+            packets_per_s: background_pps,
+            burst_packets: 1,
+            stream_packets: 0,
+            unit: TrialUnit::Packet,
+            sprt,
+            max_packets: (background_pps * BACKGROUND_S.min(max_s)).ceil().max(1.0) as u64,
+        },
+        Plan {
+            name: "delivery-at-target-rate".to_owned(),
+            section: "8.1.1",
+            weight: QualifyWeight::Required,
+            what: "evenly spaced packets at the target rate".to_owned(),
+            packets_per_s: target_pps,
+            burst_packets: 1,
+            stream_packets: 0,
+            unit: TrialUnit::Packet,
+            sprt,
+            max_packets: packets(target_pps),
+        },
+    ];
+    let gain = if target.congestion == QualifyCongestion::Bbr { BBR_STARTUP_GAIN } else { 2.0 };
+    let burst = Plan {
+        name: "slow-start-bursts".to_owned(),
+        section: "8.3.1",
+        weight: QualifyWeight::Required,
+        what: format!("{window} packets at {gain} times the target rate, several times"),
+        packets_per_s: (target_pps * gain).min(line_pps),
+        burst_packets: SLOW_START_PACKETS,
+        stream_packets: window,
+        unit: TrialUnit::Burst,
+        sprt: Sprt::new(LOSSY_BURSTS.0, LOSSY_BURSTS.1),
+        max_packets: window * MAX_BURSTS,
+    };
+    plans.push(burst.clone());
+    let offload = OFFLOAD_BYTES.div_ceil(target.mtu_bytes - derived.header_bytes);
+    let mut bursts = vec![3, 10, offload];
+    bursts.sort_unstable();
+    bursts.dedup();
+    plans.extend(bursts.into_iter().filter(|burst| u64::from(*burst) < window).map(|burst| Plan {
+        name: format!("sender-rate-bursts-{burst}"),
+        section: "8.4",
+        weight: QualifyWeight::Required,
+        what: format!("bursts of {burst} packets at interface rate, on average the target rate"),
+        packets_per_s: target_pps,
+        burst_packets: burst,
+        stream_packets: 0,
+        unit: TrialUnit::Packet,
+        sprt,
+        max_packets: packets(target_pps),
+    }));
+    let whole = window.min(MAX_BURST_PACKETS);
+    plans.push(Plan {
+        name: "sender-rate-bursts-window".to_owned(),
+        section: "8.4",
+        weight: QualifyWeight::Informative,
+        what: format!("bursts of {whole} packets at interface rate, as after a pause of the application"),
+        packets_per_s: target_pps,
+        burst_packets: whole as u32,
+        stream_packets: whole,
+        max_packets: whole * MAX_BURSTS,
+        ..burst
+    });
+    plans
+}

@@ -1,0 +1,187 @@
+//! State of one test: trials, defects, and the result.
+
+use landspeed_model::{QualifyResult, QualifyTest};
+
+use crate::outcome::StreamOutcome;
+use crate::plan::{Plan, Stream, TrialUnit};
+use crate::sprt::Decision;
+
+/// Length of the first stream of a test, seconds; each further one is twice as long, so that heavy loss ends the test early.
+const FIRST_STREAM_S: f64 = 0.5;
+/// Longest stream, seconds; with pauses between the streams, the first is the longest.
+const LONGEST_STREAM_S: f64 = 10.0;
+/// Streams disturbed by a host that a test leaves out before it ends without a decision.
+const MAX_DISTURBED: u32 = 3;
+
+/// A test while it runs.
+#[derive(Debug)]
+pub struct Trial {
+    pub plan: Plan,
+    streams: u32,
+    disturbed: u32,
+    sent: u64,
+    lost: u64,
+    trials: u64,
+    defects: u64,
+    evidence: Vec<(u64, u64)>,
+    result: Option<(QualifyResult, String)>,
+}
+
+impl Trial {
+    pub fn new(plan: Plan) -> Self {
+        Self {
+            plan,
+            streams: 0,
+            disturbed: 0,
+            sent: 0,
+            lost: 0,
+            trials: 0,
+            defects: 0,
+            evidence: Vec::new(),
+            result: None,
+        }
+    }
+
+    /// Returns the packets of the next stream; `None` if the test has its result.
+    pub fn next_packets(&self, gentle: bool) -> Option<u64> {
+        if self.result.is_some() {
+            return None;
+        }
+        if self.plan.unit == TrialUnit::Burst {
+            return Some(self.plan.stream_packets);
+        }
+        let doubled = FIRST_STREAM_S * f64::from(1_u32 << self.streams.min(10));
+        let stream_s = if gentle { FIRST_STREAM_S } else { doubled.min(LONGEST_STREAM_S) };
+        let needed = self.plan.sprt.trials_to_accept(self.defects).saturating_sub(self.trials);
+        let left = self.plan.max_packets.saturating_sub(self.trials).min(needed).max(1);
+        let planned = (self.plan.packets_per_s * stream_s).ceil() as u64;
+        // No short stream for the last packets.
+        Some(if !gentle && left <= 2 * planned { left } else { left.min(planned) })
+    }
+
+    /// Takes the outcome of a stream. `tolerated` is the share of a burst's packets that may be lost.
+    pub fn take(&mut self, stream: &Stream, outcome: &StreamOutcome, tolerated: f64) {
+        self.streams += 1;
+        self.sent += outcome.sent;
+        // A stream that the sender did not keep is no evidence for a pass, but its losses in the network are evidence against.
+        let left_out = outcome.no_fail.as_ref().or(outcome.no_pass.as_ref().filter(|_| outcome.lost == 0));
+        if let Some(why) = left_out {
+            self.disturbed += 1;
+            if self.disturbed > MAX_DISTURBED {
+                self.result = Some((QualifyResult::Inconclusive, why.clone()));
+            }
+            return;
+        }
+        self.lost += outcome.lost;
+        match self.plan.unit {
+            TrialUnit::Packet => {
+                self.trials += outcome.sent;
+                self.defects += outcome.lost;
+            }
+            TrialUnit::Burst => {
+                self.trials += 1;
+                self.defects += u64::from(outcome.lost as f64 > tolerated * stream.packets as f64);
+            }
+        }
+        self.evidence.push((self.trials, self.defects));
+        self.result = match self.plan.sprt.decide(self.trials, self.defects) {
+            Decision::Accept => Some((QualifyResult::Pass, self.counts())),
+            Decision::Reject => Some((QualifyResult::Fail, self.counts())),
+            Decision::Continue if self.trials >= self.max_trials() => {
+                Some((QualifyResult::Inconclusive, self.undecided()))
+            }
+            Decision::Continue => None,
+        };
+    }
+
+    fn max_trials(&self) -> u64 {
+        match self.plan.unit {
+            TrialUnit::Packet => self.plan.max_packets,
+            TrialUnit::Burst => self.plan.max_packets / self.plan.stream_packets.max(1),
+        }
+    }
+
+    /// Returns the result; `None` while the test runs.
+    pub fn result(&self) -> Option<QualifyResult> {
+        self.result.as_ref().map(|(result, _)| *result)
+    }
+
+    /// Returns the test as it is written into a document; `None` if it did not begin.
+    pub fn document(&self, target_share: f64) -> Option<QualifyTest> {
+        if self.streams == 0 {
+            return None;
+        }
+        let (result, reason) = self
+            .result
+            .clone()
+            .unwrap_or_else(|| (QualifyResult::Inconclusive, format!("ended before a decision: {}", self.counts())));
+        let plan = &self.plan;
+        let paced = plan.unit == TrialUnit::Burst && u64::from(plan.burst_packets) < plan.stream_packets;
+        let burst_packets =
+            if plan.unit == TrialUnit::Burst { plan.stream_packets } else { plan.burst_packets.into() };
+        let has_rate = paced || burst_packets == 1;
+        Some(QualifyTest {
+            name: plan.name.clone(),
+            section: plan.section.to_owned(),
+            result,
+            weight: plan.weight,
+            measured: (self.trials > 0).then(|| self.defects as f64 / self.trials as f64),
+            limit: plan.sprt.p0(),
+            unit: match plan.unit {
+                TrialUnit::Packet => "lost packets / packets",
+                TrialUnit::Burst => "bursts with loss / bursts",
+            }
+            .to_owned(),
+            reason,
+            rate_bps: has_rate.then(|| (target_share * plan.packets_per_s).round() as u64),
+            burst_packets,
+            sent_packets: self.sent,
+            lost_packets: self.lost,
+            evidence: self.evidence.clone(),
+            lines: plan.sprt.lines(),
+        })
+    }
+
+    /// Formats the counts: `52 of 120000 packets lost, one in 2308; at most one in 4418046 is tolerated`.
+    fn counts(&self) -> String {
+        match self.plan.unit {
+            TrialUnit::Packet => {
+                let limit = 1.0 / self.plan.sprt.p0();
+                let lost = match self.lost {
+                    0 => format!("no loss in {} packets", self.trials),
+                    lost => {
+                        format!(
+                            "{lost} of {} packets lost, one in {:.0}",
+                            self.trials,
+                            self.trials as f64 / lost as f64
+                        )
+                    }
+                };
+                format!("{lost}; the target tolerates one in {limit:.0}")
+            }
+            TrialUnit::Burst => {
+                let share = if self.defects == 0 {
+                    String::new()
+                } else {
+                    format!(
+                        ", {:.3}% of their packets",
+                        100.0 * self.lost as f64 / (self.trials * self.plan.stream_packets).max(1) as f64
+                    )
+                };
+                let packets = self.plan.stream_packets;
+                format!("{} of {} bursts of {packets} packets lost packets{share}", self.defects, self.trials)
+            }
+        }
+    }
+
+    fn undecided(&self) -> String {
+        let needed = self.plan.sprt.trials_to_accept(self.defects);
+        match self.plan.unit {
+            TrialUnit::Packet => {
+                let seconds = (needed as f64 / self.plan.packets_per_s).ceil();
+                format!("{}; a pass needs {needed} packets, {seconds} s", self.counts())
+            }
+            TrialUnit::Burst => self.counts(),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Suites over sections in virtual time: the links and queues that the lab and `emulate` have.
+
+use landspeed_emulation::{DirectionModel, DirectionPlan, Event, Frame, load};
+use landspeed_qualify::{QualifyCongestion, QualifyResult, Stream, StreamOutcome, Suite, SuiteOptions, Target};
+
+/// Link speed of the sender's interface, bits/s.
+const LINE_BPS: u64 = 100_000_000_000;
+const ETHERNET_HEADER_BYTES: u32 = 14;
+const ETHERNET_OVERHEAD_BYTES: u32 = 38;
+const UDP_HEADERS_BYTES: u32 = 28;
+
+fn section(link: &str) -> DirectionPlan {
+    let text = format!("name = \"section\"\nmtu = 9000\n[[link]]\n{link}\n");
+    load(&text, &mut |name| Err(format!("no file {name}"))).unwrap_or_else(|problems| panic!("{problems}")).forward
+}
+
+/// Packets after which the losses of a stream over a section without random loss are those of the whole stream, in proportion.
+const PERIODIC_PACKETS: u64 = 20_000;
+
+/// Sends a stream with an exact schedule.
+fn send(plan: &DirectionPlan, seed: u64, stream: &Stream) -> StreamOutcome {
+    let random = plan.hops().iter().any(|hop| hop.wire.loss.is_some());
+    if !random && stream.packets > PERIODIC_PACKETS && u64::from(stream.burst_packets) < PERIODIC_PACKETS / 10 {
+        let part = send(plan, seed, &Stream { packets: PERIODIC_PACKETS, ..*stream });
+        let lost = part.lost * stream.packets / PERIODIC_PACKETS;
+        return StreamOutcome { sent: stream.packets, lost, ..part };
+    }
+    let mut line = DirectionModel::new(plan, seed);
+    let ip_bytes = stream.payload_bytes + UDP_HEADERS_BYTES;
+    let at_line_rate_ns = u64::from(ip_bytes + ETHERNET_OVERHEAD_BYTES) * 8 * 1_000_000_000 / LINE_BPS;
+    let burst = u64::from(stream.burst_packets);
+    let gap_ns = burst as f64 * f64::from(stream.payload_bytes) * 8.0 * 1e9 / stream.rate_bps as f64;
+    let mut events = Vec::new();
+    let (mut delivered, mut first_ns, mut last_ns) = (0, None, 0);
+    let (mut free_ns, mut first_sent_ns) = (0, None);
+    let mut drain = |events: &mut Vec<Event<()>>| {
+        for event in events.drain(..) {
+            if let Event::Deliver { due_ns, .. } = event {
+                delivered += 1;
+                first_ns.get_or_insert(due_ns);
+                last_ns = due_ns;
+            }
+        }
+    };
+    for packet in 0..stream.packets {
+        let due_ns = ((packet / burst) as f64 * gap_ns) as u64;
+        let at_ns = due_ns.max(free_ns);
+        free_ns = at_ns + at_line_rate_ns;
+        first_sent_ns.get_or_insert(at_ns);
+        line.offer(at_ns, Frame::new((), ip_bytes + ETHERNET_HEADER_BYTES), &mut events);
+        drain(&mut events);
+    }
+    line.take(u64::MAX, &mut events);
+    drain(&mut events);
+    StreamOutcome {
+        sent: stream.packets,
+        lost: stream.packets - delivered,
+        send_span_ns: Some(free_ns - at_line_rate_ns),
+        receive_span_ns: first_ns.map(|first_ns| last_ns - first_ns),
+        ..StreamOutcome::default()
+    }
+}
+
+fn target(rate: &str, rtt: &str) -> Target {
+    Target { mtu_bytes: 9000, ..Target::new(rate.parse().expect("a rate"), rtt.parse().expect("a time")) }
+}
+
+/// Runs the whole suite.
+fn qualify(plan: &DirectionPlan, target: Target) -> Suite {
+    let derived = target.derive().expect("a possible target");
+    let options = SuiteOptions { line_rate_bps: Some(LINE_BPS), max_test_ns: 60_000_000_000, gentle: false };
+    let mut suite = Suite::new(target, &derived, options);
+    let mut seed = 1;
+    while let Some(stream) = suite.next_stream() {
+        suite.take(&send(plan, seed, &stream));
+        seed += 1;
+    }
+    suite
+}
+
+fn result(suite: &Suite, name: &str) -> QualifyResult {
+    let tests = suite.tests();
+    tests.iter().find(|test| test.name == name).unwrap_or_else(|| panic!("no {name} in {tests:#?}")).result
+}
+
+const SMALL_BUFFER: &str = "rate = \"10.2G\"\ndelay = \"0.2ms\"\nqueue = { kind = \"bfifo\", limit = \"256KiB\" }";
+
+#[test]
+fn a_buffer_of_256_kib_fails_10_gigabits_over_92_ms() {
+    let suite = qualify(&section(SMALL_BUFFER), target("10G", "92ms"));
+    assert_eq!(suite.verdict().0, QualifyResult::Fail, "{:#?}", suite.tests());
+    assert_eq!(result(&suite, "slow-start-bursts"), QualifyResult::Fail);
+    assert_eq!(result(&suite, "delivery-at-target-rate"), QualifyResult::Pass, "the short RTT hides it");
+}
+
+#[test]
+fn a_buffer_of_256_kib_passes_1_gigabit_over_10_ms() {
+    let suite = qualify(&section(SMALL_BUFFER), target("1G", "10ms"));
+    assert_eq!(suite.verdict().0, QualifyResult::Pass, "{:#?}", suite.tests());
+}
+
+#[test]
+fn a_clean_section_passes_10_gigabits_over_92_ms() {
+    let clean = section("rate = \"10.2G\"\ndelay = \"0.2ms\"\nqueue = { kind = \"bfifo\", limit = \"200MB\" }");
+    let suite = qualify(&clean, target("10G", "92ms"));
+    assert_eq!(suite.verdict().0, QualifyResult::Pass, "{:#?}", suite.tests());
+    assert_eq!(suite.buffer_bytes(), None, "no burst of a window overflows it");
+}
+
+#[test]
+fn the_smallest_buffer_is_found_by_bisection() {
+    for kib in [256_u64, 1024] {
+        let link = format!("rate = \"10G\"\ndelay = \"0.2ms\"\nqueue = {{ kind = \"bfifo\", limit = \"{kib}KiB\" }}");
+        let suite = qualify(&section(&link), target("5G", "20ms"));
+        let (bytes, (low, high)) = suite.buffer_bytes().expect("found");
+        let ratio = bytes as f64 / (kib * 1024) as f64;
+        assert!(
+            (0.85..1.15).contains(&ratio) && low <= bytes && bytes <= high,
+            "{kib} KiB: {bytes} ({low} to {high})"
+        );
+    }
+}
+
+#[test]
+fn rare_random_loss_fails_the_long_path_only() {
+    // One packet in 20000: harmless for 1 Gb/s × 1 ms, not for 10 Gb/s × 92 ms.
+    let lossy = section(
+        "rate = \"20G\"\ndelay = \"0.2ms\"\nloss = \"0.005%\"\nqueue = { kind = \"bfifo\", limit = \"64MB\" }",
+    );
+    let long = qualify(&lossy, target("10G", "92ms"));
+    assert_eq!(result(&long, "delivery-at-target-rate"), QualifyResult::Fail);
+    assert_eq!(long.verdict().0, QualifyResult::Fail);
+    let short = qualify(&lossy, target("1G", "1ms"));
+    assert_eq!(result(&short, "delivery-at-target-rate"), QualifyResult::Pass, "{:#?}", short.tests());
+    let bbr = Target { congestion: QualifyCongestion::Bbr, ..target("10G", "92ms") };
+    assert_eq!(qualify(&lossy, bbr).verdict().0, QualifyResult::Pass);
+}
+
+#[test]
+fn a_policer_fails_bursts_that_it_does_not_pass() {
+    let policed = section("rate = \"40G\"\npolicer = { rate = \"12G\", burst = \"100KB\" }");
+    let suite = qualify(&policed, target("10G", "92ms"));
+    assert_eq!(result(&suite, "slow-start-bursts"), QualifyResult::Fail, "{:#?}", suite.tests());
+}
+
+#[test]
+fn too_little_time_is_no_decision() {
+    let derived = target("10G", "92ms").derive().expect("a possible target");
+    let options = SuiteOptions { line_rate_bps: None, max_test_ns: 10_000_000, gentle: true };
+    let mut suite = Suite::new(target("10G", "92ms"), &derived, options);
+    let clean = section("rate = \"40G\"");
+    while let Some(stream) = suite.next_stream() {
+        suite.take(&send(&clean, 1, &stream));
+    }
+    assert_eq!(suite.verdict().0, QualifyResult::Inconclusive);
+    assert_eq!(result(&suite, "delivery-at-target-rate"), QualifyResult::Inconclusive);
+}
+
+#[test]
+fn disturbed_streams_decide_nothing() {
+    let target = target("1G", "10ms");
+    let derived = target.derive().expect("a possible target");
+    let options = SuiteOptions { line_rate_bps: None, max_test_ns: 60_000_000_000, gentle: false };
+    let disturbed = |lost: u64, pass: bool| {
+        let why = Some("a host was busy".to_owned());
+        let mut suite = Suite::new(target, &derived, options);
+        while let Some(stream) = suite.next_stream() {
+            let (no_pass, no_fail) = if pass { (why.clone(), None) } else { (None, why.clone()) };
+            suite.take(&StreamOutcome { sent: stream.packets, lost, no_pass, no_fail, ..StreamOutcome::default() });
+        }
+        suite.verdict().0
+    };
+    assert_eq!(disturbed(0, true), QualifyResult::Inconclusive, "the sender was slower than planned");
+    assert_eq!(disturbed(100, false), QualifyResult::Inconclusive, "a host may have lost the packets");
+    assert_eq!(disturbed(100, true), QualifyResult::Fail, "a slower sender does not excuse losses");
+}
