@@ -213,7 +213,7 @@ fn watch_exports_sums_and_causes_of_a_transfer() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) && sender.write_all(&[7; 20_000]).is_ok() {
+            while !stop.load(Ordering::Relaxed) && sender.write_all(&[7; 16_000]).is_ok() {
                 clock::sleep_until(clock::monotonic_ns() + 5_000_000);
             }
             let _ = sender.shutdown(std::net::Shutdown::Both);
