@@ -12,6 +12,7 @@ ZSH = $(PREFIX)/share/zsh/site-functions/_landspeed
 FISH = $(PREFIX)/share/fish/vendor_completions.d/landspeed.fish
 UNIT = $(PREFIX)/lib/systemd/system/landspeed.service
 SYSUSERS = $(PREFIX)/lib/sysusers.d/landspeed.conf
+EXAMPLES = $(PREFIX)/share/doc/landspeed/examples
 CONFIG = $(SYSCONFDIR)/landspeed/serve.toml
 # For `make install-pscheduler`: where pScheduler is; Debian's packages use /usr/lib, RPMs /usr/libexec.
 PSCHEDULER ?= $(firstword $(wildcard /usr/libexec/pscheduler /usr/lib/pscheduler) /usr/libexec/pscheduler)
@@ -67,7 +68,7 @@ deb rpm oci tarball sbom: $(BINARY)
 packages: $(BINARY) ## target/packages: deb, rpm, OCI image, tarball, SBOM, SHA256SUMS; alone: make deb, rpm, oci, tarball, sbom
 	cargo xtask package --binary $(BINARY)
 
-install: $(BINARY) ## program, manual pages, completions, systemd unit; PREFIX=/usr/local DESTDIR= BINARY=target/dist/landspeed
+install: $(BINARY) ## program, manual pages, completions, systemd unit, examples; PREFIX=/usr/local DESTDIR= BINARY=target/dist/landspeed
 	install -D -m 755 $(BINARY) $(DESTDIR)$(BINDIR)/landspeed
 	install -d $(DESTDIR)$(MANDIR) $(dir $(addprefix $(DESTDIR),$(BASH) $(ZSH) $(FISH)))
 	rm -f $(DESTDIR)$(MANDIR)/landspeed.1 $(DESTDIR)$(MANDIR)/landspeed-*.1
@@ -81,6 +82,8 @@ install: $(BINARY) ## program, manual pages, completions, systemd unit; PREFIX=/
 	sed 's,/usr/local/bin/,$(BINDIR)/,; s,/etc/landspeed/,$(SYSCONFDIR)/landspeed/,' packaging/landspeed.service > $(DESTDIR)$(UNIT)
 	chmod 644 $(DESTDIR)$(UNIT)
 	install -D -m 644 packaging/sysusers.conf $(DESTDIR)$(SYSUSERS)
+	install -d $(DESTDIR)$(EXAMPLES)
+	install -m 644 packaging/prometheus/*.yml packaging/grafana/landspeed.json $(DESTDIR)$(EXAMPLES)
 	test -e $(DESTDIR)$(CONFIG) || install -D -m 644 packaging/serve.toml $(DESTDIR)$(CONFIG)
 
 install-pscheduler: ## perfSONAR's tool plugin; PSCHEDULER=/usr/libexec/pscheduler DESTDIR=
@@ -92,7 +95,7 @@ install-pscheduler: ## perfSONAR's tool plugin; PSCHEDULER=/usr/libexec/pschedul
 uninstall: ## take all of it away again, except the configuration
 	rm -f $(DESTDIR)$(BINDIR)/landspeed $(DESTDIR)$(MANDIR)/landspeed.1 $(DESTDIR)$(MANDIR)/landspeed-*.1
 	rm -f $(addprefix $(DESTDIR),$(BASH) $(ZSH) $(FISH) $(UNIT) $(SYSUSERS))
-	rm -rf $(DESTDIR)$(PSCHEDULER_TOOL)
+	rm -rf $(DESTDIR)$(PSCHEDULER_TOOL) $(DESTDIR)$(EXAMPLES)
 
 clean: ## what building and testing left
 	cargo clean

@@ -33,6 +33,8 @@ enum Task {
     Test(test::Options),
     /// Download the iperf3 releases that the tests use (Debian's, signed; kept under target/)
     Iperf3,
+    /// Download the Prometheus that the tests use (Debian's, signed; kept under target/)
+    Prometheus,
     /// Download the kernels and the root that virtual machines of the tests boot (Debian's, signed; kept under target/)
     Machines,
     /// Build the static release binary and verify that it is static
@@ -67,6 +69,7 @@ fn run(task: &Task) -> Result<ExitCode> {
         Task::Check(seed) => return test::check(seed),
         Task::Test(options) => return test::run(options),
         Task::Iperf3 => test::fetch_iperf3()?,
+        Task::Prometheus => test::fetch_prometheus()?,
         Task::Machines => test::fetch_machines()?,
         Task::Dist => dist::run()?,
         Task::Package(options) => package::run(options)?,

@@ -23,6 +23,7 @@ mod iperf3;
 mod keep;
 mod lab;
 mod manual;
+mod metrics;
 #[cfg(test)]
 mod missing;
 mod options;

@@ -16,6 +16,7 @@ use landspeed_flow::control::channel::Key;
 use landspeed_flow::server::{ChangeHook, Limits, Port, Server, ServerConfig, ServerEvent, TapHook};
 use landspeed_iperf3::auth::{DEFAULT_SKEW_S, Users};
 use landspeed_iperf3::server::{self, Iperf3Service};
+use landspeed_metrics::{Endpoint, Samples};
 use landspeed_sys::trust::{Content, read_text};
 use landspeed_units::{BitRate, Bytes, Nanos};
 use serde::Deserialize;
@@ -23,7 +24,7 @@ use serde::Deserialize;
 use self::third_party::Allowed;
 use crate::host_changes::ClientService as ChangesForClients;
 use crate::tap::attend::ClientService;
-use crate::{CommandOutcome, options, terminal, trust};
+use crate::{CommandOutcome, metrics, options, terminal, trust};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,6 +34,7 @@ Examples:
   landspeed serve --new-key site.key                     make a key, then:
   landspeed serve --key-file site.key                    for clients with this key only
   landspeed serve --key-file site.key --allow-third-party 192.0.2.0/24
+  landspeed serve --metrics 127.0.0.1:9210               and metrics for Prometheus
   landspeed serve --config /etc/landspeed/serve.toml
 
 One port carries everything: one firewall rule for TCP and one for UDP are enough. iperf3 clients
@@ -109,6 +111,9 @@ pub struct Args {
     /// Accept credentials with PKCS#1 padding, as iperf3 before 3.17 sends
     #[arg(long, requires = "authorized_users_path")]
     use_pkcs1_padding: bool,
+    /// Serve metrics for Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:9210 (docs/metrics.md)
+    #[arg(long, value_name = "ADDRESS", value_parser = metrics::address)]
+    metrics: Option<SocketAddr>,
     /// Configuration file (TOML); options on the command line override it
     #[arg(short, long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -148,6 +153,7 @@ struct File {
     time_skew_threshold: Option<ConfigTime>,
     #[serde(default)]
     use_pkcs1_padding: bool,
+    metrics: Option<String>,
 }
 
 /// A time in the configuration file, in the syntax of the command line.
@@ -235,7 +241,11 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if let Some(path) = &args.new_key {
         return new_key(path);
     }
-    let (config, users, iperf3) = configuration(args)?;
+    let (config, users, iperf3, metrics) = configuration(args)?;
+    // Before the server, which counts the free descriptors and divides them.
+    let endpoint = metrics.map(|addr| metrics::open(addr, "serve")).transpose()?;
+    let reserved = endpoint.as_ref().map(Endpoint::reserve_descriptors);
+    let max_tests = config.limits.max_tests;
     let interrupted = landspeed_sys::process::catch_interrupts();
     let quiet = args.quiet;
     let key = config.key.is_some();
@@ -245,15 +255,26 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
             Some(advice) => anyhow!("{error}; {advice}"),
             None => anyhow!("{error}"),
         })?;
+    drop(reserved);
     let counts = server.counts();
+    let exported = server.counts();
+    let collect = move |samples: &mut Samples| metrics::serve::collect(&exported, max_tests, samples);
+    let _endpoint = match endpoint {
+        Some(endpoint) => {
+            line(&metrics::announcement(&endpoint)?);
+            Some(endpoint.start(collect).context("cannot start a thread for the metrics")?)
+        }
+        None => None,
+    };
     until(server, || interrupted.load(Ordering::Relaxed))?;
     let tests = counts.completed.load(Ordering::Relaxed);
     line(&format!("landspeed: stopped after {tests} test{}", if tests == 1 { "" } else { "s" }));
     Ok(CommandOutcome::Clean)
 }
 
-/// Returns the configuration, whether iperf3 clients need a user, and the ports for iperf3 clients.
-fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, bool, Vec<Port>)> {
+/// Returns the configuration, whether iperf3 clients need a user, the ports for iperf3 clients, and the address of the
+/// metrics.
+fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, bool, Vec<Port>, Option<SocketAddr>)> {
     let file = match &args.config {
         None => File::default(),
         Some(path) => {
@@ -322,7 +343,8 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, bool, Vec<Port>)>
     };
     let third_party = third_party::targets(&third_party, key.is_some())?;
     let config = ServerConfig { listen, limits, allow, key, data_from_anywhere, describe, tap, changes, third_party };
-    Ok((config, users, iperf3))
+    let metrics = file.metrics.map(|text| metrics::address(&text).map_err(|e| anyhow!("{origin}: metrics: {e}")));
+    Ok((config, users, iperf3, args.metrics.or(metrics.transpose()?)))
 }
 
 /// Returns the hook that changes this host for clients.

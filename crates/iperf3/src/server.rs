@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use landspeed_flow::server::door::connect_back;
-use landspeed_flow::server::{Datagram, OpeningParser, PendingConnection, ServerEvent, Service, Shared};
+use landspeed_flow::server::{Datagram, OpeningParser, PendingConnection, Refusal, Service, Shared};
 
 use crate::KeepAlive;
 use crate::auth::Users;
@@ -109,7 +109,7 @@ impl OpeningParser for CookieOpening {
         match self.tests.awaiting(&self.cookie) {
             Some(test) if !shared.is_data_address(peer, test.client) => {
                 let why = "data from another address than its control connection's".to_owned();
-                shared.report(ServerEvent::Refused { peer, why });
+                shared.report_refused(peer, Refusal::Address, why);
             }
             // A surplus stream is closed; its client sees the end of file.
             Some(test) => drop(test.deliver.try_send(AcceptedStream { order, stream })),
@@ -117,7 +117,7 @@ impl OpeningParser for CookieOpening {
                 if let Err(stream) = session::spawn(stream, peer, self.cookie, &self.tests, shared) {
                     shared.admission.refuse(stream, &BUSY_REPLY);
                     let why = "iperf3: no descriptor or thread is free".to_owned();
-                    shared.report(ServerEvent::Refused { peer, why });
+                    shared.report_refused(peer, Refusal::Busy, why);
                 }
             }
         }

@@ -14,6 +14,7 @@ mod iperf3;
 mod lab;
 mod ledger;
 mod machine;
+mod metrics;
 mod qualify;
 mod recipes;
 mod report;

@@ -53,6 +53,13 @@ pub fn available_memory() -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
+/// Resident memory of this process (`VmRSS` in /proc/self/status), bytes.
+pub fn resident_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Time of the first signal on the monotonic clock, nanoseconds; 0 before.

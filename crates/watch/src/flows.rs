@@ -63,6 +63,20 @@ impl Counters {
     }
 }
 
+/// What all connections moved while they were watched, from dump to dump.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MovedTotals {
+    /// Payload bytes sent and acknowledged.
+    pub acked_bytes: u64,
+    /// Payload bytes received.
+    pub received_bytes: u64,
+    /// Segments retransmitted.
+    pub retransmits: u64,
+}
+
+/// Length of `struct tcp_info` with the fields of [`Counters`] (Linux 4.1), bytes.
+const COUNTERS_END: usize = 136;
+
 /// State of a socket between two dumps.
 #[derive(Debug)]
 struct KnownSocket {
@@ -140,6 +154,9 @@ pub struct Flows {
     known: HashMap<u64, KnownSocket>,
     sampled: HashMap<u64, SampledFlow>,
     counts: WatchSockets,
+    totals: MovedTotals,
+    /// Whether the kernel does not report all counters of [`MovedTotals`].
+    totals_unknown: bool,
     dump: u64,
     now: u64,
     now_ns: u64,
@@ -167,6 +184,8 @@ impl Flows {
             known: HashMap::new(),
             sampled: HashMap::new(),
             counts: WatchSockets::default(),
+            totals: MovedTotals::default(),
+            totals_unknown: false,
             dump: 0,
             now: 0,
             now_ns: 0,
@@ -209,6 +228,10 @@ impl Flows {
         // A FIN counts as a byte, received or acknowledged.
         let fins = if socket.state == ESTABLISHED { 0 } else { 2 };
         let moved = counters.moved_since(known.last).saturating_sub(fins).max(waits);
+        self.totals_unknown |= socket.tcp_info.len() < COUNTERS_END;
+        self.totals.acked_bytes += counters.acked.saturating_sub(known.last.acked);
+        self.totals.received_bytes += counters.received.saturating_sub(known.last.received);
+        self.totals.retransmits += u64::from(counters.retransmits.saturating_sub(known.last.retransmits));
         known.last = counters;
         if moved > 0 {
             self.candidates.push((moved, socket.id, socket.inode, socket.uid));
@@ -369,6 +392,12 @@ impl Flows {
     /// Numbers of sockets, current and past.
     pub fn counts(&self) -> WatchSockets {
         self.counts
+    }
+
+    /// What all connections moved until the last dump; `None` if the kernel does not report it. What a connection moves
+    /// between the last dump and its end is not in it.
+    pub fn totals(&self) -> Option<MovedTotals> {
+        (!self.totals_unknown).then_some(self.totals)
     }
 }
 

@@ -17,7 +17,7 @@ mod tracepoints;
 mod watch;
 
 pub use document::JudgeFn;
-pub use flows::{Flows, Limits, SampledFlow, ThreadTimes};
+pub use flows::{Flows, Limits, MovedTotals, SampledFlow, ThreadTimes};
 pub use history::Point;
 pub use observation::{Observation, observe};
 pub use processes::{Process, Processes};

@@ -9,6 +9,7 @@ mod junit;
 mod kubernetes;
 mod load;
 mod machines;
+mod prometheus;
 mod python;
 mod runner;
 mod setup;
@@ -79,10 +80,11 @@ impl Seed {
 type Fetch = fn(root: &Path, no_install: bool) -> Result<PathBuf>;
 
 /// What the tests use if it can be had, and the variables that name it to them.
-const DOWNLOADS: [(&str, &str, Fetch); 6] = [
+const DOWNLOADS: [(&str, &str, Fetch); 7] = [
     ("captures of tcpdump and Wireshark", corpus::VARIABLE, corpus::captures),
     ("iperf3 of other releases", iperf3::VARIABLE, iperf3::fetch),
     ("a reader of iperf3's JSON", iperf3::CONSUMERS, iperf3::consumers),
+    ("Prometheus", prometheus::VARIABLE, prometheus::fetch),
     ("the schema of Kubernetes' objects", kubernetes::VARIABLE, kubernetes::fetch),
     ("the schema of CycloneDX", cyclonedx::VARIABLE, cyclonedx::fetch),
     ("a kernel for machines", machines::VARIABLE, machines::sample),
@@ -261,6 +263,12 @@ pub fn fetch_iperf3() -> Result<()> {
     println!("{}={}", iperf3::VARIABLE, place.display());
     let readers = iperf3::consumers(&crate::law::root(), false)?;
     println!("{}={}", iperf3::CONSUMERS, readers.display());
+    Ok(())
+}
+
+/// Downloads the Prometheus that scrapes the program in the tests, for a single `cargo test` to use.
+pub fn fetch_prometheus() -> Result<()> {
+    println!("{}={}", prometheus::VARIABLE, prometheus::fetch(&crate::law::root(), false)?.display());
     Ok(())
 }
 

@@ -5,13 +5,14 @@ mod screen;
 pub mod text;
 
 use std::io::IsTerminal as _;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use anyhow::Context as _;
 use ipnet::IpNet;
 use landspeed_diagnose::diagnose_watched;
+use landspeed_metrics::{Endpoint, RunningEndpoint};
 use landspeed_model::WatchDocument;
 use landspeed_netlink::sock_diag::SocketFilter;
 use landspeed_units::Nanos;
@@ -19,7 +20,7 @@ use landspeed_watch::{Limits, Options, Scope, Watch, WatchError};
 
 use crate::output::Sink;
 use crate::terminal::{self, Stream};
-use crate::{CommandOutcome, keep, options};
+use crate::{CommandOutcome, keep, metrics, options};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -30,6 +31,7 @@ Examples:
   landspeed watch --for 1m --report flows.html --advise
   landspeed watch --pid 4711             one process
   landspeed watch --cgroup /system.slice/nginx.service
+  landspeed watch --plain --metrics 127.0.0.1:9211
   landspeed watch --jsonl - | jq -r '.flows[] | [.remote, .cause] | @tsv'
 
 In a terminal, the flows fill the screen: Enter opens the page of one (its last minute and the evidence), ← and → sort by
@@ -80,6 +82,9 @@ pub struct Args {
     /// Print at the end what to change, as input for `landspeed tune plan`; changes nothing
     #[arg(long)]
     advise: bool,
+    /// Serve metrics for Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:9211 (docs/metrics.md)
+    #[arg(long, value_name = "ADDRESS", value_parser = metrics::address)]
+    metrics: Option<SocketAddr>,
     /// Print lines, also in a terminal
     #[arg(long)]
     plain: bool,
@@ -111,10 +116,17 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let prints = !sinks.contains(&&Sink::Stdout);
     anyhow::ensure!(prints || !args.advise, "--advise prints to standard output: give the document a file");
     let mut lines = args.jsonl.as_ref().map(Lines::open).transpose()?;
+    let endpoint = args.metrics.map(|addr| metrics::open(addr, "watch")).transpose()?;
     let stop = landspeed_sys::process::catch_interrupts();
     landspeed_sys::process::catch_hangup();
     let fills_screen = prints && !args.plain && has_screen();
     let mut watch = Watch::open(chosen(args, fills_screen)).map_err(|error| advised(&error))?;
+    let mut exporter = endpoint.is_some().then(metrics::watch::Exporter::default);
+    if let Some(exporter) = &mut exporter {
+        exporter.update(&watch.document(&diagnose_watched, Scope::Running(args.top)), watch.totals(), 0);
+    }
+    let _endpoint =
+        endpoint.zip(exporter.as_ref()).map(|(endpoint, exporter)| serve(endpoint, exporter)).transpose()?;
     let mut live = fills_screen.then(|| screen::Live::open(args.interval.get())).transpose().context(NO_SCREEN)?;
     let mut failed = None;
     let mut table = text::Table::default();
@@ -124,14 +136,18 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
             let goes_on = live.as_mut().map_or(Ok(true), |live| live.tick(watch)).context(NO_SCREEN)?;
             let now_ns = watch.elapsed_ns();
             // The screen handles keys much more often than once per interval.
-            if live.is_some() && (lines.is_none() || now_ns < next_ns) {
+            let wanted = lines.is_some() || exporter.is_some();
+            if live.is_some() && (!wanted || now_ns < next_ns) {
                 return Ok(goes_on);
             }
             next_ns = now_ns.max(next_ns + args.interval.get());
-            let shown = if lines.is_some() { args.top } else { MAX_PRINTED_FLOWS };
+            let shown = if wanted { args.top } else { MAX_PRINTED_FLOWS };
             let mut document = watch.document(&diagnose_watched, Scope::Running(shown));
             if let Some(lines) = &mut lines {
                 lines.write(&document)?;
+            }
+            if let Some(exporter) = &mut exporter {
+                exporter.update(&document, watch.totals(), now_ns);
             }
             if live.is_none() && prints {
                 document.flows.truncate(MAX_PRINTED_FLOWS);
@@ -167,6 +183,13 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     }
     watched.map_err(|error| advised(&error))?;
     Ok(CommandOutcome::Clean)
+}
+
+/// Answers scrapers with what is exported.
+fn serve(endpoint: Endpoint, exporter: &metrics::watch::Exporter) -> anyhow::Result<RunningEndpoint> {
+    errln!("{}", metrics::announcement(&endpoint)?);
+    let latest = exporter.latest();
+    endpoint.start(move |samples| latest.collect(samples)).context("cannot start a thread for the metrics")
 }
 
 fn deliver(args: &Args, document: &WatchDocument, report: Option<&Sink>, prints: bool) -> anyhow::Result<()> {

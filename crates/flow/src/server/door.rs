@@ -17,7 +17,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::admission::{oldest_of_busiest_host, refuse_immediately};
 use super::service::{Datagram, OpeningParser, PendingConnection, Service};
-use super::{ServerEvent, Shared};
+use super::{Refusal, Shared};
 use crate::address::{client_host, unmap};
 use crate::control::channel::min_rtt_ns;
 use crate::control::deadline::timeout_ns;
@@ -131,7 +131,7 @@ impl Listener {
                             shared.admission.refusals.send(stream, &words);
                         }
                         let why = "its address is not allowed here".to_owned();
-                        shared.report(ServerEvent::Refused { peer, why });
+                        shared.report_refused(peer, Refusal::Address, why);
                         continue;
                     }
                     if stream.set_nonblocking(true).is_err() {

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use super::hellos::{self, Cookies};
 use super::proving::ProofParser;
 use super::service::{Datagram, OpeningParser, PendingConnection, Service};
-use super::{ServerEvent, Shared, session};
+use super::{Refusal, Shared, session};
 use crate::control::credentials::TestName;
 use crate::control::preface::{self, PREFACE_LEN, PrefaceError, Purpose, Status};
 use crate::error::FlowError;
@@ -86,7 +86,7 @@ impl OpeningParser for Preface {
                 Some(slot) if !shared.takes_data_from(peer, &slot) => {
                     refuse(stream, Status::WrongAddress, shared);
                     let why = "data from another address than its control connection's".to_owned();
-                    shared.report(ServerEvent::Refused { peer, why });
+                    shared.report_refused(peer, Refusal::Address, why);
                 }
                 Some(slot) => {
                     let _ = stream.set_nodelay(true);
@@ -113,18 +113,18 @@ impl OpeningParser for Preface {
                 };
                 if status != Status::Welcome {
                     refuse(stream, status, shared);
-                    shared.report(ServerEvent::Refused { peer, why: format!("{status:?}") });
+                    shared.report_refused(peer, Refusal::Key, format!("{status:?}"));
                 } else if stream.set_nonblocking(false).is_ok()
                     && let Err(stream) = session::spawn(stream, peer, shared)
                 {
                     refuse(stream, Status::Busy, shared);
                     let why = "no descriptor or thread is free".to_owned();
-                    shared.report(ServerEvent::Refused { peer, why });
+                    shared.report_refused(peer, Refusal::Busy, why);
                 }
             }
             Err(PrefaceError::Version(theirs)) => {
                 refuse(stream, Status::Version, shared);
-                shared.report(ServerEvent::Refused { peer, why: format!("it speaks protocol {theirs}") });
+                shared.report_refused(peer, Refusal::Version, format!("it speaks protocol {theirs}"));
             }
             Err(PrefaceError::NotLandspeed | PrefaceError::Kind(_)) => {
                 shared.counts.dropped.fetch_add(1, Ordering::Relaxed);

@@ -1,7 +1,6 @@
 //! Events of a server, and one-line descriptions of tests.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 use landspeed_model::{Direction, Parameters, Protocol};
 use landspeed_units::{BitRate, Bytes, Nanos};
@@ -99,19 +98,6 @@ impl ServerEvent {
             | Self::Refused { why: text, .. } => Some(text),
         }
     }
-}
-
-/// Counters of a server, for its log and for tests.
-#[derive(Debug, Default)]
-pub struct ServerCounts {
-    /// Number of running tests, plus one while a client may change the host.
-    pub running: AtomicUsize,
-    /// Number of tests completed.
-    pub completed: AtomicU64,
-    /// Number of tests that ended after they were accepted.
-    pub ended: AtomicU64,
-    /// Number of connections dropped because of an invalid or late preface.
-    pub dropped: AtomicU64,
 }
 
 /// Describes the outcome of a test: `complete: received 1.17 GiB at 9.41 Gb/s in 10.0 s`.

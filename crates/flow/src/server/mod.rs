@@ -8,6 +8,7 @@
 
 pub mod admission;
 mod changes;
+mod counts;
 mod descriptions;
 pub mod door;
 mod entrance;
@@ -43,7 +44,8 @@ use crate::error::FlowError;
 
 pub use admission::Limits;
 pub use changes::{ChangeHook, HeldChanges, HostChanger};
-pub use events::{ServerCounts, ServerEvent, describe_outcome, describe_test};
+pub use counts::{ClientKind, Refusal, ServerCounts, TestCounts, TestKind, TestTotals};
+pub use events::{ServerEvent, describe_outcome, describe_test};
 pub use service::{Datagram, OpeningParser, PendingConnection, Service};
 pub use tap::{FlowSink, RunningTap, TapHook, Tapper, TestFlow, TestTransport};
 pub use third_party::ThirdPartyTargets;
@@ -104,18 +106,42 @@ pub struct Shared {
 
 impl Shared {
     /// Reports an event to the server's owner, unless clients cause too many.
-    pub fn report(&self, event: ServerEvent) {
-        let is_end = matches!(event, ServerEvent::TestEnded { .. });
+    fn report(&self, event: ServerEvent) {
         self.log.report(event);
-        if is_end {
-            self.counts.ended.fetch_add(1, Ordering::Relaxed);
-        }
+    }
+
+    /// Counts and reports a client that gets no test.
+    pub fn report_refused(&self, peer: SocketAddr, reason: Refusal, why: String) {
+        self.counts.count_refusal(reason);
+        self.report(ServerEvent::Refused { peer, why });
+    }
+
+    /// Counts and reports an accepted test.
+    pub fn report_started(&self, id: String, peer: SocketAddr, kind: TestKind, what: String) {
+        self.counts.count_start(kind);
+        self.report(ServerEvent::TestStarted { id, peer, what });
+    }
+
+    /// Counts and reports the end of a test that did not complete.
+    pub fn report_failed(&self, id: String, peer: SocketAddr, kind: TestKind, outcome: String) {
+        self.counts.count_end(kind, false);
+        self.report_ended(id, peer, outcome);
     }
 
     /// Counts a completed test and reports its end.
-    pub fn report_completed(&self, id: String, peer: SocketAddr, outcome: String) {
-        self.counts.completed.fetch_add(1, Ordering::Relaxed);
+    pub fn report_completed(&self, id: String, peer: SocketAddr, kind: TestKind, outcome: String) {
+        self.counts.count_end(kind, true);
+        self.report_ended(id, peer, outcome);
+    }
+
+    fn report_ended(&self, id: String, peer: SocketAddr, outcome: String) {
         self.report(ServerEvent::TestEnded { id, peer, outcome });
+        self.counts.ended.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns its counters.
+    pub fn counts(&self) -> &ServerCounts {
+        &self.counts
     }
 
     /// Whether the server is stopping.

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use landspeed_sys::clock;
 
-use super::Shared;
 use super::admission::RateGuard;
+use super::{Shared, TestKind};
 use crate::control::channel::{Receiver, Sender};
 use crate::control::deadline::timeout_ns;
 use crate::control::message::{ToClient, ToServer};
@@ -30,7 +30,7 @@ pub fn run_end(
     plan: EndPlan,
     tx: &mut Sender,
     rx: &mut Receiver,
-    shared: &Shared,
+    (shared, kind): (&Shared, TestKind),
     rate_limit_bps: Option<u64>,
 ) -> Result<(EndReport, u64), FlowError> {
     let watch = Watch::new(&plan);
@@ -50,6 +50,7 @@ pub fn run_end(
     };
     let (report, conversation) = end::drive(plan, &watch, &mut client);
     let report = report?;
+    shared.counts.count_traffic(kind, &report, watch.answered());
     conversation?;
     Ok((report, watch.answered()))
 }

@@ -17,7 +17,7 @@ use super::running::run_end;
 use super::setting_up::{SocketArrivals, Test, prepare};
 use super::tap::Capture;
 use super::third_party::{self, ThirdPartyTest};
-use super::{ServerEvent, Shared, describe_outcome, describe_test};
+use super::{ClientKind, Refusal, ServerEvent, Shared, TestKind, describe_outcome, describe_test};
 use crate::address::client_host;
 use crate::client::Target;
 use crate::control::changes::ChangeRequest;
@@ -51,7 +51,7 @@ pub(super) fn spawn(stream: TcpStream, peer: SocketAddr, shared: &Arc<Shared>) -
     let session = Arc::clone(shared);
     shared.admission.spawn_session(stream, peer, "session", move |admitted, mut stream| {
         if stream.write_all(&preface::encode_answer(Status::Welcome)).is_ok() {
-            Session { shared: session, peer, admitted, id: None }.main(stream);
+            Session { shared: session, peer, admitted, test: None }.main(stream);
         }
     })
 }
@@ -60,7 +60,8 @@ struct Session {
     shared: Arc<Shared>,
     peer: SocketAddr,
     admitted: AdmittedClient,
-    id: Option<String>,
+    /// Identifier and kind of the accepted test.
+    test: Option<(String, TestKind)>,
 }
 
 impl Session {
@@ -72,10 +73,10 @@ impl Session {
 
     fn failed(&self, error: &FlowError) {
         let why = error.to_string();
-        self.shared.report(match &self.id {
-            Some(id) => ServerEvent::TestEnded { id: id.clone(), peer: self.peer, outcome: why },
-            None => ServerEvent::Refused { peer: self.peer, why },
-        });
+        match &self.test {
+            Some((id, kind)) => self.shared.report_failed(id.clone(), self.peer, *kind, why),
+            None => self.shared.report_refused(self.peer, Refusal::of_error(error), why),
+        }
     }
 
     fn serve(&mut self, stream: TcpStream) -> Result<(), FlowError> {
@@ -151,9 +152,10 @@ impl Session {
         rx.set_limit(MAX_MESSAGE);
         let random = |source| FlowError::Setup { what: "read random bytes".into(), source };
         let id: String = Token::random().map_err(random)?.to_hex().chars().take(32).collect();
-        self.id = Some(id.clone());
+        let kind = TestKind::of(ClientKind::ThirdParty, &granted);
+        self.test = Some((id.clone(), kind));
         let what = format!("third-party test to {target}: {}", describe_test(&granted));
-        shared.report(ServerEvent::TestStarted { id: id.clone(), peer: self.peer, what });
+        shared.report_started(id.clone(), self.peer, kind, what);
         let test = ThirdPartyTest {
             targets,
             target,
@@ -162,16 +164,16 @@ impl Session {
             parameters: granted,
             notes,
         };
-        let ended = third_party::serve(&test, (self.peer, &shared), tx, rx);
+        let ended = third_party::serve(&test, (self.peer, kind, &shared), tx, rx);
         let (outcome, complete) = match ended {
             Ok(ended) => ended,
             Err(error) => return self.send_error(Err(error), tx),
         };
         await_final_message(rx, &shared);
         if complete {
-            shared.report_completed(id, self.peer, outcome);
+            shared.report_completed(id, self.peer, kind, outcome);
         } else {
-            shared.report(ServerEvent::TestEnded { id, peer: self.peer, outcome });
+            shared.report_failed(id, self.peer, kind, outcome);
         }
         Ok(())
     }
@@ -262,18 +264,15 @@ impl Session {
         let random = |source| FlowError::Setup { what: "read random bytes".into(), source };
         let token = Token::random().map_err(random)?;
         let id: String = Token::random().map_err(random)?.to_hex().chars().take(32).collect();
-        self.id = Some(id.clone());
+        let kind = TestKind::of(ClientKind::Landspeed, &parameters);
+        self.test = Some((id.clone(), kind));
         let specs = layout::streams(&parameters)
             .map_err(|e| FlowError::Protocol { during: "planning the test", message: e.to_string() })?;
         let mut listeners = SocketArrivals::new(&specs, parameters.probe_mtu);
         let shared = Arc::clone(&self.shared);
         let credentials = Credentials::new(token, shared.config.key.is_some());
         let entry = shared.registry.enter(listeners.slot(local, self.peer, credentials));
-        self.shared.report(ServerEvent::TestStarted {
-            id: id.clone(),
-            peer: self.peer,
-            what: describe_test(&parameters),
-        });
+        shared.report_started(id.clone(), self.peer, kind, describe_test(&parameters));
         let host = landspeed_host::snapshot(Some(crate::address::unmap(self.peer)));
         let interface = host.nic.as_ref().map(|nic| nic.name.clone());
         let accepted = Accepted {
@@ -289,7 +288,7 @@ impl Session {
         let mut capture = Capture::new(shared.config.tap.as_ref(), (local, self.peer), &entry.slot);
         let Some((start, streams)) = prepare(tx, rx, listeners, &test, &shared, &mut capture)? else {
             let outcome = "the client left before the start".to_owned();
-            self.shared.report(ServerEvent::TestEnded { id, peer: self.peer, outcome });
+            shared.report_failed(id, self.peer, kind, outcome);
             return Ok(());
         };
         let rate_limit_bps = self.admitted.rate_limit_bps();
@@ -299,7 +298,7 @@ impl Session {
         let (t0_ns, rtt_ns) = (start.at_ns, tx.min_rtt_ns());
         let plan =
             EndPlan { side, dialect, parameters, t0_ns, streams, interface, limit_ns, rtt_ns, receive_cap_bps };
-        let (mut report, answered) = run_end(plan, tx, rx, &shared, rate_limit_bps)?;
+        let (mut report, answered) = run_end(plan, tx, rx, (&shared, kind), rate_limit_bps)?;
         report.notes.extend(start.note);
         let parts = report_parts(&report)
             .map_err(|e| FlowError::Protocol { during: "writing the report", message: e.to_string() })?;
@@ -311,7 +310,8 @@ impl Session {
         }
         capture.deliver(tx, &shared)?;
         await_final_message(rx, &shared);
-        self.shared.report_completed(id, self.peer, describe_outcome(&report, answered));
+        shared.counts.record_goodput(kind, &report);
+        shared.report_completed(id, self.peer, kind, describe_outcome(&report, answered));
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use landspeed_model::{Direction, ErrorEntry, Parameters, Protocol};
 use landspeed_sys::clock;
 
 use super::session::unexpected;
-use super::{Shared, describe_outcome};
+use super::{Shared, TestKind, describe_outcome};
 use crate::address;
 use crate::assemble::CollectedRun;
 use crate::client::{self, Bounds, Request, RunEvent, Target};
@@ -97,7 +97,7 @@ pub(super) fn mirrored(p: &Parameters) -> Parameters {
 /// sides reported.
 pub(super) fn serve(
     test: &ThirdPartyTest<'_>,
-    (peer, shared): (SocketAddr, &Shared),
+    (peer, kind, shared): (SocketAddr, TestKind, &Shared),
     tx: &mut Sender,
     rx: &mut Receiver,
 ) -> Result<(String, bool), FlowError> {
@@ -131,13 +131,20 @@ pub(super) fn serve(
         let panicked = |_| setup(std::io::Error::other("it panicked"));
         Ok((worker.join().map_err(panicked)?, conversation))
     })?;
+    if let Some(report) = &found.client {
+        shared.counts.count_traffic(kind, report, 0);
+    }
     conversation?;
     let outcome = match (&found.client, found.errors.first()) {
         (_, Some(error)) => error.message.clone(),
         (Some(report), None) => describe_outcome(report, 0),
         (None, None) => "no data".to_owned(),
     };
-    let complete = found.client.is_some() && found.server.is_some();
+    let complete = found.client.as_ref().filter(|_| found.server.is_some());
+    if let Some(report) = complete {
+        shared.counts.record_goodput(kind, report);
+    }
+    let complete = complete.is_some();
     deliver(found, peer, test, shared, tx)?;
     Ok((outcome, complete))
 }

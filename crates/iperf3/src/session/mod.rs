@@ -20,7 +20,9 @@ use landspeed_flow::end::{self, DataSocket, EndPlan, EndReport, Side, StreamPlan
 use landspeed_flow::error::FlowError;
 use landspeed_flow::layout::{self, StreamSpec};
 use landspeed_flow::server::admission::{AdmittedClient, Exceeded, NotGranted};
-use landspeed_flow::server::{ServerEvent, Shared, describe_outcome, describe_test};
+use landspeed_flow::server::{
+    ClientKind, Refusal as RefusalReason, Shared, TestKind, describe_outcome, describe_test,
+};
 use landspeed_flow::sockets;
 use landspeed_model::{Parameters, Protocol};
 use landspeed_sys::{clock, socket};
@@ -69,7 +71,7 @@ pub(super) fn spawn(
     let (tests, server) = (Arc::clone(tests), Arc::clone(shared));
     shared.admission.spawn_session(stream, peer, "iperf3", move |admitted, stream| {
         let Ok(line) = ControlConnection::new(stream) else { return };
-        Session { shared: server, tests, peer, cookie, line, admitted, id: None }.main();
+        Session { shared: server, tests, peer, cookie, line, admitted, test: None }.main();
     })
 }
 
@@ -99,7 +101,8 @@ struct Session {
     cookie: Cookie,
     line: ControlConnection,
     admitted: AdmittedClient,
-    id: Option<String>,
+    /// Identifier and kind of the accepted test.
+    test: Option<(String, TestKind)>,
 }
 
 /// Reason for a session's early end.
@@ -126,6 +129,13 @@ impl Session {
     fn main(mut self) {
         let Err(ended) = self.serve() else { return };
         let lost_place = self.admitted.lost();
+        let reason = match &ended {
+            _ if lost_place.is_some() => RefusalReason::Busy,
+            Ended::Refused(Refusal::Authorization, _) => RefusalReason::Key,
+            Ended::Refused(..) => RefusalReason::NotPermitted,
+            Ended::Busy(_) => RefusalReason::Busy,
+            Ended::Lost(_) => RefusalReason::Incomplete,
+        };
         let why = match ended {
             _ if lost_place.is_some() => "too many clients are asking for tests at once".to_owned(),
             Ended::Refused(number, why) => {
@@ -138,10 +148,10 @@ impl Session {
             }
             Ended::Lost(why) => why,
         };
-        self.shared.report(match &self.id {
-            Some(id) => ServerEvent::TestEnded { id: id.clone(), peer: self.peer, outcome: why },
-            None => ServerEvent::Refused { peer: self.peer, why: format!("iperf3: {why}") },
-        });
+        match &self.test {
+            Some((id, kind)) => self.shared.report_failed(id.clone(), self.peer, *kind, why),
+            None => self.shared.report_refused(self.peer, reason, format!("iperf3: {why}")),
+        }
         if let Some(stream) = lost_place {
             self.admitted.refuse_lost(stream, &BUSY_REPLY);
             return;
@@ -164,13 +174,15 @@ impl Session {
         let granted = self.grant(&wanted)?;
         let specs = layout::streams(&granted).map_err(|e| Ended::Refused(Refusal::Parameters, e.to_string()))?;
         let id: String = Token::random().map_err(lost("naming a test"))?.to_hex().chars().take(32).collect();
-        self.id = Some(id.clone());
+        let kind = TestKind::of(ClientKind::Iperf3, &granted);
+        self.test = Some((id.clone(), kind));
         let user = user.map_or_else(String::new, |user| format!(", for {user}"));
         let what = format!("iperf3: {}{user}", describe_test(&granted));
-        self.shared.report(ServerEvent::TestStarted { id: id.clone(), peer: self.peer, what });
+        self.shared.report_started(id.clone(), self.peer, kind, what);
         let streams = self.streams(&specs, &granted)?;
-        let report = self.test(&wanted, &granted, &specs, streams)?;
-        self.shared.report_completed(id, self.peer, describe_outcome(&report, 0));
+        let report = self.test(&wanted, (&granted, kind), &specs, streams)?;
+        self.shared.counts().record_goodput(kind, &report);
+        self.shared.report_completed(id, self.peer, kind, describe_outcome(&report, 0));
         Ok(())
     }
 
@@ -330,7 +342,7 @@ impl Session {
     fn test(
         &mut self,
         wanted: &TestRequest,
-        granted: &Parameters,
+        (granted, kind): (&Parameters, TestKind),
         specs: &[StreamSpec],
         streams: Vec<StreamPlan>,
     ) -> Result<EndReport, Ended> {
@@ -364,6 +376,7 @@ impl Session {
         let known = client.known;
         watch.stop_all();
         let report = report.map_err(|_| Ended::Lost("a thread of the test panicked".to_owned()))?;
+        self.shared.counts().count_traffic(kind, &report, 0);
         conversation?;
         let results = Results::from_report(&report, specs, &known);
         let mut text = results.encode();
@@ -377,7 +390,7 @@ impl Session {
         // The final state of the client; without it the results are complete too.
         let _ = self.line.receive(&self.shared.step(CLOSE_TIMEOUT));
         if let (Some(output), Some(theirs)) = (self.tests.output(), &known.peer) {
-            let id = self.id.as_deref().unwrap_or_default();
+            let id = self.test.as_ref().map_or("", |(id, _)| id);
             let (peer, parameters) = (unmap(self.peer), granted);
             let served = ServedTest { id, peer, parameters, specs, started_unix_ns, host };
             output.completed(&served.document(&report, theirs, output.interval_ns).map_err(Ended::Lost)?);

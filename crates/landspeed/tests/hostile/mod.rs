@@ -7,7 +7,7 @@
 mod bad_input;
 mod claims;
 mod clock;
-mod common;
+pub mod common;
 mod document;
 mod dripping;
 mod files;

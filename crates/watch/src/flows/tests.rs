@@ -111,6 +111,24 @@ fn flows_with_stalled_data_are_sampled() {
 }
 
 #[test]
+fn totals_count_what_moved_while_watched() {
+    let mut flows = top(2);
+    let old = |acked, received| FakeSocket::new(1, 1).counters(acked, received);
+    let new = |acked, retransmits| FakeSocket::new(2, 2).counters(acked, 0).field(100, retransmits);
+    dump(&mut flows, 0, &[old(1000, 500)]);
+    assert_eq!(flows.totals(), Some(MovedTotals::default()), "bytes from before the watch");
+    dump(&mut flows, S, &[old(3000, 700), new(40, 1)]);
+    dump(&mut flows, 2 * S, &[new(50, 3)]);
+    let expected = MovedTotals { acked_bytes: 2050, received_bytes: 200, retransmits: 3 };
+    assert_eq!(flows.totals(), Some(expected));
+    // A kernel before 4.1 does not report bytes: they are unknown, not 0.
+    let mut short = new(60, 3);
+    short.info.truncate(COUNTERS_END - 1);
+    dump(&mut flows, 3 * S, &[short]);
+    assert_eq!(flows.totals(), None);
+}
+
+#[test]
 fn reused_ports_are_different_flows() {
     let mut flows = top(4);
     dump(&mut flows, 0, &[FakeSocket::new(5000, 1)]);

@@ -4,7 +4,7 @@ use landspeed_model::{WatchChange, WatchFlow, WatchRecent, WatchRole};
 use landspeed_sys::clock::{monotonic_ns, thread_cpu_ns};
 
 use super::{Scope, Watch};
-use crate::flows::SampledFlow;
+use crate::flows::{MovedTotals, SampledFlow};
 use crate::history::Point;
 
 /// Time span of the recent metrics, nanoseconds; shorter if there are fewer samples.
@@ -91,6 +91,11 @@ impl Watch {
     /// Returns the points of a flow's last minute, at most two per second; empty if the flow is unknown.
     pub fn minute(&self, cookie: u64) -> Vec<Point> {
         self.flows.flow(cookie).map_or_else(Vec::new, |flow| flow.history.minute())
+    }
+
+    /// What all connections moved until the last dump; `None` if the kernel does not report it.
+    pub fn totals(&self) -> Option<MovedTotals> {
+        self.flows.totals()
     }
 
     /// Nanoseconds since the start.

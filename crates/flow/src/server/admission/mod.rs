@@ -24,7 +24,7 @@ use self::handshakes::{HandshakeSlot, Handshakes};
 use self::occupancy::Occupancy;
 use self::refusals::Refusals;
 use self::shares::{Resource, Share, Shares};
-use super::events::ServerCounts;
+use super::counts::ServerCounts;
 use crate::address::{client_host, unmap};
 use crate::dialect::Dialect;
 

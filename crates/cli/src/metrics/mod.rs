@@ -1,0 +1,152 @@
+//! Metrics of `serve --metrics` and `watch --metrics`: what is exported under which name.
+
+pub mod serve;
+pub mod watch;
+
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, anyhow};
+use landspeed_metrics::Endpoint;
+
+/// Parses the address of an endpoint. The host must be named: metrics are never exported by accident.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        format!("`{text}` is not an address with a port; write 127.0.0.1:9210, or 0.0.0.0:9210 for all of this host")
+    })
+}
+
+/// Listens for scrapers of this command.
+pub fn open(addr: SocketAddr, command: &'static str) -> anyhow::Result<Endpoint> {
+    Endpoint::bind(addr, env!("CARGO_PKG_VERSION"), command).map_err(|error| match error.advice() {
+        Some(advice) => anyhow!("{error}\n{advice}"),
+        None => anyhow!("{error}"),
+    })
+}
+
+/// Returns the line that says where the metrics are.
+pub fn announcement(endpoint: &Endpoint) -> anyhow::Result<String> {
+    let addr = endpoint.local_addr().context("cannot read the address of the metrics")?;
+    Ok(format!("landspeed: metrics on http://{addr}/metrics"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fmt::Write as _;
+    use std::path::PathBuf;
+
+    use landspeed_metrics::{Family, process_families};
+
+    use super::*;
+
+    fn root() -> PathBuf {
+        PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+    }
+
+    fn read(path: &str) -> String {
+        std::fs::read_to_string(root().join(path)).unwrap_or_else(|why| panic!("{path}: {why}"))
+    }
+
+    fn families() -> Vec<&'static Family> {
+        [&process_families()[..], serve::FAMILIES, watch::FAMILIES].concat()
+    }
+
+    /// Rows of the tables in docs/metrics.md.
+    fn table(families: &[&Family]) -> String {
+        let mut table = "| metric | type | labels | |\n|---|---|---|---|\n".to_owned();
+        for family in families {
+            let labels: Vec<String> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+            let (name, kind, labels) = (family.name(), family.kind.name(), labels.join(", "));
+            let _ = writeln!(table, "| `{name}` | {kind} | {labels} | {} |", family.help);
+        }
+        table
+    }
+
+    #[test]
+    fn the_page_has_every_metric() {
+        let page = read("docs/metrics.md");
+        for families in [&process_families()[..], serve::FAMILIES, watch::FAMILIES] {
+            let table = table(families);
+            assert!(page.contains(&table), "docs/metrics.md lacks this table:\n{table}");
+        }
+    }
+
+    #[test]
+    fn names_follow_the_conventions() {
+        let mut seen = BTreeSet::new();
+        for family in families() {
+            let name = family.name();
+            let ours = name.starts_with("landspeed_") || name.starts_with("process_");
+            let plain = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+            assert!(ours && plain, "{name}");
+            assert!(!family.help.is_empty() && !family.help.ends_with('.'), "{name}: {}", family.help);
+            assert!(seen.insert(name.clone()), "{name} exists twice");
+        }
+    }
+
+    #[test]
+    fn no_label_names_an_address_a_port_or_a_program() {
+        for family in families() {
+            for label in family.labels {
+                let forbidden = ["peer", "address", "host", "port", "pid", "program", "user", "id", "flow", "cookie"];
+                assert!(!forbidden.contains(label), "{}: {label}", family.name());
+            }
+        }
+    }
+
+    /// Names of landspeed's metrics in a text.
+    fn names_in(text: &str) -> Vec<String> {
+        let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+        let ours = |word: &&str| {
+            ["landspeed_serve_", "landspeed_watch_", "landspeed_metrics_", "landspeed_build_", "process_"]
+                .iter()
+                .any(|prefix| word.starts_with(prefix))
+        };
+        words.filter(ours).map(ToOwned::to_owned).collect()
+    }
+
+    #[test]
+    fn alerts_and_dashboard_use_only_metrics_that_exist() {
+        let known: Vec<String> = families().iter().map(|family| family.name()).collect();
+        for path in [
+            "packaging/prometheus/alerts.yml",
+            "packaging/prometheus/alerts_test.yml",
+            "packaging/grafana/landspeed.json",
+            "docs/metrics.md",
+        ] {
+            let used = names_in(&read(path));
+            assert!(used.len() > 5, "{path} uses {used:?}");
+            for name in used {
+                assert!(known.contains(&name), "{path}: {name} does not exist");
+            }
+        }
+    }
+
+    #[test]
+    fn alerts_name_causes_and_reasons_that_exist() {
+        let alerts = read("packaging/prometheus/alerts.yml");
+        let values = |label: &str| -> Vec<String> {
+            let selectors = alerts.split(label).skip(1);
+            let quoted =
+                selectors.filter_map(|rest| rest.trim_start_matches('~').strip_prefix('"')?.split('"').next());
+            quoted.flat_map(|list| list.split('|')).map(ToOwned::to_owned).collect()
+        };
+        let (causes, reasons) = (values("{cause="), values("{reason="));
+        assert!(causes.len() > 3 && reasons.len() > 2, "{causes:?} {reasons:?}");
+        for cause in causes {
+            assert!(landspeed_model::Cause::from_name(&cause).is_some(), "{cause}");
+        }
+        for reason in reasons {
+            assert!(landspeed_flow::server::Refusal::ALL.iter().any(|known| known.name() == reason), "{reason}");
+        }
+    }
+
+    #[test]
+    fn addresses_need_a_host_and_a_port() {
+        assert_eq!(address("127.0.0.1:9210"), Ok(SocketAddr::from(([127, 0, 0, 1], 9210))));
+        assert!(address("[::1]:0").is_ok());
+        for text in ["9210", ":9210", "127.0.0.1", "localhost:9210", ""] {
+            assert!(address(text).is_err_and(|why| why.contains("write 127.0.0.1:9210")), "{text}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Declaration of a metric.
+
+/// Type of a metric, as in OpenMetrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Never decreases while the process runs; its name ends with `_total`.
+    Counter,
+    /// A value that goes up and down.
+    Gauge,
+    /// Always 1, with facts in its labels; its name ends with `_info`.
+    Info,
+}
+
+impl Kind {
+    /// Name as in `# TYPE`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// A metric: name, unit, type, help and labels.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Family {
+    /// Name without unit and without the suffix of the type.
+    pub base: &'static str,
+    /// Unit, which is part of the name: `bytes`, `seconds`, `ratio`.
+    pub unit: Option<&'static str>,
+    /// Type.
+    pub kind: Kind,
+    /// What it is, without a full stop.
+    pub help: &'static str,
+    /// Names of its labels, in the order of their values.
+    pub labels: &'static [&'static str],
+}
+
+impl Family {
+    /// Declares a counter.
+    pub const fn counter(base: &'static str, help: &'static str) -> Self {
+        Self { base, unit: None, kind: Kind::Counter, help, labels: &[] }
+    }
+
+    /// Declares a gauge.
+    pub const fn gauge(base: &'static str, help: &'static str) -> Self {
+        Self { base, unit: None, kind: Kind::Gauge, help, labels: &[] }
+    }
+
+    /// The same with a unit.
+    #[must_use]
+    pub const fn unit(self, unit: &'static str) -> Self {
+        Self { unit: Some(unit), ..self }
+    }
+
+    /// The same with labels.
+    #[must_use]
+    pub const fn labels(self, labels: &'static [&'static str]) -> Self {
+        Self { labels, ..self }
+    }
+
+    /// Name of its samples, as in queries: base, unit, suffix of the type.
+    pub fn name(&self) -> String {
+        let unit = self.unit.map(|unit| format!("_{unit}")).unwrap_or_default();
+        let suffix = match self.kind {
+            Kind::Counter => "_total",
+            Kind::Gauge => "",
+            Kind::Info => "_info",
+        };
+        format!("{}{unit}{suffix}", self.base)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_unit_and_type() {
+        assert_eq!(Family::counter("a_received", "").unit("bytes").name(), "a_received_bytes_total");
+        assert_eq!(Family::gauge("a_share", "").unit("ratio").name(), "a_share_ratio");
+        assert_eq!(Family { kind: Kind::Info, ..Family::gauge("a_build", "") }.name(), "a_build_info");
+    }
+}
