@@ -11,6 +11,7 @@ mod network;
 pub mod programs;
 mod queues;
 mod report;
+mod results;
 mod root;
 
 use std::io::{self, Write};
@@ -30,12 +31,12 @@ pub use report::{
     SERIES_POINTS, Sample,
 };
 
+pub use results::RESULTS;
+
 use crate::plan::{Plan, PlannedFlow, Role};
 
 /// Port of the flow engine's servers.
 const SERVER_PORT: u16 = 5202;
-/// Mount point of the results directory.
-pub const RESULTS: &str = "/out";
 /// Name of the plan in the results directory.
 pub const PLAN: &str = "plan.json";
 /// Name of the progress file in the results directory.

@@ -20,7 +20,8 @@ use landspeed_sys::{clock, guest, netns, process};
 
 use super::network::Network;
 use super::report::ProgramReport;
-use super::{RESULTS, root};
+use super::results::RESULTS;
+use super::root;
 use crate::plan::{Plan, PlannedProgram, PlannedStop};
 use crate::program::PATH;
 
@@ -51,12 +52,15 @@ enum Event {
     Finish,
 }
 
+/// Reports of a host's programs, each with its index.
+type HostResult = Result<Vec<(usize, ProgramReport)>, String>;
+
 /// The programs of a run.
 pub struct Programs<'scope> {
     /// For each program: the channel to it, and whether it ends by itself or at a time.
     senders: Vec<(Sender<Event>, bool)>,
     ended: Receiver<usize>,
-    hosts: Vec<ScopedJoinHandle<'scope, Result<Vec<(usize, ProgramReport)>, String>>>,
+    hosts: Vec<ScopedJoinHandle<'scope, HostResult>>,
 }
 
 /// The control group of a program.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use landspeed_sys::guest;
 
-use super::RESULTS;
+use super::results::RESULTS;
 use crate::plan::{OWN_PROGRAM, Plan, Role};
 use crate::program::WRITABLE;
 

@@ -275,7 +275,7 @@ pub fn plan(scenario: &Scenario, captures: &[String]) -> Result<Plan, PlanError>
     let mut network = network::build(scenario)?;
     let flows = flows::plan(scenario, &network)?;
     let lead_ns = flows.iter().map(|flow| flow.lead_ns.saturating_sub(flow.start_ns)).max().unwrap_or(0);
-    let programs = programs::plan(scenario, &network)?;
+    let programs = programs::plan(scenario, |name| network.host(name))?;
     let ends = flows.iter().map(flows::end_ns).chain(programs.iter().map(PlannedProgram::latest_end_ns));
     let span_ns = ends.max().unwrap_or(0);
     let captures = captures.iter().map(|at| network.capture(at)).collect::<Result<Vec<_>, _>>()?;

@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::PlanError;
-use super::network::Network;
 use crate::scenario::{Program, Scenario, Stop};
 
 /// Path of landspeed itself on hosts with programs.
@@ -56,8 +54,8 @@ impl PlannedProgram {
     }
 }
 
-/// Plans every program.
-pub fn plan(scenario: &Scenario, network: &Network) -> Result<Vec<PlannedProgram>, PlanError> {
+/// Plans every program; `host` finds the index of a host.
+pub fn plan<E>(scenario: &Scenario, host: impl Fn(&str) -> Result<usize, E>) -> Result<Vec<PlannedProgram>, E> {
     let mut programs: Vec<PlannedProgram> = Vec::with_capacity(scenario.program.len());
     for (index, program) in scenario.program.iter().enumerate() {
         let mut name = program.name.clone().unwrap_or_else(|| program.default_name());
@@ -70,7 +68,7 @@ pub fn plan(scenario: &Scenario, network: &Network) -> Result<Vec<PlannedProgram
         }
         programs.push(PlannedProgram {
             name,
-            node: network.host(&program.host)?,
+            node: host(&program.host)?,
             command: program.run.clone(),
             run: program.run.clone(),
             start_ns: program.at.map_or(0, |at| at.0.get()),

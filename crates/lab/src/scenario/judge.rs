@@ -77,7 +77,7 @@ pub fn judge(scenario: &Scenario) -> Judgement {
     queues::judge(scenario, &paths, &mut judgement);
     hosts::judge(scenario, &mut judgement);
     flows::judge(scenario, &paths, &mut judgement);
-    programs::judge(scenario, &mut judgement);
+    programs::problems(scenario).into_iter().for_each(|problem| judgement.add(problem));
     // Totals are meaningful only if every part is valid.
     if judgement.problems.is_empty() {
         flows::load(scenario, &paths, &mut judgement);
