@@ -231,5 +231,5 @@ fn one_command_runs_between_the_hosts_of_a_path() {
     let output = place.run(&["scenario.toml", "--", "no-such-program"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
-    assert!(errors.contains("cannot run the program command: no `no-such-program` in"), "{errors}");
+    assert!(errors.contains("cannot run the program command: no 'no-such-program' in /usr"), "{errors}");
 }
