@@ -103,6 +103,7 @@ const BY_VALUE: &[(&str, ValueKind)] = &[
     ("MTU", ValueKind::NoCandidates),
     ("N", ValueKind::NoCandidates),
     ("NAME", ValueKind::NoCandidates),
+    ("HOST,HOST", ValueKind::NoCandidates),
     ("NODE:NEIGHBOUR", ValueKind::NoCandidates),
     ("N[,M]", ValueKind::NoCandidates),
     ("OMIT", ValueKind::NoCandidates),

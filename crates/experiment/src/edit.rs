@@ -64,6 +64,55 @@ pub fn varied(text: &str) -> Vec<Varied> {
     .collect()
 }
 
+/// A program to add to a scenario.
+pub struct AddedProgram<'a> {
+    /// Name of the program.
+    pub name: &'a str,
+    /// Its host.
+    pub host: &'a str,
+    /// Program and arguments.
+    pub run: &'a [String],
+    /// Start time.
+    pub at: Option<&'a str>,
+    /// When to stop it.
+    pub stop: Option<&'a str>,
+}
+
+/// Returns the text with further programs at the end. Text that is not TOML is returned unchanged.
+pub fn add_programs(text: &str, programs: &[AddedProgram<'_>]) -> String {
+    let Ok(mut scenario) = text.parse::<DocumentMut>() else { return text.to_owned() };
+    let tables = scenario.entry("program").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
+    // Loading the scenario reports the wrong type.
+    let Some(tables) = tables.as_array_of_tables_mut() else { return text.to_owned() };
+    for program in programs {
+        let mut table = Table::from_iter([("name", value(program.name)), ("host", value(program.host))]);
+        table.insert("run", value(Array::from_iter(program.run)));
+        for (key, time) in [("at", program.at), ("stop", program.stop)] {
+            if let Some(time) = time {
+                table.insert(key, value(time));
+            }
+        }
+        table.set_position(Some(isize::MAX));
+        tables.push(table);
+    }
+    scenario.to_string()
+}
+
+/// Returns the hosts of a scenario in the order of its links; none if the text is not TOML.
+pub fn hosts(text: &str) -> Vec<String> {
+    let Ok(scenario) = text.parse::<DocumentMut>() else { return Vec::new() };
+    let links = scenario.get("link").and_then(Item::as_array_of_tables).into_iter().flatten();
+    let ends = links.filter_map(|link| link.get("between").and_then(Item::as_array)).flatten();
+    let is_host = |name: &&str| scenario.get("host").is_some_and(|hosts| hosts.get(name).is_some());
+    let mut found: Vec<String> = Vec::new();
+    for name in ends.filter_map(Value::as_str).filter(is_host) {
+        if !found.iter().any(|known| known == name) {
+            found.push(name.to_owned());
+        }
+    }
+    found
+}
+
 /// Returns a value as TOML: unchanged if it parses, a string otherwise.
 fn literal(text: &str) -> Value {
     text.parse().unwrap_or_else(|_| text.into())
@@ -156,6 +205,17 @@ mod tests {
         );
         assert!(fixed.contains("repeats = 1") && fixed.contains("[hosts]"));
         assert_eq!(self::varied(TEXT).iter().map(|axis| axis.values.len()).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    #[test]
+    fn added_programs_follow_the_scenario() {
+        let text = "name = \"n\"\n[host.b]\n[host.a]\n[switch.s]\n[[link]]\nbetween = [\"a\", \"s\"]\n[[link]]\nbetween = [\"s\", \"b\"]\n";
+        assert_eq!(hosts(text), ["a", "b"]);
+        let run = ["sh", "-c", "echo \"x\""].map(str::to_owned);
+        let program = AddedProgram { name: "p", host: "a", run: &run, at: Some("1s"), stop: None };
+        let expected =
+            "\n[[program]]\nname = \"p\"\nhost = \"a\"\nrun = [\"sh\", \"-c\", 'echo \"x\"']\nat = \"1s\"\n";
+        assert_eq!(add_programs(text, &[program]), format!("{text}{expected}"));
     }
 
     #[test]

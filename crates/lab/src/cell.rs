@@ -10,7 +10,8 @@ use crate::guest::Progress;
 use crate::kernel::{Features, Kernel};
 use crate::outcome::{self, DocumentHeader};
 use crate::plan::{self, Plan};
-use crate::scenario::{Cell, Scenario, estimate};
+use crate::program;
+use crate::scenario::{Cell, DEFAULT_REAL_TIME_NS, Scenario, estimate};
 
 /// Code of the warning that there are too few runs for a spread.
 pub const ONE_DRAW: &str = "one-draw";
@@ -47,6 +48,7 @@ pub struct PreparedCell {
     pub memory_bytes: u64,
     frame: DocumentHeader,
     kernel: Kernel,
+    real_time_limit_ns: Option<u64>,
 }
 
 /// Plans a cell and checks that the kernel can run it.
@@ -59,7 +61,10 @@ pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &SharedSettings<'_>) -> Re
         plan.use_exact_links();
     }
     check_features(&plan, kernel, &kernel.features().map_err(|error| error.to_string())?)?;
+    program::resolve(&mut plan)?;
     let memory_bytes = estimate(&cell.scenario).memory_bytes;
+    let limit_ns = cell.scenario.real_time_limit.map_or(DEFAULT_REAL_TIME_NS, |limit| limit.0.get());
+    let real_time_limit_ns = (!plan.programs.is_empty()).then_some(limit_ns);
     let frame = DocumentHeader {
         started: setting.started.to_owned(),
         command: setting.command.to_vec(),
@@ -80,7 +85,7 @@ pub fn prepare(cell: &Cell, kernel: &Kernel, setting: &SharedSettings<'_>) -> Re
         memory_bytes,
         warnings: setting.warnings.iter().cloned().chain(one_draw(cell.repeats, cell.seed)).collect(),
     };
-    Ok(PreparedCell { plan, memory_bytes, frame, kernel: kernel.clone() })
+    Ok(PreparedCell { plan, memory_bytes, frame, kernel: kernel.clone(), real_time_limit_ns })
 }
 
 /// Checks that a kernel with these features has what a scenario needs: its queueing disciplines and congestion controls.
@@ -123,7 +128,7 @@ pub fn run(
     interrupted: &AtomicBool,
     observe: &mut dyn FnMut(&Progress, u64),
 ) -> LabDocument {
-    let PreparedCell { plan, memory_bytes, frame, kernel } = ready;
+    let PreparedCell { plan, memory_bytes, frame, kernel, real_time_limit_ns } = ready;
     let boot = Boot {
         kernel: &kernel.executable,
         program: setting.program,
@@ -131,6 +136,7 @@ pub fn run(
         plan: &plan,
         memory_bytes,
         keep: setting.keep,
+        real_time_limit_ns,
     };
     match boot::run(&boot, interrupted, observe) {
         Ok(booted) => outcome::document(frame, &plan, booted),
@@ -147,6 +153,13 @@ fn entry(error: &BootError) -> ErrorEntry {
             ("guest-crashed", Some("raise `memory` in the scenario if the console says out of memory"))
         }
         BootError::Stuck { .. } => ("guest-stuck", None),
+        BootError::RealTimeLimit { .. } => (
+            "real-time-limit",
+            Some(
+                "A program that computes or waits in a loop without sleeping takes no virtual time, nor does data between programs of \
+                 one host; raise `real-time-limit` if it only needs longer.",
+            ),
+        ),
         BootError::Interrupted => ("interrupted", None),
     };
     ErrorEntry { code: code.to_owned(), message: error.to_string(), advice: advice.map(str::to_owned) }

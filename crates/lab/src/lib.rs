@@ -8,4 +8,5 @@ pub mod guest;
 pub mod kernel;
 pub mod outcome;
 pub mod plan;
+pub mod program;
 pub mod scenario;

@@ -47,6 +47,9 @@ pub struct LabDocument {
     pub topology: Topology,
     /// Flows, in the order of the scenario.
     pub flows: Vec<LabFlow>,
+    /// Programs of this host that ran in the network, in the order of the scenario.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<LabProgram>,
     /// Queues: switch ports, qdiscs of the hosts, and link emulation.
     pub queues: Vec<LabQueue>,
     /// Links, one entry for each direction.
@@ -166,6 +169,73 @@ pub struct LabFlow {
     pub retransmits: Option<u64>,
     /// Run document of the flow; `None` if it was not measured.
     pub run: Option<RunDocument>,
+}
+
+/// A program that ran on a host of the network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LabProgram {
+    /// Name of the program in the scenario.
+    pub name: String,
+    /// Name of its host.
+    pub host: String,
+    /// Command line, one argument per element.
+    pub command: Vec<String>,
+    /// Start in virtual time, nanoseconds after the start of the scenario.
+    pub start_ns: u64,
+    /// End in virtual time, nanoseconds after the start of the scenario.
+    pub end_ns: u64,
+    /// Reason for its end.
+    pub end: LabProgramEnd,
+    /// Exit status; `None` if a signal ended it, or if it did not start.
+    pub exit_status: Option<i32>,
+    /// Number of the signal that ended it; `None` if it exited.
+    pub signal: Option<i32>,
+    /// Error of the start; `None` if it started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Whether it ended as the scenario expects.
+    pub expected: bool,
+    /// Standard output. Not part of the digest.
+    pub stdout: LabOutput,
+    /// Standard error. Not part of the digest.
+    pub stderr: LabOutput,
+    /// Files that the scenario keeps. Not part of the digest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<LabFile>,
+}
+
+/// Reason for the end of a program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LabProgramEnd {
+    /// It ended by itself.
+    Exited,
+    /// The scenario stopped it.
+    Stopped,
+    /// It ran longer than its `time`.
+    TimeLimit,
+    /// It wrote more output than a program may.
+    OutputLimit,
+    /// It could not be started.
+    NotStarted,
+}
+
+/// Output of a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LabOutput {
+    /// Bytes written.
+    pub bytes: u64,
+    /// The first 1 MiB, as text; bytes that are not UTF-8 are replaced.
+    pub text: String,
+}
+
+/// A file that a program wrote.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LabFile {
+    /// Path on the host of the network.
+    pub path: String,
+    /// Its content; `None` if it cannot be read.
+    pub content: Option<LabOutput>,
 }
 
 /// Role of a queue.

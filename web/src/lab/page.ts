@@ -9,7 +9,7 @@ import { attempt, footer, runParts } from "../run";
 import { referenceSection } from "./reference";
 import { arrow, totalGoodput, totalRetransmits } from "./flows";
 import { topologySection } from "./picture";
-import { checksPart, linksSection, prediction, provenanceSection, queuesSection, referencePart, scenarioSection, spelled } from "./tables";
+import { checksPart, linksSection, prediction, programsSection, provenanceSection, queuesSection, referencePart, scenarioSection, spelled } from "./tables";
 import { labTimeline } from "./timeline";
 
 /** The whole page. */
@@ -22,6 +22,7 @@ export function labPage(lab: LabDocument, save: () => void): Child[] {
     attempt("figures", () => referenceSection(lab, lab.scenario.reference?.source)),
     attempt("charts", () => labTimeline(lab)),
     caveats(lab),
+    attempt("programs", () => programsSection(lab)),
     attempt("topology", () => topologySection(lab)),
     attempt("queues", () => queuesSection(lab)),
     attempt("links", () => linksSection(lab)),
@@ -101,7 +102,7 @@ function headline(lab: LabDocument): HTMLElement {
     h(
       "div.figures",
       null,
-      h("div.figure", null, h("p.big", { id: "goodput" }, amount ?? NONE, h("span", null, ` ${unit.join(" ")}`)), h("p.of", null, isNumber(goodput) ? `goodput${lab.flows.length > 1 ? ", sum of all flows" : ""}, in the steady phase` : "goodput unknown")),
+      h("div.figure", null, h("p.big", { id: "goodput" }, amount ?? NONE, h("span", null, ` ${unit.join(" ")}`)), h("p.of", null, lab.flows.length === 0 ? "no flows" : isNumber(goodput) ? `goodput${lab.flows.length > 1 ? ", sum of all flows" : ""}, in the steady phase` : "goodput unknown")),
       h("dl.facts", null, ...facts.map(([name, value, title]) => h("div", { title }, h("dt", null, name), h("dd", null, value)))),
     ),
     h(

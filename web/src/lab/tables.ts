@@ -1,6 +1,6 @@
 // Tables of queues, links and checks, the scenario, and the provenance of the run.
 
-import type { LabDocument, LabQueue, Reference } from "../document";
+import type { LabDocument, LabProgram, LabQueue, Reference } from "../document";
 import { button, h, num, prose, section, table, type Child } from "../dom";
 import { bytes, integer, isNumber, nanos, NONE, percent, rate, seconds, significant } from "../format";
 import { fileName, saveAs } from "../save";
@@ -136,6 +136,44 @@ export function scenarioSection(lab: LabDocument): HTMLElement {
     h("p.controls", null, button("save scenario", "Save as a file for `landspeed lab run`", () => saveAs(text, fileName(name, "toml"), "application/toml"))),
     h("pre.scenario", { tabindex: 0, role: "region", "aria-label": "text of the scenario" }, h("code", null, text)),
   );
+}
+
+/** Every program of the host that ran in the network, with what it printed. */
+export function programsSection(lab: LabDocument): HTMLElement | null {
+  const programs = lab.programs ?? [];
+  if (programs.length === 0) return null;
+  const printed = programs.flatMap((p) => {
+    const outputs: [string, string][] = [["standard output", p.stdout.text], ["standard error", p.stderr.text], ...(p.files ?? []).map((f): [string, string] => [f.path, f.content?.text ?? ""])];
+    return outputs.filter(([, text]) => text !== "").map(([name, text]): [string, string] => [`${p.name}: ${name}`, text]);
+  });
+  return section(
+    "programs",
+    "Programs",
+    table(
+      ["", "Host", "Command", right("Starts"), right("Ends"), "Result"],
+      programs.map((p) =>
+        h(
+          "tr",
+          { class: p.expected ? null : "trouble" },
+          rowHead(p.name),
+          h("td", null, p.host),
+          h("td", null, h("code", null, p.command.join(" "))),
+          num(nanos(p.start_ns)),
+          num(nanos(p.end_ns)),
+          h("td", { class: p.expected ? null : "bad" }, programEnd(p)),
+        ),
+      ),
+      { caption: "Programs of this host on hosts of the network, in virtual time" },
+    ),
+    ...printed.map(([name, text]) => h("details", null, h("summary", null, name), h("pre.scenario", { tabindex: 0, role: "region", "aria-label": name }, h("code", null, text)))),
+  );
+}
+
+function programEnd(p: LabProgram): string {
+  if (p.end === "not-started") return `not started: ${p.error ?? "unknown error"}`;
+  const ended = { exited: "ended", stopped: "stopped", "time-limit": "ended at its time limit", "output-limit": "ended at its output limit" }[p.end];
+  if (isNumber(p.exit_status)) return `${ended}, exit status ${p.exit_status}`;
+  return isNumber(p.signal) ? `${ended}, signal ${p.signal}` : ended;
 }
 
 /** A varied key's value as it is written. */

@@ -77,7 +77,7 @@ fn run_one(exhibit: &Exhibit, options: &run::Options) -> anyhow::Result<CommandO
     let output = &mut options.output;
     output.json.get_or_insert_with(|| Sink::File(format!("{}.json", exhibit.name).into()));
     output.report.get_or_insert_with(|| PathBuf::from(format!("{}.html", exhibit.name)));
-    run::run(exhibit.name, exhibit.text, &options)
+    run::run(exhibit.name, exhibit.text, &options, false)
 }
 
 /// Runs all exhibits; a failure does not stop the others.

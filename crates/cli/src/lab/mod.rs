@@ -1,5 +1,6 @@
 //! `landspeed lab`: emulated paths in virtual time with the real Linux TCP stack.
 
+mod command;
 pub mod demo;
 mod engine;
 pub mod figures;

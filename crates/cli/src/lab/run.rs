@@ -17,9 +17,10 @@ use landspeed_sys::file;
 use landspeed_sys::process::available_memory;
 use landspeed_units::Bytes;
 
+use super::command::{self, CommandArgs};
 use super::{text, vary};
 use crate::board::{CONFIRM_S, Nouns, ProgressLine, duration};
-use crate::output::OutputArgs;
+use crate::output::{OutputArgs, Sink};
 use crate::{CommandOutcome, keep, sweep};
 
 const EXAMPLES: &str = "\
@@ -30,6 +31,7 @@ Examples:
   landspeed lab run path.toml --set switch.west.queue.limit=64KB,1MB,64MB --jobs 2
   landspeed lab run path.toml --set repeats=10 -o path.sweep   keep the runs, to resume
   landspeed lab run path.toml --pcap sender:west   capture headers with virtual timestamps
+  landspeed lab run path.toml -- iperf3 -c server  any program, between two hosts of the scenario
 
 Several values or repeats make a sweep: see `landspeed sweep --help`.
 Exit status: 0 complete, 1 a check failed or the run was cut short, 2 failure.";
@@ -40,6 +42,8 @@ Exit status: 0 complete, 1 a check failed or the run was cut short, 2 failure.";
 pub struct Args {
     /// Scenario file (- for standard input)
     scenario: PathBuf,
+    #[command(flatten)]
+    command: CommandArgs,
     #[command(flatten)]
     pub options: Options,
 }
@@ -96,11 +100,17 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         })?;
         (name, text)
     };
-    run(&name, &text, &args.options)
+    if !args.command.command.is_empty() {
+        ensure!(
+            args.options.output.json != Some(Sink::Stdout),
+            "cannot write the document to standard output: the command's output goes there\nWrite it to a file: --json FILE."
+        );
+    }
+    run(&name, &args.command.add_to(&text)?, &args.options, !args.command.command.is_empty())
 }
 
-/// Runs a scenario from its text.
-pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<CommandOutcome> {
+/// Runs a scenario from its text. With `for_command`, standard output is that of the command in it.
+pub fn run(name: &str, text: &str, options: &Options, for_command: bool) -> anyhow::Result<CommandOutcome> {
     options.output.check()?;
     ensure!(
         options.pcap.is_empty() || options.pcap_dir.is_dir(),
@@ -138,7 +148,7 @@ pub fn run(name: &str, text: &str, options: &Options) -> anyhow::Result<CommandO
         options.out.is_none(),
         "cannot keep runs in a directory: the scenario has one cell\nWrite its document with --json FILE."
     );
-    write_result(measure(&loaded, &text, options, quiet)?, options, quiet)
+    write_result(measure(&loaded, &text, options, quiet)?, options, quiet, for_command)
 }
 
 /// Runs all cells of a scenario as a sweep whose factors are the varied keys.
@@ -249,7 +259,12 @@ impl CostEstimate {
 }
 
 /// Prints the summary, and writes the document and the report.
-fn write_result(mut document: LabDocument, options: &Options, quiet: bool) -> anyhow::Result<CommandOutcome> {
+fn write_result(
+    mut document: LabDocument,
+    options: &Options,
+    quiet: bool,
+    for_command: bool,
+) -> anyhow::Result<CommandOutcome> {
     for error in &document.errors {
         errln!("landspeed: {}", crate::text::error(error));
     }
@@ -257,11 +272,20 @@ fn write_result(mut document: LabDocument, options: &Options, quiet: bool) -> an
         keep::keep(&document);
     }
     document.reference_figures = figures_of(&document);
+    if for_command {
+        command::print_output(&document);
+    }
     if !quiet && document.status != LabStatus::Failed {
-        out!("{}", text::run(&document));
+        let summary = text::run(&document);
+        if for_command {
+            err!("{summary}");
+        } else {
+            out!("{summary}");
+        }
     }
     options.output.write(&document, || Ok(landspeed_report::render_lab(&document)?))?;
-    Ok(outcome(&document))
+    let status = command::exit_status(&document).filter(|status| for_command && *status != 0);
+    Ok(status.map_or_else(|| outcome(&document), CommandOutcome::Program))
 }
 
 /// Returns the reference figures that can be computed from this cell alone.

@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use landspeed_lab::cell::ONE_DRAW;
-use landspeed_model::{KernelInfo, LabDocument, LabFlow, LabQueue, QueueRole, Verdict, Warning};
+use landspeed_model::{
+    KernelInfo, LabDocument, LabFlow, LabProgram, LabProgramEnd, LabQueue, QueueRole, Verdict, Warning,
+};
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
 use super::figures;
@@ -11,6 +13,8 @@ use crate::text::{Page, confidence, epochs};
 
 /// Maximum number of table rows printed; the document has all.
 const MAX_ROWS: usize = 60;
+/// Maximum number of lines of a program's errors printed.
+const MAX_ERROR_LINES: usize = 5;
 
 /// Returns the summary of one run.
 pub fn run(document: &LabDocument) -> String {
@@ -27,6 +31,13 @@ pub fn run(document: &LabDocument) -> String {
             if let Some(reverse) = &run.reverse_verdict {
                 verdict(reverse, &mut page);
             }
+        }
+    }
+    for program in &document.programs {
+        page.line("program", &program_line(program));
+        let errors: Vec<&str> = program.stderr.text.lines().filter(|line| !line.trim().is_empty()).collect();
+        for line in errors.iter().rev().take(if program.expected { 0 } else { MAX_ERROR_LINES }).rev() {
+            page.line("", &printable(line));
         }
     }
     if let Some(reference) = &document.scenario.reference {
@@ -101,6 +112,26 @@ fn flow_line(flow: &LabFlow) -> String {
         let _ = write!(text, ", latency p50 {}, p99 {}", Nanos::new(p50), Nanos::new(p99));
     }
     text
+}
+
+fn program_line(program: &LabProgram) -> String {
+    let how = match (program.end, program.exit_status, program.signal) {
+        (LabProgramEnd::NotStarted, ..) => return format!("{} ({}): not started", program.name, program.host),
+        (LabProgramEnd::TimeLimit, ..) => "ended at its time limit".to_owned(),
+        (LabProgramEnd::OutputLimit, ..) => "ended at its output limit".to_owned(),
+        (LabProgramEnd::Stopped, Some(status), _) => format!("stopped, exit status {status}"),
+        (LabProgramEnd::Stopped, ..) => "stopped".to_owned(),
+        (LabProgramEnd::Exited, Some(status), _) => format!("exit status {status}"),
+        (LabProgramEnd::Exited, None, Some(signal)) => format!("ended by signal {signal}"),
+        (LabProgramEnd::Exited, None, None) => "ended".to_owned(),
+    };
+    let time = Nanos::new(program.end_ns.saturating_sub(program.start_ns));
+    format!("{} ({}): {how} after {time}", program.name, program.host)
+}
+
+/// Returns a line without control characters.
+fn printable(line: &str) -> String {
+    line.chars().filter(|c| !c.is_control()).collect()
 }
 
 /// Formats a share as a percentage with three significant digits.

@@ -50,6 +50,8 @@ pub struct Boot<'a> {
     pub memory_bytes: u64,
     /// Directory to which captures are copied.
     pub keep: &'a Path,
+    /// Real time after which the run is ended, nanoseconds.
+    pub real_time_limit_ns: Option<u64>,
 }
 
 /// Result of a boot.
@@ -92,15 +94,27 @@ pub enum BootError {
     },
     /// Virtual time did not progress.
     #[error(
-        "the guest made no progress for {seconds} s at {at_ns} ns of virtual time; end of its console:\n{console}"
+        "the guest made no progress for {seconds} s at {at_ns} ns of virtual time{running}; end of its console:\n{console}"
     )]
     Stuck {
         /// Real time without progress, seconds.
         seconds: u64,
         /// Virtual time reached, nanoseconds.
         at_ns: i64,
+        /// The programs that were running, as a phrase; empty without any.
+        running: String,
         /// Last lines of the console.
         console: String,
+    },
+    /// A run with programs took too much real time.
+    #[error("ended after {seconds} s of real time, at {at_s} s of virtual time{running}")]
+    RealTimeLimit {
+        /// The limit, seconds.
+        seconds: f64,
+        /// Virtual time reached, seconds.
+        at_s: f64,
+        /// The programs that were running, as a phrase.
+        running: String,
     },
     /// Interrupted by the user.
     #[error("interrupted")]
@@ -129,15 +143,23 @@ pub fn run(
     std::fs::write(results.join(guest::PLAN), plan).map_err(io_error("write the plan"))?;
     let console = place.path().join("console");
     let mut guest = Guest::start(boot, &place, &console)?;
-    let watched = guest.watch(&results, interrupted, begun_ns, observe);
+    let watched = guest.watch(&results, interrupted, (begun_ns, boot.real_time_limit_ns), observe);
     let memory_peak_bytes = guest.memory_peak_bytes;
     let (boot_ns, status) = match watched {
         Ok(found) => found,
         Err(EarlyEnd::Interrupted) => return Err(BootError::Interrupted),
         Err(EarlyEnd::Stuck(at_ns)) => {
             guest.end();
-            let console = tail(&console);
-            return Err(BootError::Stuck { seconds: STUCK_NS / 1_000_000_000, at_ns, console });
+            let (console, running) = (tail(&console), running(&results));
+            return Err(BootError::Stuck { seconds: STUCK_NS / 1_000_000_000, at_ns, running, console });
+        }
+        Err(EarlyEnd::RealTimeLimit(limit_ns, at_ns)) => {
+            guest.end();
+            return Err(BootError::RealTimeLimit {
+                seconds: limit_ns as f64 / 1e9,
+                at_s: at_ns as f64 / 1e9,
+                running: running(&results),
+            });
         }
         Err(EarlyEnd::Failed(source)) => return Err(io_error("wait for the lab's kernel")(source)),
     };
@@ -160,6 +182,7 @@ pub fn run(
 enum EarlyEnd {
     Interrupted,
     Stuck(i64),
+    RealTimeLimit(u64, i64),
     Failed(io::Error),
 }
 
@@ -201,13 +224,13 @@ impl Guest {
         Ok(Self { child, ended: false, memory_peak_bytes: None })
     }
 
-    /// Waits for the guest's end. Returns the time until flows began to prepare, nanoseconds, and the exit status as
+    /// Waits for the guest's end, or until `limit_ns` after `begun_ns`. Returns the time until flows began to prepare, nanoseconds, and the exit status as
     /// text.
     fn watch(
         &mut self,
         results: &Path,
         interrupted: &AtomicBool,
-        begun_ns: u64,
+        (begun_ns, limit_ns): (u64, Option<u64>),
         observe: &mut dyn FnMut(&Progress, u64),
     ) -> Result<(u64, String), EarlyEnd> {
         let mut last = Progress { t_ns: i64::MIN, ..Progress::default() };
@@ -234,6 +257,9 @@ impl Guest {
                 boot_ns.get_or_insert(now_ns - begun_ns);
                 observe(&progress, now_ns - begun_ns);
                 (last, moved_ns) = (progress, now_ns);
+            }
+            if let Some(limit_ns) = limit_ns.filter(|limit_ns| now_ns - begun_ns > *limit_ns) {
+                return Err(EarlyEnd::RealTimeLimit(limit_ns, last.t_ns.max(0)));
             }
             if now_ns - moved_ns > STUCK_NS {
                 return Err(EarlyEnd::Stuck(last.t_ns));
@@ -264,6 +290,13 @@ fn read_progress(path: &Path) -> Option<Progress> {
     let mut text = [0; guest::PROGRESS_BYTES];
     File::open(path).ok()?.read_exact_at(&mut text, 0).ok()?;
     serde_json::from_slice(text.trim_ascii_end()).ok()
+}
+
+/// Returns which programs are running in a guest, as a phrase for an error; empty if it has none.
+fn running(results: &Path) -> String {
+    let text = std::fs::read_to_string(results.join(guest::programs::RUNNING)).unwrap_or_default();
+    let names: Vec<&str> = text.lines().filter(|name| !name.is_empty()).collect();
+    if names.is_empty() { String::new() } else { format!("; running programs: {}", names.join(", ")) }
 }
 
 /// Returns `VmHWM` of a process: its peak resident memory, bytes.

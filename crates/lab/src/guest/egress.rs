@@ -12,6 +12,10 @@ use crate::scenario::QueueKind;
 
 /// Limit of a wire's netem, packets. It holds the packets in flight, and none may be dropped by the limit.
 pub(super) const WIRE_LIMIT: u32 = u32::MAX / 2;
+/// Rate of the loopback interface of hosts with programs, bytes/s: 100 Gb/s.
+const LOOPBACK_BYTES_PER_S: u64 = 12_500_000_000;
+/// Burst of that interface, bytes: more than one super-packet.
+const LOOPBACK_BURST_BYTES: u32 = 1 << 20;
 
 /// Installs the qdiscs of a port.
 pub fn install(socket: &mut Netlink, interface: u32, port: &Port) -> Result<(), String> {
@@ -37,6 +41,18 @@ pub fn install(socket: &mut Netlink, interface: u32, port: &Port) -> Result<(), 
             socket.add_qdisc(interface, root, configure::handle(1, 0), &wire(port, impairments)).map_err(error_text)
         }
     }
+}
+
+/// Limits a loopback interface: traffic that nothing limits takes no virtual time, and would never end.
+pub fn limit_loopback(socket: &mut Netlink, interface: u32) -> Result<(), String> {
+    let bucket = Tbf {
+        rate_bytes_per_s: LOOPBACK_BYTES_PER_S,
+        burst_bytes: LOOPBACK_BURST_BYTES,
+        limit_bytes: u32::MAX / 2,
+        overhead_bytes: 0,
+    };
+    let major = configure::handle(1, 0);
+    socket.add_qdisc(interface, netlink::Qdisc::ROOT, major, &Qdisc::Tbf(bucket)).map_err(error_text)
 }
 
 fn wire(port: &Port, impairments: &Impairments) -> Qdisc {

@@ -1,4 +1,4 @@
-//! The guest's init and only program. It builds the network of a [`Plan`], runs the flow engine over it, samples
+//! The guest's init and, unless a scenario has programs, its only program. It builds the network of a [`Plan`], runs the flow engine over it, samples
 //! the queues, and writes a report.
 //!
 //! Time is virtual: it stands still while anything computes, and jumps to the next timer when everything sleeps.
@@ -8,8 +8,11 @@
 mod capture;
 mod egress;
 mod network;
+pub mod programs;
 mod queues;
 mod report;
+mod results;
+mod root;
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -17,22 +20,23 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::Scope;
 
 use landspeed_model::{Parameters, RunDocument};
 use landspeed_sys::guest;
 use landspeed_sys::{clock, netns};
 
 pub use report::{
-    CaptureReport, Drain, FlowReport, GuestReport, HostCounters, PortReport, Progress, QueueReport, SERIES_POINTS,
-    Sample,
+    CaptureReport, Drain, FlowReport, GuestReport, HostCounters, PortReport, ProgramReport, Progress, QueueReport,
+    SERIES_POINTS, Sample,
 };
+
+pub use results::RESULTS;
 
 use crate::plan::{Plan, PlannedFlow, Role};
 
 /// Port of the flow engine's servers.
 const SERVER_PORT: u16 = 5202;
-/// Mount point of the results directory.
-pub const RESULTS: &str = "/out";
 /// Name of the plan in the results directory.
 pub const PLAN: &str = "plan.json";
 /// Name of the progress file in the results directory.
@@ -81,11 +85,19 @@ pub struct TestRequest<'a> {
 pub fn main(engine: &'static dyn Engine) {
     let result = prepare().and_then(|plan| run_plan(engine, &plan));
     if let Err(error) = result {
-        // The host shows the console's last lines.
-        let _ = writeln!(io::stderr(), "landspeed guest: {error}");
-        let _ = std::fs::write(Path::new(RESULTS).join(FAILURE), error);
+        give_up(&error);
     }
     let _ = guest::power_off();
+}
+
+/// Leaves an error for the host, and powers the guest off, whatever the other threads do.
+fn give_up(error: &str) -> ! {
+    // The host shows the console's last lines.
+    let _ = writeln!(io::stderr(), "landspeed guest: {error}");
+    let _ = std::fs::write(Path::new(RESULTS).join(FAILURE), error);
+    let _ = guest::power_off();
+    // The kernel ends with its init.
+    std::process::abort()
 }
 
 /// Mounts file systems, raises limits, and reads the plan.
@@ -112,54 +124,67 @@ fn run_plan(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
     serve(engine, plan, &network)?;
     // A round number, so that samples are at the same nanoseconds however long building the network took.
     let zero_ns = (clock::monotonic_ns() + plan.lead_ns + 100_000_000).next_multiple_of(100_000_000);
-    let boot = Boot::read();
     let running = RunState::new(plan, zero_ns);
     let report = std::thread::scope(|scope| {
-        let captures = capture::start(scope, plan, &network, &running.over);
-        let watching = scope.spawn(|| queues::watch(plan, &network, zero_ns, &running.over));
-        let showing = scope.spawn(|| running.write_progress(plan));
-        let flows: Vec<_> = plan
-            .flows
-            .iter()
-            .enumerate()
-            .map(|(index, flow)| {
-                let (network, running) = (&network, &running);
-                scope.spawn(move || run_flow(engine, flow, index, network, running))
-            })
-            .collect();
-        // Connections are open by now and idle: the accounting of every node begins without packets in flight.
-        clock::sleep_until(zero_ns - ZERO_DELAY_NS);
-        network.start_counting_frames()?;
-        let before = network.counters(plan)?;
-        let flows: Vec<_> = flows
-            .into_iter()
-            .map(|flow| flow.join().unwrap_or_else(|_| Err("the flow's thread panicked".to_owned())))
-            .collect();
-        let ended_ns = clock::monotonic_ns();
-        clock::sleep_until(ended_ns + SETTLE_NS + plan.longest_delay_ns());
-        let after = network.counters(plan)?;
-        running.over.store(true, Ordering::Relaxed);
-        let queues = watching.join().map_err(|_| "the queue watcher panicked".to_owned())??;
-        let _ = showing.join();
-        let span_ns = clock::monotonic_ns() - zero_ns;
-        let captures = capture::finish(captures);
-        let flows = flows.into_iter().collect::<Result<Vec<_>, _>>()?;
-        Ok::<_, String>(GuestReport {
-            zero_ns,
-            ended_ns: ended_ns - zero_ns,
-            span_ns,
-            flows,
-            queues,
-            before,
-            after,
-            captures,
-            release: boot.release,
-            offloads: network.offloads(plan),
-        })
-    })?;
+        let measured = measure(engine, plan, &network, &running, scope);
+        // Other threads of the scope would wait for ever.
+        measured.unwrap_or_else(|error| give_up(&error))
+    });
     let text = serde_json::to_vec(&report).map_err(|e| format!("cannot encode the report: {e}"))?;
     let path = Path::new(RESULTS).join(REPORT);
     std::fs::write(&path, text).map_err(|e| format!("cannot write the report: {e}"))
+}
+
+/// Runs flows, programs, captures and samples, and reads the counters before and after.
+fn measure<'scope>(
+    engine: &'static dyn Engine,
+    plan: &'scope Plan,
+    network: &'scope network::Network,
+    running: &'scope RunState,
+    scope: &'scope Scope<'scope, '_>,
+) -> Result<GuestReport, String> {
+    let zero_ns = running.zero_ns;
+    let captures = capture::start(scope, plan, network, &running.over);
+    let watching = scope.spawn(move || queues::watch(plan, network, zero_ns, &running.over));
+    let showing = scope.spawn(|| running.write_progress(plan));
+    let flows: Vec<_> = plan
+        .flows
+        .iter()
+        .enumerate()
+        .map(|(index, flow)| scope.spawn(move || run_flow(engine, flow, index, network, running)))
+        .collect();
+    let programs = programs::start(scope, plan, network, zero_ns)?;
+    // Connections are open by now and idle: the accounting of every node begins without packets in flight.
+    clock::sleep_until(zero_ns - ZERO_DELAY_NS);
+    network.start_counting_frames()?;
+    let before = network.counters(plan)?;
+    let flows: Vec<_> = flows
+        .into_iter()
+        .map(|flow| flow.join().unwrap_or_else(|_| Err("the flow's thread panicked".to_owned())))
+        .collect();
+    let programs = programs.finish()?;
+    let ended_ns = clock::monotonic_ns();
+    clock::sleep_until(ended_ns + SETTLE_NS + plan.longest_delay_ns());
+    let after = network.counters(plan)?;
+    running.over.store(true, Ordering::Relaxed);
+    let queues = watching.join().map_err(|_| "the queue watcher panicked".to_owned())??;
+    let _ = showing.join();
+    let span_ns = clock::monotonic_ns() - zero_ns;
+    let captures = capture::finish(captures);
+    let flows = flows.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(GuestReport {
+        zero_ns,
+        ended_ns: ended_ns - zero_ns,
+        span_ns,
+        flows,
+        programs,
+        queues,
+        before,
+        after,
+        captures,
+        release: release(),
+        offloads: network.offloads(plan),
+    })
 }
 
 /// Makes the calling thread an observer: with this scheduling policy the lab's kernel lets it read the clock at
@@ -169,15 +194,10 @@ fn set_observer_policy() {
     let _ = landspeed_sys::thread::use_fifo_policy();
 }
 
-struct Boot {
-    release: String,
-}
-
-impl Boot {
-    fn read() -> Self {
-        let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-        Self { release: release.trim().to_owned() }
-    }
+/// Returns the kernel's release.
+fn release() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    release.trim().to_owned()
 }
 
 /// Starts a server on every host that is the destination of a flow. Servers run until the guest is powered off.

@@ -215,6 +215,10 @@ impl Network {
         }
         match node.role {
             Role::Host => {
+                if plan.runs_programs(index) {
+                    let loopback = socket.link(LinkId::Name("lo")).map_err(error_text)?.index;
+                    egress::limit_loopback(&mut socket, loopback)?;
+                }
                 for (port, &interface) in self.indices[index].iter().enumerate() {
                     let Some(filter) = self.filters.get(&(index, port)) else { continue };
                     // Ingress filters run after captures have taken their copy.

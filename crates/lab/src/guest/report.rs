@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use landspeed_model::{QueueSeries, RunDocument};
+use landspeed_model::{LabFile, LabOutput, LabProgramEnd, QueueSeries, RunDocument};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of points in a queue's series.
@@ -19,6 +19,8 @@ pub struct GuestReport {
     pub span_ns: u64,
     /// Flows in the plan's order.
     pub flows: Vec<FlowReport>,
+    /// Programs in the plan's order.
+    pub programs: Vec<ProgramReport>,
     /// Queues of all ports.
     pub queues: Vec<QueueReport>,
     /// Counters just before zero.
@@ -38,6 +40,27 @@ pub struct GuestReport {
 pub struct FlowReport {
     /// The engine's document, without a verdict.
     pub document: RunDocument,
+}
+
+/// Result of one program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramReport {
+    /// Reason for its end.
+    pub end: LabProgramEnd,
+    /// End, nanoseconds from zero.
+    pub end_ns: u64,
+    /// Exit status.
+    pub exit_status: Option<i32>,
+    /// Number of the signal that ended it.
+    pub signal: Option<i32>,
+    /// Error of its start, or of the wait for its end.
+    pub error: Option<String>,
+    /// Standard output.
+    pub stdout: LabOutput,
+    /// Standard error.
+    pub stderr: LabOutput,
+    /// Files to keep.
+    pub files: Vec<LabFile>,
 }
 
 /// One queue over the run.

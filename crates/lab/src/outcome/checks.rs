@@ -1,6 +1,6 @@
 //! Checks of every run. A run that fails one of them must not be used.
 
-use landspeed_model::{ErrorEntry, LabCheck, QueueRole};
+use landspeed_model::{ErrorEntry, LabCheck, LabProgram, LabProgramEnd, QueueRole};
 
 use super::counter_increase;
 use crate::guest::GuestReport;
@@ -160,9 +160,11 @@ fn sockets(plan: &Plan, report: &GuestReport) -> LabCheck {
         "Tcp.InErrs",
         "Udp.InCsumErrors",
     ];
+    // A program may leave its datagrams unread.
+    const OF_PROGRAMS: &[&str] = &["Udp.RcvbufErrors", "Udp.SndbufErrors"];
     let mut problems = Vec::new();
     for (index, node) in plan.nodes.iter().enumerate().filter(|(_, node)| node.role == Role::Host) {
-        for name in NAMES {
+        for name in NAMES.iter().filter(|name| !(plan.runs_programs(index) && OF_PROGRAMS.contains(name))) {
             let count = counter(report, index, name);
             if count > 0 {
                 problems.push(format!("{}: {name} {count}", node.name));
@@ -195,6 +197,27 @@ fn frames(plan: &Plan, report: &GuestReport) -> LabCheck {
         }
     }
     check("frames-fit", &problems, "every interface sent one frame at a time".to_owned())
+}
+
+/// Checks that every program ended as expected; no check without programs.
+pub fn programs(programs: &[LabProgram]) -> Option<LabCheck> {
+    let problems: Vec<String> = programs.iter().filter(|program| !program.expected).map(unexpected).collect();
+    let fine = format!("{} programs ended as expected", programs.len());
+    (!programs.is_empty()).then(|| check("programs", &problems, fine))
+}
+
+fn unexpected(program: &LabProgram) -> String {
+    let how = match (program.end, program.exit_status, program.signal) {
+        (LabProgramEnd::NotStarted, ..) => {
+            format!("did not start: {}", program.error.as_deref().unwrap_or("unknown error"))
+        }
+        (LabProgramEnd::TimeLimit, ..) => "ran longer than its `time`, and was ended".to_owned(),
+        (LabProgramEnd::OutputLimit, ..) => "wrote more than 64 MiB of output, and was ended".to_owned(),
+        (_, Some(status), _) => format!("unexpected exit status {status}"),
+        (_, None, Some(signal)) => format!("ended by signal {signal}"),
+        (_, None, None) => "ended without an exit status".to_owned(),
+    };
+    format!("{} on {}: {how}", program.name, program.host)
 }
 
 /// Checks that the accounting of each flow balances. A connection that could not finish because of its path is a

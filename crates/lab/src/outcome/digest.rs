@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use landspeed_model::LabDocument;
+use landspeed_model::{LabDocument, LabProgram};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -29,7 +29,7 @@ pub fn of(document: &LabDocument) -> String {
             })
         })
         .collect();
-    let measured = json!({
+    let mut measured = json!({
         "scenario": document.scenario.hash,
         "seed": document.seed,
         "kernel": document.kernel.release,
@@ -38,6 +38,12 @@ pub fn of(document: &LabDocument) -> String {
         "links": document.links,
         "checks": document.checks,
     });
+    if !document.programs.is_empty() {
+        let of = |program: &LabProgram| {
+            json!([program.name, program.end, program.end_ns, program.exit_status, program.signal])
+        };
+        measured["programs"] = document.programs.iter().map(of).collect();
+    }
     // Keys are sorted (serde_json's map is a BTreeMap); numbers have the shortest form that is parsed to the same
     // value.
     let text = measured.to_string();

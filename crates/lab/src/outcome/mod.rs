@@ -7,7 +7,8 @@ mod precision;
 
 use landspeed_model::{
     BuildInfo, ErrorEntry, KernelInfo, LAB_SCHEMA, LabCapture, LabDocument, LabFlow, LabHostCounters, LabHostDrops,
-    LabLink, LabQueue, LabStatus, QueueRole, RunDocument, ScenarioInfo, Status, Topology, Warning,
+    LabLink, LabProgram, LabProgramEnd, LabQueue, LabStatus, QueueRole, RunDocument, ScenarioInfo, Status, Topology,
+    Warning,
 };
 
 use crate::boot::BootOutcome;
@@ -54,6 +55,7 @@ pub fn failed(frame: DocumentHeader, errors: Vec<ErrorEntry>) -> LabDocument {
         memory_peak_bytes: None,
         topology: Topology::default(),
         flows: Vec::new(),
+        programs: Vec::new(),
         queues: Vec::new(),
         links: Vec::new(),
         host_drops: Vec::new(),
@@ -74,7 +76,9 @@ pub fn document(frame: DocumentHeader, plan: &Plan, booted: BootOutcome) -> LabD
     document.memory_peak_bytes = memory_peak_bytes;
     document.topology = plan.topology.clone();
     document.kernel.release.clone_from(&report.release);
+    document.programs = programs(plan, &report);
     document.checks = checks::all(plan, &report);
+    document.checks.extend(checks::programs(&document.programs));
     document.queues = report.queues.iter().map(|queue| self::queue(plan, &report, queue)).collect();
     document.links = links(plan, &report);
     document.host_drops = host_drops(plan, &report);
@@ -146,6 +150,34 @@ fn flows(plan: &Plan, report: GuestReport) -> Vec<LabFlow> {
         run: Some(found.document),
     };
     plan.flows.iter().zip(report.flows).map(of).collect()
+}
+
+fn programs(plan: &Plan, report: &GuestReport) -> Vec<LabProgram> {
+    let of = |(program, found): (&crate::plan::PlannedProgram, &crate::guest::ProgramReport)| LabProgram {
+        name: program.name.clone(),
+        host: plan.nodes[program.node].name.clone(),
+        command: program.command.clone(),
+        start_ns: program.start_ns,
+        end_ns: found.end_ns,
+        end: found.end,
+        exit_status: found.exit_status,
+        signal: found.signal,
+        error: found.error.clone(),
+        expected: is_expected(program.expect, found),
+        stdout: found.stdout.clone(),
+        stderr: found.stderr.clone(),
+        files: found.files.clone(),
+    };
+    plan.programs.iter().zip(&report.programs).map(of).collect()
+}
+
+/// Returns whether a program ended as its scenario expects.
+fn is_expected(expect: Option<u8>, found: &crate::guest::ProgramReport) -> bool {
+    match found.end {
+        LabProgramEnd::Exited => found.exit_status == Some(expect.unwrap_or(0).into()),
+        LabProgramEnd::Stopped => expect.is_none_or(|status| found.exit_status == Some(status.into())),
+        LabProgramEnd::TimeLimit | LabProgramEnd::OutputLimit | LabProgramEnd::NotStarted => false,
+    }
 }
 
 /// Increase of a port's counters from the scenario's zero to its end.

@@ -10,6 +10,7 @@
 
 mod flows;
 mod network;
+mod programs;
 mod queues;
 
 use std::borrow::Cow;
@@ -18,6 +19,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use landspeed_model::{Parameters, QueueRole, Topology};
 use serde::{Deserialize, Serialize};
+
+pub use programs::{OWN_PROGRAM, PlannedProgram, PlannedStop};
 
 use crate::scenario::Scenario;
 
@@ -35,6 +38,10 @@ pub struct Plan {
     pub cables: Vec<Cable>,
     /// Flows, in the scenario's order.
     pub flows: Vec<PlannedFlow>,
+    /// Programs, in the scenario's order.
+    pub programs: Vec<PlannedProgram>,
+    /// Working directory of programs.
+    pub directory: String,
     /// Sampling interval of switch and host queues, nanoseconds.
     pub sample_ns: u64,
     /// Time before the scenario's zero for the first flows to prepare, nanoseconds.
@@ -268,14 +275,22 @@ pub fn plan(scenario: &Scenario, captures: &[String]) -> Result<Plan, PlanError>
     let mut network = network::build(scenario)?;
     let flows = flows::plan(scenario, &network)?;
     let lead_ns = flows.iter().map(|flow| flow.lead_ns.saturating_sub(flow.start_ns)).max().unwrap_or(0);
-    let span_ns = flows.iter().map(flows::end_ns).max().unwrap_or(0);
+    let programs = programs::plan(scenario, |name| network.host(name))?;
+    let ends = flows.iter().map(flows::end_ns).chain(programs.iter().map(PlannedProgram::latest_end_ns));
+    let span_ns = ends.max().unwrap_or(0);
     let captures = captures.iter().map(|at| network.capture(at)).collect::<Result<Vec<_>, _>>()?;
-    network.finish(&flows);
+    let pairs: Vec<_> = flows.iter().map(|flow| (flow.from, flow.to)).chain(programs::pairs(&programs)).collect();
+    network.finish(&pairs);
+    if flows.is_empty() {
+        network.nodes.iter_mut().for_each(|node| node.control = None);
+    }
     Ok(Plan {
         seed: scenario.seed,
         nodes: network.nodes,
         cables: network.cables,
         flows,
+        programs,
+        directory: "/".to_owned(),
         sample_ns: scenario.sample.0.get(),
         lead_ns,
         span_ns,
@@ -304,6 +319,11 @@ impl Plan {
     /// Returns an upper bound of a path's one-way delay, nanoseconds: the sum over all links.
     pub fn longest_delay_ns(&self) -> u64 {
         self.topology.links.iter().map(|link| link.delay_ns.max(link.reverse_delay_ns)).sum()
+    }
+
+    /// Returns whether programs run on a node.
+    pub fn runs_programs(&self, node: usize) -> bool {
+        self.programs.iter().any(|program| program.node == node)
     }
 
     /// Returns whether any flow uses IPv6.

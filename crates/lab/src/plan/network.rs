@@ -6,10 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use landspeed_model::{QueueRole, Topology, TopologyLink, TopologyNode};
 
-use super::{
-    Cable, CapturePoint, Egress, EgressKind, Impairments, Node, PlanError, PlannedFlow, PlannedLoss, Port, Role,
-    queues,
-};
+use super::{Cable, CapturePoint, Egress, EgressKind, Impairments, Node, PlanError, PlannedLoss, Port, Role, queues};
 use crate::scenario::{
     BufferPolicy, Buffers, DEFAULT_MTU, Distribution, ETHERNET_HEADER, HostSettings, Link, LinkDirection, Loss,
     LossPattern, Scenario, SysctlValue,
@@ -417,11 +414,10 @@ impl Network {
         Ok(CapturePoint { node: index, port, file: format!("{node}.{neighbour}.pcap"), snap: SNAP_BYTES })
     }
 
-    /// Sets the maximum sizes of TCP's buffers, which depend on the flows.
-    pub fn finish(&mut self, flows: &[PlannedFlow]) {
+    /// Sets the maximum sizes of TCP's buffers, which depend on the pairs of hosts that communicate.
+    pub fn finish(&mut self, pairs: &[(usize, usize)]) {
         let mut holds = vec![0_u64; self.nodes.len()];
-        for flow in flows {
-            let (from, to) = (flow.from, flow.to);
+        for &(from, to) in pairs {
             let rate = self.path_rate(from, to).unwrap_or(0).max(self.path_rate(to, from).unwrap_or(0));
             let bdp = u128::from(rate) * u128::from(self.rtt_ns(from, to).unwrap_or(0)) / 8_000_000_000;
             let path = u64::try_from(bdp).unwrap_or(u64::MAX).saturating_add(self.waiting_bytes);

@@ -2,10 +2,12 @@
 //!
 //! They serve to decide whether to start, not for reports: TCP is assumed to use the whole path.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::paths::{Hop, Paths, Route};
-use super::{DEFAULT_QUEUE_BYTES, ETHERNET_HEADER, Flow, FlowProtocol, Loss, LossPattern, Queue, Scenario};
+use super::{
+    DEFAULT_QUEUE_BYTES, ETHERNET_HEADER, Flow, FlowProtocol, Loss, LossPattern, Program, Queue, Scenario, Stop,
+};
 
 /// Costs of a guest, to be calibrated against runs.
 mod cost {
@@ -21,6 +23,10 @@ mod cost {
     pub const BASE: u64 = 256 << 20;
     /// Memory of a packet's metadata (`struct sk_buff`, its clone, and the head it points to), bytes.
     pub const SKB: u64 = 768;
+    /// Memory for programs of this host, bytes.
+    pub const PROGRAMS: u64 = 512 << 20;
+    /// Memory for the files that the programs of one host write (`guest::root`), bytes.
+    pub const SCRATCH: u64 = 256 << 20;
     /// Number of segments per ACK.
     pub const SEGMENTS_PER_ACK: f64 = 2.0;
     /// Bytes per system call of a bulk sender or receiver.
@@ -56,6 +62,11 @@ pub fn estimate(scenario: &Scenario) -> Estimate {
         end_s = end_s.max(start_s + time_s);
         sum.flow(scenario, flow, &route, &back, time_s);
     }
+    end_s = scenario.program.iter().map(|program| program_end_s(scenario, program)).fold(end_s, f64::max);
+    for (from, to) in program_pairs(scenario) {
+        let Some(route) = paths.route(from, to) else { continue };
+        sum.program(&route, end_s);
+    }
     // Flows that share a link share its rate: a link carries no more than its capacity.
     let queues = scenario.link.len() as f64 * 4.0;
     let samples = end_s / scenario.sample.0.as_secs_f64().max(1e-6) * queues;
@@ -70,6 +81,23 @@ pub fn estimate(scenario: &Scenario) -> Estimate {
         virtual_s: end_s,
         packets: sum.packets * sum.shared(&paths, scenario, end_s),
     }
+}
+
+/// Returns the latest end of a program, seconds; 0 for one that ends with the others.
+fn program_end_s(scenario: &Scenario, program: &Program) -> f64 {
+    match program.stop {
+        Some(Stop::At(stop)) => stop.0.as_secs_f64(),
+        Some(Stop::With(_)) => 0.0,
+        None => {
+            program.at.map_or(0.0, |at| at.0.as_secs_f64()) + program.time.unwrap_or(scenario.time).0.as_secs_f64()
+        }
+    }
+}
+
+/// Returns the pairs of hosts with programs, between which these may send.
+fn program_pairs(scenario: &Scenario) -> Vec<(&str, &str)> {
+    let hosts: BTreeSet<&str> = scenario.program.iter().map(|program| program.host.as_str()).collect();
+    hosts.iter().flat_map(|&a| hosts.range(a..).skip(1).map(move |&b| (a, b))).collect()
 }
 
 fn time_s(scenario: &Scenario, flow: &Flow, route: &Route) -> f64 {
@@ -172,6 +200,16 @@ impl WorkEstimate {
         }
     }
 
+    /// Adds what programs of two hosts may send: as much as the path carries, in one direction.
+    fn program(&mut self, route: &Route, time_s: f64) {
+        let bits = route.rate_bps() as f64 * time_s;
+        let packets = bits / 8.0 / f64::from(route.mtu());
+        self.add(packets * (1.0 + 1.0 / cost::SEGMENTS_PER_ACK), route.hops.len() as f64 * 2.0 + 1.0, packets);
+        for hop in &route.hops {
+            *self.bits.entry((hop.link, hop.forward)).or_default() += bits;
+        }
+    }
+
     fn add(&mut self, packets: f64, hops: f64, events: f64) {
         self.packets += packets;
         self.packet_hops += packets * hops;
@@ -218,7 +256,9 @@ pub(super) fn needed_memory(scenario: &Scenario) -> u64 {
     // A sender keeps its unacknowledged data: the pages are shared with the packets in flight, the metadata is not.
     // Unread data at the receiver is up to one more window.
     // Flows that share links share one BDP, at the slowest link that most of them have in common.
-    let routes: Vec<Route> = scenario.flow.iter().filter_map(|flow| paths.route(&flow.from, &flow.to)).collect();
+    let ends = scenario.flow.iter().map(|flow| (flow.from.as_str(), flow.to.as_str()));
+    let routes: Vec<Route> =
+        ends.chain(program_pairs(scenario)).filter_map(|(from, to)| paths.route(from, to)).collect();
     let mut crossing: BTreeMap<usize, usize> = BTreeMap::new();
     for hop in routes.iter().flat_map(|route| &route.hops) {
         *crossing.entry(hop.link).or_default() += 1;
@@ -233,6 +273,10 @@ pub(super) fn needed_memory(scenario: &Scenario) -> u64 {
             frames_memory(window, frame).saturating_add((window / frame.max(1)).saturating_mul(cost::SKB));
         let most = windows.entry(hop.link).or_default();
         *most = frames_memory.max(*most);
+    }
+    if !scenario.program.is_empty() {
+        let hosts: BTreeSet<&str> = scenario.program.iter().map(|program| program.host.as_str()).collect();
+        total = total.saturating_add(cost::PROGRAMS + cost::SCRATCH * hosts.len() as u64);
     }
     total = windows.values().fold(total, |sum, frames_memory| sum.saturating_add(*frames_memory));
     (total.min(u64::MAX / 2)).next_multiple_of(1 << 20)

@@ -5,6 +5,7 @@ mod flows;
 mod hosts;
 mod links;
 mod network;
+mod programs;
 mod queues;
 pub(super) mod reference;
 mod slots;
@@ -57,6 +58,11 @@ pub fn load(text: &str) -> Result<Loaded, Problems> {
         }
         judgement.problems
     })?;
+    if cells.len() > 1 && cells[0].scenario.flow.is_empty() {
+        let message = "a scenario without flows cannot be varied or repeated: tables and charts show flows";
+        let hint = "add a [[flow]], or run one cell at a time with --set and --seed";
+        return Err(Problems::new("scenario", vec![Problem::new("program", message).hint(hint)]));
+    }
     Ok(Loaded { cells, warnings })
 }
 
@@ -71,6 +77,7 @@ pub fn judge(scenario: &Scenario) -> Judgement {
     queues::judge(scenario, &paths, &mut judgement);
     hosts::judge(scenario, &mut judgement);
     flows::judge(scenario, &paths, &mut judgement);
+    programs::problems(scenario).into_iter().for_each(|problem| judgement.add(problem));
     // Totals are meaningful only if every part is valid.
     if judgement.problems.is_empty() {
         flows::load(scenario, &paths, &mut judgement);
@@ -137,8 +144,12 @@ fn general(scenario: &Scenario, judgement: &mut Judgement) {
             ),
         );
     }
-    if scenario.flow.is_empty() {
-        judgement.refuse_with("flow", "the scenario has no flows", "add a [[flow]] with `from` and `to`");
+    if scenario.flow.is_empty() && scenario.program.is_empty() {
+        judgement.refuse_with(
+            "flow",
+            "the scenario has no flows and no programs",
+            "add a [[flow]] with `from` and `to`, or a [[program]] with `host` and `run`",
+        );
     }
     if let Some(memory) = scenario.memory
         && !(MIN_MEMORY..=MAX_MEMORY).contains(&memory.0.get())
@@ -172,7 +183,9 @@ fn uses_seed(scenario: &Scenario) -> bool {
     let uses_seed = |queue: &Queue| kinds.contains(&queue.kind());
     let hosts = || scenario.host.values().chain([&scenario.hosts]).filter_map(|host| host.qdisc.as_ref());
     let ports = || scenario.switch.values().flat_map(|switch| switch.queue.iter().chain(switch.port.values()));
-    scenario.flow.iter().any(|flow| flow.start_spread.is_some())
+    // The guest's randomness is seeded, and programs may use it.
+    !scenario.program.is_empty()
+        || scenario.flow.iter().any(|flow| flow.start_spread.is_some())
         || scenario.link.iter().any(on_link)
         || hosts().chain(ports()).any(uses_seed)
 }

@@ -4,6 +4,7 @@ mod estimate;
 mod judge;
 mod parameters;
 mod paths;
+mod program;
 mod read;
 mod schema;
 mod template;
@@ -25,6 +26,7 @@ pub use landspeed_emulation::{
     LossPattern, Queue, QueueKind, QueueSettings, RateSource,
 };
 pub use landspeed_problems::{Problem, Problems, Rate, Share, Size, TextPosition, Time, Written};
+pub use program::{DEFAULT_REAL_TIME_NS, Program, Stop};
 pub use read::{Cell, MAX_CELLS, MAX_TEXT, hash, read};
 pub use schema::schema;
 pub use template::TEMPLATE;
@@ -78,6 +80,11 @@ pub struct Scenario {
     /// Flows.
     #[serde(default)]
     pub flow: Vec<Flow>,
+    /// Programs of this host that run on hosts of the network.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub program: Vec<Program>,
+    /// Real time after which a run with programs is ended; default 10min.
+    pub real_time_limit: Option<Time>,
 }
 
 fn one() -> u64 {

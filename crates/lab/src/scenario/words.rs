@@ -4,7 +4,7 @@ use landspeed_problems::FormatTerms;
 
 /// Keywords of scenarios.
 pub(super) const KEYWORDS: FormatTerms =
-    FormatTerms { arrays: &["link", "flow", "vary"], named: &["host", "switch"], example: key_example };
+    FormatTerms { arrays: &["link", "flow", "program", "vary"], named: &["host", "switch"], example: key_example };
 
 fn key_example(key: &str) -> Option<&'static str> {
     Some(match key {
@@ -12,6 +12,8 @@ fn key_example(key: &str) -> Option<&'static str> {
         "between" => "name the two nodes of the link: between = [\"a\", \"b\"]",
         "rate" => "add the link's rate: rate = \"10G\"",
         "from" => "name the client, which sends: from = \"a\"",
+        "host" => "name the host it runs on: host = \"a\"",
+        "run" => "name program and arguments: run = [\"iperf3\", \"-s\"]",
         "to" => "name the server: to = \"b\"",
         "kind" => "name the queueing discipline: kind = \"bfifo\"",
         "spread" => "add the width: spread = \"1ms\"",

@@ -8,6 +8,7 @@ mod determinism;
 mod exact;
 mod linux;
 mod precision;
+mod programs;
 mod queues;
 mod scenario;
 mod section;

@@ -27,6 +27,11 @@ fn vary(key: &str, values: &str) -> String {
     plus(&format!("[[vary]]\nkey = \"{key}\"\nvalues = {values}"))
 }
 
+/// Returns the base scenario with a program that has further keys.
+fn program(keys: &str) -> String {
+    plus(&format!("[[program]]\nhost = \"a\"\nrun = [\"iperf3\", \"-s\"]\n{keys}"))
+}
+
 /// Returns the base scenario with a reported figure, and with the buffer varied.
 fn figure(keys: &str) -> String {
     format!(
@@ -107,6 +112,32 @@ fn bad() -> Vec<(&'static str, String)> {
         ("a DSCP above 63", plus("dscp = 64")),
         ("a DSCP above 255", plus("dscp = 256")),
         ("too fine a sample", format!("sample = \"1us\"\n{BASE}")),
+        ("a program on nobody", program("").replace("host = \"a\"\nrun", "host = \"aa\"\nrun")),
+        ("a program on a switch", program("").replace("host = \"a\"\nrun", "host = \"s\"\nrun")),
+        ("a program without a host", program("").replace("host = \"a\"\n", "")),
+        ("a program without a command", program("").replace("run = [\"iperf3\", \"-s\"]\n", "")),
+        ("an empty command", program("").replace("[\"iperf3\", \"-s\"]", "[]")),
+        ("a command line in one word", program("").replace("[\"iperf3\", \"-s\"]", "[\"iperf3 -s\"]")),
+        (
+            "two programs of one name",
+            format!("{}[[program]]\nname = \"x\"\nhost = \"b\"\nrun = [\"true\"]\n", program("name = \"x\"\n")),
+        ),
+        ("a stop that is no time", program("stop = \"never\"\n")),
+        ("a stop before the start", program("at = \"2s\"\nstop = \"1s\"\n")),
+        ("a stop and a time", program("stop = \"5s\"\ntime = \"5s\"\n")),
+        ("a status that is none", program("expect = 256\n")),
+        ("a relative file to keep", program("keep = [\"result.json\"]\n")),
+        ("an essential directory", program("writable = [\"/usr\"]\n")),
+        (
+            "only programs that end with the others",
+            program("stop = \"end\"\n").replace("[[flow]]\nfrom = \"a\"\nto = \"b\"\n", ""),
+        ),
+        (
+            "a varied scenario of programs",
+            format!("repeats = 2\n{}", program("").replace("[[flow]]\nfrom = \"a\"\nto = \"b\"\n", "")),
+        ),
+        ("a real time for no program", format!("real-time-limit = \"1min\"\n{BASE}")),
+        ("too little real time", format!("real-time-limit = \"1ms\"\n{}", program(""))),
         ("no flow", BASE.split("[[flow]]").next().expect("some").to_owned()),
         ("vary leads nowhere", vary("swich.s.queue.limit", "[1]")),
         ("vary leads to no node", vary("switch.west.queue.limit", "[1]")),

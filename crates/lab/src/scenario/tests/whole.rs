@@ -18,16 +18,17 @@ fn the_template_is_valid_and_has_no_warning() {
 
 #[test]
 fn commented_settings_of_the_template_are_accepted() {
-    let mut vary = false;
+    let (mut vary, mut program) = (false, false);
     let uncommented: Vec<String> = TEMPLATE
         .lines()
         .map(|line| {
             vary |= line == "# [[vary]]";
+            program = line == "# [[program]]" || (program && line.starts_with("# ") && !line.starts_with("# ─"));
             let bare = line.strip_prefix("# ").unwrap_or(line);
             let offered =
                 ["kernel = ", "memory = ", "gro = ", "delayed-ack = ", "sysctl = ", "qdisc = ", "port.east = "];
             let is_setting = bare.starts_with('[') || bare.contains(" = ");
-            if (vary && is_setting) || offered.iter().any(|key| bare.starts_with(key)) {
+            if ((vary || program) && is_setting) || offered.iter().any(|key| bare.starts_with(key)) {
                 bare.to_owned()
             } else {
                 line.to_owned()
@@ -37,6 +38,8 @@ fn commented_settings_of_the_template_are_accepted() {
     let loaded = load(&uncommented.join("\n")).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(loaded.cells.len(), 4);
     assert_eq!(loaded.cells[3].values["buffer"], "64MB");
+    let names: Vec<String> = loaded.cells[0].scenario.program.iter().map(Program::default_name).collect();
+    assert_eq!(names, ["python3", "curl"]);
 }
 
 #[test]
@@ -66,6 +69,20 @@ fn memory_covers_the_data_of_a_full_path() {
     let twice = memory(&format!("{BASE}[[flow]]\nfrom = \"a\"\nto = \"b\"\n"));
     assert_eq!(twice, memory(BASE), "flows that meet share the path");
     assert_eq!(memory(&format!("memory = \"3GiB\"\n{BASE}")), 3 << 30);
+}
+
+#[test]
+fn programs_need_memory_and_time_for_a_full_path() {
+    let of = |text: &str| estimate(&load(text).unwrap_or_else(|p| panic!("{p}")).cells[0].scenario);
+    let bare = BASE.split("[[flow]]").next().expect("some");
+    let program = |host: &str, keys: &str| format!("[[program]]\nhost = \"{host}\"\nrun = [\"true\"]\n{keys}\n");
+    let one = of(&format!("{bare}{}", program("a", "time = \"3s\"")));
+    assert!((one.virtual_s - 3.0).abs() < 1e-9 && one.packets < 1.0, "a single host sends to nobody: {one:?}");
+    let two = of(&format!("{bare}{}{}", program("a", "at = \"1s\""), program("b", "stop = \"end\"")));
+    assert!((two.virtual_s - 11.0).abs() < 1e-9, "{two:?}");
+    let flow = of(BASE);
+    assert!((two.packets / flow.packets - 1.1).abs() < 0.1, "{two:?} {flow:?}");
+    assert!(two.memory_bytes > flow.memory_bytes + (768 << 20) && one.memory_bytes < two.memory_bytes);
 }
 
 #[test]
