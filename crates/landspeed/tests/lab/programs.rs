@@ -91,7 +91,7 @@ fn curl_takes_the_calculated_time_with_equal_digests() {
     let scenario = program("b", &["/usr/bin/python3", "-m", "http.server", "8000"], "stop = \"end\"")
         + &program("a", &fetch, "at = \"1s\"\nkeep = [\"/tmp/got\", \"/tmp/none\"]");
     let place = Place::make(&scenario);
-    let page: String = (0..100_000).map(|line| format!("{line:09}\n")).collect();
+    let page = (0..100_000).fold(String::new(), |page, line| page + &format!("{line:09}\n"));
     std::fs::write(place.path("page"), &page).expect("writable");
     let document = place.document();
     assert_eq!(document["status"], "complete", "{:#} {:#}", document["checks"], document["programs"]);
