@@ -174,8 +174,9 @@ impl Exporter {
             samples.add_labelled(&BUSY, &[name], of_role.len() as u64);
             let recent = of_role.iter().filter_map(|flow| flow.recent.as_ref());
             let rates: Vec<f64> = recent.map(|recent| recent.goodput_bps / 8.0).collect();
-            // A flow has a rate from its second reading on. No flows is a rate of 0; flows without a rate are unknown.
-            if !rates.is_empty() || of_role.is_empty() {
+            // A flow has a rate from its second reading on, and the second dump shows which connections are busy. Before,
+            // the goodput is unknown.
+            if !rates.is_empty() || (of_role.is_empty() && document.overhead.dumps > 1) {
                 samples.add_labelled(&GOODPUT, &[name], rates.iter().sum::<f64>());
             }
         }
