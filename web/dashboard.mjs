@@ -2,7 +2,7 @@
 //
 //   node dashboard.mjs     (`npm run check` does it too)
 //
-// The dashboard is written as a TypeScript literal: then the compiler rejects a missing, misspelled or excess property and a
+// The dashboard becomes a TypeScript literal, so that the compiler rejects a missing, misspelled or excess property and a
 // value outside an enumeration. Panels are checked with the options of their type.
 import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -64,7 +64,7 @@ const read = () => JSON.parse(readFileSync(here("../packaging/grafana/landspeed.
 const found = errors(read());
 check(found === "", found);
 
-// A check that finds nothing must be able to find something.
+// The check must reject deliberate mistakes.
 const mistakes = [
   ["a misspelled property", (dashboard) => (dashboard.panels[1].titel = "x")],
   ["an unknown value", (dashboard) => (dashboard.panels.find((panel) => panel.type === "timeseries").options.legend.placement = "left")],

@@ -1,4 +1,4 @@
-//! `serve --metrics` and `watch --metrics`, and what a site makes of them: Prometheus, promtool, the alert rules.
+//! `serve --metrics` and `watch --metrics` with Prometheus, promtool and the alert rules.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -15,10 +15,10 @@ use serde_json::Value;
 use crate::common::landspeed;
 use crate::hostile::common::{Server, TIMEOUT_S, assert_short_error};
 
-/// Variable with a directory of `prometheus` and `promtool` (`cargo xtask test` sets it).
+/// Variable with the directory of `prometheus` and `promtool` (`cargo xtask test` sets it).
 const VARIABLE: &str = "LANDSPEED_PROMETHEUS";
 
-/// Returns the path of one of its programs, installed or downloaded.
+/// Returns the path of `prometheus` or `promtool`, downloaded or installed.
 fn program(name: &str) -> Option<PathBuf> {
     let named = std::env::var_os(VARIABLE).map(|directory| Path::new(&directory).join(name));
     let runs = |path: &PathBuf| {
@@ -38,7 +38,16 @@ macro_rules! program_or_skip {
     };
 }
 
-/// The address in the line that announces the metrics.
+/// Ends the threads of a test when dropped, also by a panic: their scope waits for them.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Returns the address in the line that announces the metrics.
 fn metrics_address(text: &str) -> Option<SocketAddr> {
     let line = text.lines().find(|line| line.contains("metrics on http://"))?;
     line.split_once("http://")?.1.strip_suffix("/metrics")?.parse().ok()
@@ -77,7 +86,7 @@ fn scrape_until(addr: SocketAddr, what: &str, holds: impl Fn(&str) -> bool) -> S
     text
 }
 
-/// A server with metrics, and their address.
+/// Starts a server with metrics, and returns their address.
 fn serve(args: &[&str]) -> (Server, SocketAddr) {
     let server = Server::start(&[&["--no-iperf3", "--metrics", "127.0.0.1:0"], args].concat());
     let mut found = None;
@@ -88,7 +97,7 @@ fn serve(args: &[&str]) -> (Server, SocketAddr) {
     (server, found.expect("just found"))
 }
 
-/// Asserts that a text has no address, only documented names, and nothing that promtool criticises.
+/// Asserts that a text has no address, only documented names, and passes `promtool check metrics`.
 #[track_caller]
 fn assert_clean(text: &str) {
     let page = include_str!("../../../docs/metrics.md");
@@ -155,6 +164,7 @@ fn a_flood_of_scrapers_disturbs_no_test() {
     let (server, addr) = serve(&[]);
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
         for _ in 0..50 {
             scope.spawn(|| {
                 while !stop.load(Ordering::Relaxed) {
@@ -165,11 +175,10 @@ fn a_flood_of_scrapers_disturbs_no_test() {
         }
         let silent: Vec<_> = (0..100).map(|_| TcpStream::connect(addr)).collect();
         server.run(&["-t", "0.5", "--rate", "50M"]).assert_clean();
-        // Listeners, one connection each, and what a server has besides: far from one for each scraper.
+        // Listeners, 16 connections of scrapers and those of the test: far fewer than one for each scraper.
         let (descriptors, threads) = server.process.resources();
         assert!(descriptors < 50 && threads < 15, "{descriptors} descriptors, {threads} threads");
         drop(silent);
-        stop.store(true, Ordering::Relaxed);
     });
     assert!(
         value(&scrape_until(addr, "an answer", |text| !text.is_empty()), "landspeed_serve_tests_limit").is_some()
@@ -177,7 +186,7 @@ fn a_flood_of_scrapers_disturbs_no_test() {
 }
 
 #[test]
-fn a_metrics_address_that_cannot_be_used_is_one_short_error() {
+fn unusable_metrics_addresses_are_short_errors() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let addr = taken.local_addr().expect("an address").to_string();
     let commands = [&["serve", "--no-iperf3", "--listen", "127.0.0.1:0", "--metrics"][..], &["watch", "--metrics"]];
@@ -192,7 +201,7 @@ fn a_metrics_address_that_cannot_be_used_is_one_short_error() {
 }
 
 #[test]
-fn a_configuration_file_may_name_the_metrics_address() {
+fn configuration_files_set_the_metrics_address() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("serve.toml");
     std::fs::write(&path, "metrics = \"127.0.0.1:0\"\nno_iperf3 = true\n").expect("written");
@@ -212,6 +221,7 @@ fn watch_exports_sums_and_causes_of_a_transfer() {
     let (mut receiver, _) = listener.accept().expect("accepted");
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _stop = StopOnDrop(&stop);
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) && sender.write_all(&[7; 16_000]).is_ok() {
                 clock::sleep_until(clock::monotonic_ns() + 5_000_000);
@@ -250,7 +260,6 @@ fn watch_exports_sums_and_causes_of_a_transfer() {
         assert!(!text.contains("landspeed_watch_kernel_drops_total"), "not counted without --tracepoints");
         assert!(value(&text, "landspeed_watch_unavailable{what=\"tracepoints\"}").is_some(), "{text}");
         assert_clean(&text);
-        stop.store(true, Ordering::Relaxed);
         watch.signal("INT");
         assert_eq!(watch.end(TIMEOUT_S).code, 0);
     });
@@ -277,16 +286,15 @@ fn prometheus_scrapes_a_server() {
         let answer: Value = serde_json::from_str(&body).ok()?;
         answer["data"]["result"].get(0).cloned()
     };
-    let mut found = None;
-    // Prometheus waits 5 s before it takes up its first targets.
+    let mut found: [Option<Value>; 3] = [None, None, None];
+    // Prometheus waits 5 s before it scrapes its first targets. A scrape that times out on a busy machine is repeated.
     until(TIMEOUT_S, "Prometheus to scrape", || {
         assert!(!process.has_ended(), "{}", process.stderr());
-        found = query("landspeed_serve_tests_limit");
-        found.is_some()
+        found = ["up", "landspeed_serve_tests_limit", "landspeed_build_info"].map(&query);
+        found.iter().all(Option::is_some) && found[0].as_ref().is_some_and(|up| up["value"][1] == "1")
     });
-    assert_eq!(found.expect("just found")["value"][1], "128");
-    assert_eq!(query("up").expect("a target")["value"][1], "1");
-    let build = query("landspeed_build_info").expect("the build");
+    let [_, limit, build] = found.map(|sample| sample.expect("just found"));
+    assert_eq!(limit["value"][1], "128");
     assert_eq!((&build["metric"]["command"], &build["metric"]["job"]), (&"serve".into(), &"landspeed".into()));
     // The type and the unit come with the OpenMetrics text, which Prometheus asks for.
     let body = get(web, "/api/v1/metadata?metric=landspeed_serve_received_bytes", "application/json");

@@ -1,7 +1,7 @@
 //! HTTP endpoint on one thread that never blocks on a scraper.
 //!
-//! Bounded in everything that a scraper can influence: connections, time of each, bytes of a request, and how often the
-//! text is written. What the text is made of is read by [`Endpoint::start`]'s function, which must only read counters.
+//! Everything that a scraper can influence is bounded: connections, the time of each, bytes of a request, and how often
+//! the text is written. The function given to [`Endpoint::start`] adds the samples; it must only read counters.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -21,15 +21,15 @@ use crate::samples::{Format, Samples};
 pub const MAX_CONNECTIONS: usize = 16;
 /// Maximum number of descriptors that an endpoint opens after its start.
 pub const OPENED_DESCRIPTORS: usize = MAX_CONNECTIONS + 1;
-/// Time of a connection from its acceptance to its end, nanoseconds: the scrape timeout of Prometheus.
+/// Time from accepting a connection to the end of its answer, nanoseconds: the scrape timeout of Prometheus.
 const CONNECTION_TIMEOUT_NS: u64 = 10_000_000_000;
-/// Age at which a connection may be closed for another one that waits, nanoseconds.
+/// Age at which a connection may be closed for a waiting one, nanoseconds.
 const GRACE_NS: u64 = 1_000_000_000;
 /// Time for a scraper to close after its answer, nanoseconds.
 const DRAIN_TIMEOUT_NS: u64 = 1_000_000_000;
-/// Bytes that a scraper may send after its request.
+/// Maximum number of bytes discarded after a request.
 const MAX_DRAINED: usize = 64 * 1024;
-/// Time for which a text is used again, nanoseconds.
+/// Time for which a text is reused, nanoseconds.
 const TEXT_AGE_NS: u64 = 100_000_000;
 /// Interval between checks of the stop flag, and between attempts to send where a scraper reads slowly.
 const TICK_MS: u32 = 100;
@@ -41,7 +41,7 @@ const NO_DESCRIPTOR_PAUSE_NS: u64 = 50_000_000;
 #[derive(Debug, thiserror::Error)]
 #[error("cannot serve metrics on {addr}: {source}")]
 pub struct EndpointError {
-    /// Requested address.
+    /// Address that `--metrics` requests.
     pub addr: SocketAddr,
     /// Error of the system call.
     pub source: io::Error,
@@ -59,7 +59,7 @@ impl EndpointError {
     }
 }
 
-/// A listening endpoint. Nothing is answered before [`Self::start`].
+/// A listening endpoint. It answers from [`Self::start`] on.
 #[derive(Debug)]
 pub struct Endpoint {
     listener: TcpListener,
@@ -78,7 +78,7 @@ pub struct RunningEndpoint {
 }
 
 impl Endpoint {
-    /// Listens; `command` is the value of the label in `landspeed_build_info`.
+    /// Listens on `addr`; `version` and `command` are labels of `landspeed_build_info`.
     ///
     /// # Errors
     /// When the address cannot be used.
@@ -96,12 +96,12 @@ impl Endpoint {
     /// Returns the listening address.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// When the kernel does not report it.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Takes as many descriptors as the endpoint may open, until dropped.
+    /// Opens as many descriptors as the endpoint may open later, and holds them until dropped.
     pub fn reserve_descriptors(&self) -> ReservedDescriptors {
         ReservedDescriptors((0..OPENED_DESCRIPTORS).filter_map(|_| File::open("/dev/null").ok()).collect())
     }
@@ -130,7 +130,7 @@ impl Endpoint {
 }
 
 impl ReservedDescriptors {
-    /// Number of descriptors taken.
+    /// Number of descriptors held.
     pub fn count(&self) -> usize {
         self.0.len()
     }
@@ -162,7 +162,7 @@ enum Step {
     Drain(usize),
 }
 
-/// What the thread owns.
+/// State of the thread, besides its connections.
 struct Service {
     collect: Box<dyn Fn(&mut Samples) + Send>,
     identity: Identity,
@@ -176,7 +176,7 @@ impl Service {
     fn step(&mut self, listener: &TcpListener, connections: &mut Vec<Connection>) {
         let full = connections.len() >= MAX_CONNECTIONS;
         let sends = connections.iter().any(|connection| matches!(connection.step, Step::Answer(..)));
-        // Neither a full list nor an unread request may wake this thread again and again.
+        // Neither a connection that waits for a full list nor unread bytes during an answer may keep this thread awake.
         let listening = (!full).then(|| listener.as_fd());
         let receiving = connections.iter().filter(|connection| !matches!(connection.step, Step::Answer(..)));
         let fds: Vec<BorrowedFd<'_>> = listening.into_iter().chain(receiving.map(|c| c.stream.as_fd())).collect();
@@ -225,16 +225,17 @@ impl Service {
         }
     }
 
-    /// Serves a connection as far as possible without blocking; false if it is over.
+    /// Serves a connection as far as possible without blocking; false if it has ended.
     fn serve(&mut self, connection: &mut Connection, now_ns: u64) -> bool {
-        let goes_on = self.advance(connection, now_ns);
-        if goes_on && now_ns < connection.deadline_ns {
+        let open = self.advance(connection, now_ns);
+        if open && now_ns < connection.deadline_ns {
             return true;
         }
         self.counts.closed += u64::from(!matches!(connection.step, Step::Drain(_)));
         false
     }
 
+    /// Receives the request, sends the answer and discards what follows, without blocking; false if it has ended.
     fn advance(&mut self, connection: &mut Connection, now_ns: u64) -> bool {
         if let Step::Request(bytes) = &mut connection.step {
             let Ok(received) = receive(&mut connection.stream, bytes) else { return false };
@@ -246,8 +247,8 @@ impl Service {
         if let Step::Answer(head, body, sent) = &mut connection.step {
             let whole = head.len() + body.len();
             while *sent < whole {
-                let rest = if *sent < head.len() { &head[*sent..] } else { &body[*sent - head.len()..] };
-                match connection.stream.write(rest) {
+                let unsent = if *sent < head.len() { &head[*sent..] } else { &body[*sent - head.len()..] };
+                match connection.stream.write(unsent) {
                     Ok(0) => return false,
                     Ok(n) => *sent += n,
                     Err(error) if is_transient(&error) => return true,
@@ -304,7 +305,7 @@ impl Service {
     }
 }
 
-/// What a read of a request found.
+/// Result of reading from a connection in its request.
 struct Received {
     /// Whether the request should be parsed.
     may_be_complete: bool,
@@ -318,8 +319,8 @@ fn receive(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<Received> 
     let mut ended = false;
     let mut chunk = [0; 2048];
     while bytes.len() < MAX_REQUEST && !ended {
-        let room = chunk.len().min(MAX_REQUEST - bytes.len());
-        match stream.read(&mut chunk[..room]) {
+        let wanted = chunk.len().min(MAX_REQUEST - bytes.len());
+        match stream.read(&mut chunk[..wanted]) {
             Ok(n) => {
                 ended = n == 0;
                 bytes.extend_from_slice(&chunk[..n]);

@@ -1,11 +1,11 @@
-//! Declaration of a metric.
+//! Declarations of metrics: name, type, unit, help and labels.
 
 /// Type of a metric, as in OpenMetrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Never decreases while the process runs; its name ends with `_total`.
     Counter,
-    /// A value that goes up and down.
+    /// A value that may rise and fall.
     Gauge,
     /// Always 1, with facts in its labels; its name ends with `_info`.
     Info,
@@ -29,38 +29,38 @@ pub struct Family {
     pub base: &'static str,
     /// Unit, which is part of the name: `bytes`, `seconds`, `ratio`.
     pub unit: Option<&'static str>,
-    /// Type.
+    /// Type, as in `# TYPE`.
     pub kind: Kind,
-    /// What it is, without a full stop.
+    /// Description, as in `# HELP`, without a full stop.
     pub help: &'static str,
     /// Names of its labels, in the order of their values.
     pub labels: &'static [&'static str],
 }
 
 impl Family {
-    /// Declares a counter.
+    /// Declares a counter without unit and labels.
     pub const fn counter(base: &'static str, help: &'static str) -> Self {
         Self { base, unit: None, kind: Kind::Counter, help, labels: &[] }
     }
 
-    /// Declares a gauge.
+    /// Declares a gauge without unit and labels.
     pub const fn gauge(base: &'static str, help: &'static str) -> Self {
         Self { base, unit: None, kind: Kind::Gauge, help, labels: &[] }
     }
 
-    /// The same with a unit.
+    /// Sets the unit.
     #[must_use]
     pub const fn unit(self, unit: &'static str) -> Self {
         Self { unit: Some(unit), ..self }
     }
 
-    /// The same with labels.
+    /// Sets the names of the labels.
     #[must_use]
     pub const fn labels(self, labels: &'static [&'static str]) -> Self {
         Self { labels, ..self }
     }
 
-    /// Name of its samples, as in queries: base, unit, suffix of the type.
+    /// Returns the name of its samples, as in queries: base, unit, suffix of the type.
     pub fn name(&self) -> String {
         let unit = self.unit.map(|unit| format!("_{unit}")).unwrap_or_default();
         let suffix = match self.kind {

@@ -1,4 +1,4 @@
-//! Metrics of this process and of its endpoint, with the names of Prometheus' client libraries.
+//! Metrics of this process, with the names that Prometheus' client libraries use, and of its endpoint.
 
 use landspeed_sys::{clock, process};
 
@@ -20,7 +20,7 @@ static RESPONSES: Family =
         .labels(&["code"]);
 static CLOSED: Family = Family::counter(
     "landspeed_metrics_connections_closed",
-    "Connections closed before they had an answer: too slow, or one too many",
+    "Connections that ended before their answer was sent: closed by the scraper, too slow, or closed for another one",
 );
 
 /// Returns the families that every endpoint has.
@@ -28,7 +28,7 @@ pub fn process_families() -> [&'static Family; 6] {
     [&BUILD, &CPU, &RESIDENT, &START, &RESPONSES, &CLOSED]
 }
 
-/// What the endpoint counts of itself.
+/// Counters of the endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct EndpointCounts {
     responses: [u64; Status::ALL.len()],
@@ -41,7 +41,7 @@ impl EndpointCounts {
     }
 }
 
-/// Facts that never change.
+/// Values that are constant while the process runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Identity {
     pub version: &'static str,

@@ -4,12 +4,12 @@ use crate::samples::Format;
 
 /// Maximum size of a request with its headers, bytes.
 pub const MAX_REQUEST: usize = 8192;
-/// Maximum number of headers.
+/// Maximum number of headers of a request.
 const MAX_HEADERS: usize = 64;
-/// Path of the metrics.
+/// Path at which the metrics are served.
 const PATH: &str = "/metrics";
 
-/// Status of an answer.
+/// HTTP status of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     Ok,
@@ -47,9 +47,9 @@ impl Status {
 /// A complete request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
-    /// For the metrics, in this format; `head` for their headers only.
+    /// Requests the metrics in this format; `head` for the headers only.
     Metrics { format: Format, head: bool },
-    /// Answered with an error.
+    /// Gets an error with this status.
     Invalid(Status),
 }
 
@@ -62,7 +62,7 @@ pub fn parse(bytes: &[u8]) -> Option<Request> {
     let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
     match request.parse(bytes) {
-        Ok(httparse::Status::Complete(_)) => Some(answerable(&request)),
+        Ok(httparse::Status::Complete(_)) => Some(resolve(&request)),
         Ok(httparse::Status::Partial) if bytes.len() >= MAX_REQUEST => {
             Some(Request::Invalid(Status::HeadersTooLarge))
         }
@@ -72,7 +72,7 @@ pub fn parse(bytes: &[u8]) -> Option<Request> {
     }
 }
 
-fn answerable(request: &httparse::Request<'_, '_>) -> Request {
+fn resolve(request: &httparse::Request<'_, '_>) -> Request {
     let path = request.path.unwrap_or_default();
     let path = path.split_once('?').map_or(path, |(path, _)| path);
     let head = match request.method {
@@ -103,7 +103,7 @@ fn negotiate(accept: &str) -> Format {
     if weights[0] > 0.0 && weights[0] >= weights[1] { Format::OpenMetrics } else { Format::Prometheus }
 }
 
-/// Returns an answer without a body's content: status line and headers.
+/// Returns status line and headers of an answer.
 pub fn head(status: Status, content_type: &str, body_bytes: usize) -> String {
     let allow = if status == Status::MethodNotAllowed { "Allow: GET, HEAD\r\n" } else { "" };
     format!(
@@ -113,7 +113,7 @@ pub fn head(status: Status, content_type: &str, body_bytes: usize) -> String {
     )
 }
 
-/// Returns a whole answer to an invalid request.
+/// Returns the complete answer to an invalid request.
 pub fn refusal(status: Status) -> Vec<u8> {
     let body = match status {
         Status::NotFound => "the metrics are at /metrics\n".to_owned(),
@@ -126,7 +126,7 @@ pub fn refusal(status: Status) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// The header of Prometheus 2.42.
+    /// Header `Accept` of Prometheus 2.42.
     const PROMETHEUS: &str = "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
                               text/plain;version=0.0.4;q=0.5,*/*;q=0.1";
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn junk_is_refused_and_never_unbounded() {
+    fn junk_and_oversized_requests_are_refused() {
         for junk in
             [&b"\x16\x03\x01\x02\x00"[..], b"\0", b"GET\0/metrics HTTP/1.1\r\n\r\n", b"GET /metrics HTTP/9.9\r\n\r\n"]
         {

@@ -1,4 +1,4 @@
-//! Values of metrics at one moment, and their text.
+//! Samples of metrics at one moment, and their exposition text.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::family::{Family, Kind};
 
-/// Format of the text.
+/// Exposition format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus text, version 0.0.4.
@@ -30,12 +30,12 @@ impl Format {
     }
 }
 
-/// Value of a sample.
+/// Value of a sample, an integer or a float.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value {
-    /// A count.
+    /// Integer, exact up to 64 bits.
     Count(u64),
-    /// A quantity.
+    /// Float in the unit of its family.
     Quantity(f64),
 }
 
@@ -53,7 +53,7 @@ impl From<f64> for Value {
 
 type Labels = Vec<(&'static str, String)>;
 
-/// Samples of several families. A family without a sample is not written: what is unknown has no value.
+/// Samples of several families. An unknown value has no sample, and a family without samples is not written.
 #[derive(Debug, Clone, Default)]
 pub struct Samples {
     families: Vec<(&'static Family, Vec<(Labels, Value)>)>,
@@ -82,23 +82,23 @@ impl Samples {
         }
     }
 
-    /// Adds the samples of others.
+    /// Adds the samples of other families.
     pub fn extend(&mut self, others: &Self) {
         self.families.extend(others.families.iter().cloned());
     }
 
-    /// Returns the samples of a family, as values of its labels and value.
+    /// Returns the samples of a family: values of its labels, and value.
     pub fn of(&self, family: &Family) -> Vec<(Vec<&str>, Value)> {
         let found = self.families.iter().filter(|(known, _)| *known == family).flat_map(|(_, samples)| samples);
         found.map(|(labels, value)| (labels.iter().map(|(_, value)| value.as_str()).collect(), *value)).collect()
     }
 
-    /// Number of samples, which is the number of time series of a scraper.
+    /// Returns the number of samples, which is the number of time series in Prometheus.
     pub fn series(&self) -> usize {
         self.families.iter().map(|(_, samples)| samples.len()).sum()
     }
 
-    /// Writes the text.
+    /// Returns the exposition text.
     pub fn text(self, format: Format) -> String {
         let mut registry = Registry::default();
         registry.register_collector(Box::new(self));
@@ -107,7 +107,7 @@ impl Samples {
             Format::Prometheus => prometheus_text::encode(&mut text, &registry),
             Format::OpenMetrics => text::encode(&mut text, &registry),
         };
-        written.expect("a String takes any text");
+        written.expect("writing to a String does not fail");
         text
     }
 }

@@ -63,7 +63,7 @@ impl Counters {
     }
 }
 
-/// What all connections moved while they were watched, from dump to dump.
+/// Payload and retransmits of all connections while they were watched, from dump to dump.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MovedTotals {
     /// Payload bytes sent and acknowledged.
@@ -394,8 +394,8 @@ impl Flows {
         self.counts
     }
 
-    /// What all connections moved until the last dump; `None` if the kernel does not report it. What a connection moves
-    /// between the last dump and its end is not in it.
+    /// Payload and retransmits of all connections until the last dump; `None` if the kernel does not report them. Those of
+    /// a connection between the last dump and its end are missing.
     pub fn totals(&self) -> Option<MovedTotals> {
         (!self.totals_unknown).then_some(self.totals)
     }

@@ -1,4 +1,4 @@
-"""What the tests share: hosts that are directories, packages, and runs of playbooks."""
+"""Shared by the tests: hosts that are directories, packages, and runs of playbooks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[1]
 TESTS = Path(__file__).resolve().parent
-# Of a host, the parts of this machine's own system that a deployment may change: copies on write.
+# Directories that a deployment may change: a host has them as copies on write of this machine's.
 PARTS = ("usr", "etc", "var")
-# Debian's own interpreter, which has python3-apt.
+# Debian's interpreter, which has python3-apt.
 PYTHON = "/usr/bin/python3"
 
 # Namespaces of the hosts: mounts, processes, and a network that has only loopback. They end with this shell.
@@ -109,21 +109,21 @@ class Run:
 
 
 class Hosts:
-    """Hosts in directories of `place`, in namespaces of their own."""
+    """Hosts in directories of `base`, in separate namespaces."""
 
-    def __init__(self, place: Path, names: tuple[str, ...]) -> None:
-        """Make them; skip where the kernel does not let us."""
-        self.place, self.names = place, names
+    def __init__(self, base: Path, names: tuple[str, ...]) -> None:
+        """Create the hosts; skip if the kernel does not permit it."""
+        self.base, self.names = base, names
         for name in names:
             for part in PARTS:
                 for directory in (name, f"{name}.upper", f"{name}.work"):
-                    (place / directory / part).mkdir(parents=True)
+                    (base / directory / part).mkdir(parents=True)
             for directory in ("root", "tmp", "run", "proc", "dev"):
-                (place / name / directory).mkdir()
+                (base / name / directory).mkdir()
             for link in ("bin", "sbin", "lib", "lib64"):
-                (place / name / link).symlink_to(f"usr/{link}")
+                (base / name / link).symlink_to(f"usr/{link}")
         spaces = ["--mount", "--net", "--pid", "--fork", "--kill-child"]
-        paths = [str(place / name) for name in names]
+        paths = [str(base / name) for name in names]
         self.holder = subprocess.Popen(
             ["unshare", *spaces, "sh", "-c", HOLD, "sh", *paths], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -141,11 +141,11 @@ class Hosts:
     def path(self, name: str, below: str) -> Path:
         """Return where this machine sees what a host has in /run or what it changed in /usr, /etc or /var."""
         first = below.split("/")[0]
-        return self.place / (f"{name}.upper" if first in PARTS else name) / below
+        return self.base / (f"{name}.upper" if first in PARTS else name) / below
 
     def run(self, command: Sequence[str | Path]) -> subprocess.CompletedProcess[str]:
         """Run a command beside the hosts."""
-        return subprocess.run([*self.enter, *command], capture_output=True, text=True, check=False, timeout=120)
+        return subprocess.run([*self.enter, *command], capture_output=True, text=True, check=False, timeout=900)
 
     def changes(self, name: str) -> dict[str, str]:
         """Return mode, owner, time and SHA-256 of everything that a host changed in /usr and /etc."""
@@ -163,36 +163,36 @@ class Hosts:
         """Apply the role to hosts, each with its variables; `root` names the directory of one that is called otherwise."""
         hosts = {}
         for name, variables in inventory.items():
-            directory = self.place / variables.get("root", name)
+            directory = self.base / variables.get("root", name)
             fixed = {
                 "ansible_connection": "root",
                 "ansible_python_interpreter": "/usr/bin/python3",
                 "ansible_pipelining": True,
             }
             hosts[name] = {"root_directory": str(directory), **fixed, **variables}
-        (self.place / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts}}))
+        (self.base / "inventory.json").write_text(json.dumps({"all": {"hosts": hosts}}))
         roles = [{"role": "landspeed_serve"}]
         playbook = [{"name": "Deploy", "hosts": "all", "gather_facts": False, "force_handlers": True, "roles": roles}]
-        (self.place / "play.json").write_text(json.dumps(playbook))
+        (self.base / "play.json").write_text(json.dumps(playbook))
         settings = {
             "ANSIBLE_ROLES_PATH": SOURCE / "roles",
             "ANSIBLE_CONNECTION_PLUGINS": TESTS / "connection_plugins",
-            "ANSIBLE_HOME": self.place / "ansible",
+            "ANSIBLE_HOME": self.base / "ansible",
             "ANSIBLE_LOCALHOST_WARNING": "False",
             "ANSIBLE_NOCOLOR": "1",
             "LC_ALL": "C.UTF-8",
         }
         command = ["env", *(f"{name}={value}" for name, value in settings.items()), str(tool("ansible-playbook"))]
-        done = self.run([*command, "-i", self.place / "inventory.json", *options, self.place / "play.json"])
+        done = self.run([*command, "-i", self.base / "inventory.json", *options, self.base / "play.json"])
         return Run(done.returncode, done.stdout + done.stderr)
 
 
 @contextlib.contextmanager
-def make_hosts(place: Path, names: tuple[str, ...]) -> Iterator[Hosts]:
+def make_hosts(base: Path, names: tuple[str, ...]) -> Iterator[Hosts]:
     """Yield hosts, and end them."""
     need_roots()
     tool("ansible-playbook")
-    hosts = Hosts(place, names)
+    hosts = Hosts(base, names)
     try:
         yield hosts
     finally:

@@ -18,7 +18,7 @@ from ansible_bed import SOURCE, TESTS, Hosts, Packages, Run, build_packages, mak
 
 KEY = "5a" * 32
 OTHER_KEY = "c3" * 32
-CONFIG = {"max_tests": 3, "max_rate": "20G", "allow": ["127.0.0.0/8", "::1/128"]}
+CONFIG = {"max_tests": 3, "max_rate": "20G", "allow": ["127.0.0.0/8", "::1/128"], "metrics": "127.0.0.1:9210"}
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +31,8 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
 class Deployment:
     """Two hosts and what the role did to them.
 
-    `check` is check mode, `first` deploys to "package" and has a typo for "archive", `second` has both as they should be,
-    and `third` repeats that for "archive".
+    `check` is check mode, `first` deploys to "package" and has a typo for "archive", `second` has valid variables for both,
+    and `third` repeats `second` for "archive".
     """
 
     hosts: Hosts
@@ -48,7 +48,7 @@ class Deployment:
 
     def measure(self, key: str) -> subprocess.CompletedProcess[str]:
         """Test against the server with a key."""
-        file = self.hosts.place / "client.key"
+        file = self.hosts.base / "client.key"
         file.touch(mode=0o600)
         file.write_text(key + "\n")
         program = self.hosts.path("archive", "usr/local/bin/landspeed")
@@ -91,10 +91,10 @@ def deployed(packages: Packages, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def give_systemctl(hosts: Hosts, name: str) -> None:
-    """Put the stand-in for systemctl into a host, and what says that systemd runs."""
-    hosts.run(["cp", TESTS / "systemctl", hosts.place / name / "usr/bin/systemctl"]).check_returncode()
-    hosts.run(["chmod", "755", hosts.place / name / "usr/bin/systemctl"]).check_returncode()
-    (hosts.place / name / "run/systemd/system").mkdir(parents=True)
+    """Install the stand-in for systemctl in a host, and the directory that shows that systemd runs."""
+    hosts.run(["cp", TESTS / "systemctl", hosts.base / name / "usr/bin/systemctl"]).check_returncode()
+    hosts.run(["chmod", "755", hosts.base / name / "usr/bin/systemctl"]).check_returncode()
+    (hosts.base / name / "run/systemd/system").mkdir(parents=True)
 
 
 def test_ansible_lint_accepts_role_and_playbook() -> None:
@@ -163,12 +163,12 @@ def test_no_output_has_the_key(deployed: Deployment) -> None:
 
 
 @pytest.mark.long
-def test_server_answers_with_the_key_and_opens_one_port(deployed: Deployment) -> None:
+def test_server_answers_with_the_key_and_opens_only_configured_ports(deployed: Deployment) -> None:
     measured = deployed.measure(KEY)
     assert measured.returncode in (0, 1), measured.stdout + measured.stderr
     assert deployed.measure(OTHER_KEY).returncode == 2
     sockets = deployed.hosts.run(["ss", "--listening", "--tcp", "--udp", "--numeric", "--no-header"]).stdout
-    assert {line.split()[4].rpartition(":")[2] for line in sockets.splitlines()} == {"5210"}, sockets
+    assert {line.split()[4].rpartition(":")[2] for line in sockets.splitlines()} == {"5210", "9210"}, sockets
 
 
 @pytest.mark.long
@@ -183,7 +183,7 @@ def test_server_restarts_once_with_a_new_key(deployed: Deployment) -> None:
 
 
 @pytest.mark.long
-def test_key_is_removed_and_a_server_that_ends_is_noticed(deployed: Deployment) -> None:
+def test_key_is_removed_and_a_server_that_exits_fails_the_role(deployed: Deployment) -> None:
     # A port that cannot be opened shows only when the server starts.
     taken = {**CONFIG, "listen": ["192.0.2.1:5210"]}
     ends = deployed.hosts.play(
@@ -202,7 +202,7 @@ def test_bad_input_fails_clearly_and_changes_nothing(packages: Packages, tmp_pat
     bare = tmp_path / "bare"
     bare.mkdir()
     cases: dict[str, tuple[dict[str, Any], str]] = {
-        "checksum": ({"landspeed_serve_packages": str(damaged)}, "is not the file of SHA256SUMS: its SHA-256 is"),
+        "checksum": ({"landspeed_serve_packages": str(damaged)}, "does not match SHA256SUMS: its SHA-256 is"),
         "archive": (
             {"landspeed_serve_packages": str(bare), "landspeed_serve_format": "tarball"},
             "set landspeed_serve_packages to the directory that `make packages` wrote",

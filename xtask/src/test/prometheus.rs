@@ -14,11 +14,11 @@ pub const VARIABLE: &str = "LANDSPEED_PROMETHEUS";
 const SUITE: &str = "bookworm";
 const PROGRAMS: [&str; 2] = ["prometheus", "promtool"];
 
-/// Where they are; downloads them (19 MB, once) if they are not there yet.
+/// Returns the directory of the two programs; downloads them (19 MB) if it does not exist.
 pub fn fetch(root: &Path, no_install: bool) -> Result<PathBuf> {
-    let place = root.join("target").join("prometheus");
-    if place.is_dir() {
-        return Ok(place);
+    let directory = root.join("target").join("prometheus");
+    if directory.is_dir() {
+        return Ok(directory);
     }
     ensure!(!no_install, "it is not downloaded yet");
     let scratch = tempfile::tempdir().context("cannot make a directory")?;
@@ -29,14 +29,14 @@ pub fn fetch(root: &Path, no_install: bool) -> Result<PathBuf> {
     for package in std::fs::read_dir(apt.downloads()).context("cannot read the download")?.flatten() {
         quiet(Command::new("dpkg-deb").arg("--extract").arg(package.path()).arg(&tree))?;
     }
-    // In place only when it is whole: a rename within one file system.
-    let new = place.with_extension("new");
+    // A rename within one file system: the directory is complete or does not exist.
+    let new = directory.with_extension("new");
     let _ = std::fs::remove_dir_all(&new);
     std::fs::create_dir_all(&new).context("cannot make a directory")?;
     for program in PROGRAMS {
         std::fs::copy(tree.join("usr/bin").join(program), new.join(program)).context("cannot copy a program")?;
         quiet(Command::new(new.join(program)).arg("--version")).context("it does not run")?;
     }
-    std::fs::rename(&new, &place).context("cannot put it in place")?;
-    Ok(place)
+    std::fs::rename(&new, &directory).context("cannot put it in place")?;
+    Ok(directory)
 }

@@ -1,4 +1,4 @@
-//! Metrics of `serve --metrics` and `watch --metrics`: what is exported under which name.
+//! Metrics of `serve --metrics` and `watch --metrics`: their names, help texts and values.
 
 pub mod serve;
 pub mod watch;
@@ -8,14 +8,14 @@ use std::net::SocketAddr;
 use anyhow::{Context as _, anyhow};
 use landspeed_metrics::Endpoint;
 
-/// Parses the address of an endpoint. The host must be named: metrics are never exported by accident.
+/// Parses the address of an endpoint. It must have a host, so that no port opens on all addresses by mistake.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        format!("`{text}` is not an address with a port; write 127.0.0.1:9210, or 0.0.0.0:9210 for all of this host")
+        format!("`{text}` is not an address with a port; write 127.0.0.1:9210, or 0.0.0.0:9210 for all addresses")
     })
 }
 
-/// Listens for scrapers of this command.
+/// Opens the endpoint of `command`; it answers once it is started.
 pub fn open(addr: SocketAddr, command: &'static str) -> anyhow::Result<Endpoint> {
     Endpoint::bind(addr, env!("CARGO_PKG_VERSION"), command).map_err(|error| match error.advice() {
         Some(advice) => anyhow!("{error}\n{advice}"),
@@ -23,7 +23,7 @@ pub fn open(addr: SocketAddr, command: &'static str) -> anyhow::Result<Endpoint>
     })
 }
 
-/// Returns the line that says where the metrics are.
+/// Returns the line that reports the address of the metrics.
 pub fn announcement(endpoint: &Endpoint) -> anyhow::Result<String> {
     let addr = endpoint.local_addr().context("cannot read the address of the metrics")?;
     Ok(format!("landspeed: metrics on http://{addr}/metrics"))
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_has_every_metric() {
+    fn every_metric_is_documented() {
         let page = read("docs/metrics.md");
         for families in [&process_families()[..], serve::FAMILIES, watch::FAMILIES] {
             let table = table(families);

@@ -17,8 +17,8 @@ static ENDED: Family =
         "outcome",
     ]);
 static RUNNING: Family =
-    Family::gauge("landspeed_serve_tests_running", "Tests that run now").labels(&["client", "protocol"]);
-static LIMIT: Family = Family::gauge("landspeed_serve_tests_limit", "Most tests at once (--max-tests)");
+    Family::gauge("landspeed_serve_tests_running", "Tests running now").labels(&["client", "protocol"]);
+static LIMIT: Family = Family::gauge("landspeed_serve_tests_limit", "Maximum number of tests at once (--max-tests)");
 static RECEIVED: Family =
     Family::counter("landspeed_serve_received", "Payload received in TCP and UDP tests that ended")
         .unit("bytes")
@@ -47,7 +47,7 @@ static LAST_COMPLETED: Family = Family::gauge(
 .unit("seconds");
 static REFUSED: Family = Family::counter(
     "landspeed_serve_refused",
-    "Clients without a test, by reason: address, key, version, busy, not-permitted, incomplete",
+    "Clients that got no test, by reason: address, key, version, busy, not-permitted, incomplete",
 )
 .labels(&["reason"]);
 static DROPPED: Family =
@@ -70,7 +70,7 @@ pub const FAMILIES: &[&Family] = &[
     &DROPPED,
 ];
 
-/// Adds what a server has counted. `max_tests` is its limit.
+/// Adds the samples of a server that runs at most `max_tests` tests at once.
 pub fn collect(counts: &ServerCounts, max_tests: usize, samples: &mut Samples) {
     for client in ClientKind::ALL {
         for protocol in [Protocol::Tcp, Protocol::Udp, Protocol::TcpRr, Protocol::UdpRr] {

@@ -1,4 +1,4 @@
-//! Metrics of `landspeed watch`: sums over all connections, never one flow.
+//! Metrics of `landspeed watch`: sums over connections or flows, never figures of one flow.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +8,7 @@ use landspeed_model::{Cause, EpochState, WatchDocument, WatchFlow, WatchHost, Wa
 use landspeed_sys::clock;
 use landspeed_watch::MovedTotals;
 
-static CONNECTIONS: Family = Family::gauge("landspeed_watch_connections", "TCP connections that the filter admits");
+static CONNECTIONS: Family = Family::gauge("landspeed_watch_connections", "TCP connections that match the filter");
 static SEEN: Family = Family::counter("landspeed_watch_connections_seen", "Distinct connections seen");
 static ENDED: Family = Family::counter("landspeed_watch_connections_ended", "Distinct connections that ended");
 static ACKED: Family =
@@ -46,7 +46,7 @@ static FILTERED: Family = Family::gauge(
 .labels(&["by"]);
 static THROTTLED: Family = Family::gauge(
     "landspeed_watch_quota_throttled",
-    "Periods in which a CPU quota was used up, the most throttled group that holds a busy flow",
+    "Share of CFS periods throttled by a CPU quota, in the most throttled group that holds a busy flow",
 )
 .unit("ratio");
 static BUSIEST: Family =
@@ -66,12 +66,15 @@ static KERNEL_LOST: Family = Family::counter(
     "landspeed_watch_kernel_events_lost",
     "Events of the tracepoints that were overwritten before they were read (--tracepoints)",
 );
-static CPU: Family = Family::counter("landspeed_watch_cpu", "CPU time of the thread that watches").unit("seconds");
+static CPU: Family =
+    Family::counter("landspeed_watch_cpu", "CPU time of the thread that reads and diagnoses").unit("seconds");
 static LATE: Family =
-    Family::counter("landspeed_watch_late_readings", "Readings that came late, because the watch had no core");
-static UNAVAILABLE: Family =
-    Family::gauge("landspeed_watch_unavailable", "1 for what could not be read: see .unavailable of the document")
-        .labels(&["what"]);
+    Family::counter("landspeed_watch_late_readings", "Readings taken late, because the watch had no CPU");
+static UNAVAILABLE: Family = Family::gauge(
+    "landspeed_watch_unavailable",
+    "1 for each source that could not be read: .unavailable of the document has the reason",
+)
+.labels(&["what"]);
 static UPDATED: Family = Family::gauge(
     "landspeed_watch_update_timestamp",
     "When these values were taken, seconds since the Unix epoch: every --interval",
@@ -117,12 +120,12 @@ const STATE_LIST: [EpochState; 10] = [
     EpochState::Unknown,
 ];
 
-/// The latest samples: taken by the watch, read by the endpoint. Neither waits for the other's work.
+/// Latest samples: written by the watch, read by the endpoint. The lock is held only to exchange a pointer.
 #[derive(Debug, Clone, Default)]
 pub struct Latest(Arc<Mutex<Arc<Samples>>>);
 
 impl Latest {
-    /// Adds them to the answer for a scraper.
+    /// Adds the latest samples to those of an answer.
     pub fn collect(&self, samples: &mut Samples) {
         let latest = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
         samples.extend(&latest);
@@ -133,7 +136,7 @@ impl Latest {
     }
 }
 
-/// Turns documents of running flows into samples.
+/// Converts documents of running flows to samples, and sums the time by cause.
 #[derive(Debug, Default)]
 pub struct Exporter {
     latest: Latest,
@@ -143,12 +146,12 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Returns what the endpoint reads.
+    /// Returns a handle to the latest samples, for the endpoint.
     pub fn latest(&self) -> Latest {
         self.latest.clone()
     }
 
-    /// Exports a document, `now_ns` after the start.
+    /// Replaces the latest samples with those of a document taken `now_ns` after the start.
     pub fn update(&mut self, document: &WatchDocument, totals: Option<MovedTotals>, now_ns: u64) {
         let since_ns = now_ns.saturating_sub(self.updated_ns);
         self.updated_ns = now_ns;
@@ -171,8 +174,9 @@ impl Exporter {
             samples.add_labelled(&BUSY, &[name], of_role.len() as u64);
             let recent = of_role.iter().filter_map(|flow| flow.recent.as_ref());
             let rates: Vec<f64> = recent.map(|recent| recent.goodput_bps / 8.0).collect();
-            // Two readings make a rate: without any, it is unknown unless there is nothing to read.
-            if !rates.is_empty() || of_role.is_empty() {
+            // A flow has a rate from its second reading on, and the second dump shows which connections are busy. Before,
+            // the goodput is unknown.
+            if !rates.is_empty() || (of_role.is_empty() && document.overhead.dumps > 1) {
                 samples.add_labelled(&GOODPUT, &[name], rates.iter().sum::<f64>());
             }
         }
@@ -218,7 +222,7 @@ fn add_states(flows: &[WatchFlow], samples: &mut Samples) {
     }
 }
 
-/// Adds what the host did beside the flows: the worst of them, since several flows share a process, a filter, a quota.
+/// Adds findings on the host: the maximum over the flows, because flows may share a process, a filter or a quota.
 fn add_host(flows: &[WatchFlow], samples: &mut Samples) {
     let most = |of: &dyn Fn(&WatchHost) -> Option<u64>| flows.iter().filter_map(|flow| of(&flow.host)).max();
     let drops: [(&str, Option<u64>); 3] = [

@@ -1,4 +1,4 @@
-//! Counters of a server: what its owner reads at any time, without a lock.
+//! Counters of a server, readable at any time without a lock.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -8,19 +8,19 @@ use landspeed_sys::clock;
 use crate::end::EndReport;
 use crate::error::FlowError;
 
-/// Who asked for a test.
+/// Kind of client that requested a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientKind {
     /// A landspeed client.
     Landspeed,
     /// An iperf3 client.
     Iperf3,
-    /// A landspeed client for which this server tests against another one.
+    /// A landspeed client that has this server test against another one.
     ThirdParty,
 }
 
 impl ClientKind {
-    /// All kinds.
+    /// All kinds, in the order of their discriminants.
     pub const ALL: [Self; 3] = [Self::Landspeed, Self::Iperf3, Self::ThirdParty];
 
     /// Name for metrics.
@@ -33,14 +33,14 @@ impl ClientKind {
     }
 }
 
-/// What tests are counted by.
+/// Client, protocol and direction, by which tests are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TestKind {
-    /// Who asked for it.
+    /// Kind of the client.
     pub client: ClientKind,
-    /// Its protocol.
+    /// Protocol of its data.
     pub protocol: Protocol,
-    /// Direction of its data; both for request/response.
+    /// Direction of its data; `Both` for request/response.
     pub direction: Direction,
 }
 
@@ -57,7 +57,7 @@ impl TestKind {
         Self { client, protocol: p.protocol, direction }
     }
 
-    /// All kinds.
+    /// Returns every kind, in the order of the counters.
     pub fn all() -> impl Iterator<Item = Self> {
         ClientKind::ALL.into_iter().flat_map(|client| {
             let of_protocol = move |protocol| DIRECTIONS.map(move |direction| Self { client, protocol, direction });
@@ -71,7 +71,7 @@ impl TestKind {
     }
 }
 
-/// Why a client was refused, or left before it had a test.
+/// Reason why a client got no test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refusal {
     /// Its address is not permitted, or its data came from another address.
@@ -80,16 +80,16 @@ pub enum Refusal {
     Key,
     /// It has another version of the protocol.
     Version,
-    /// No place, thread or descriptor is free, or too many requests came.
+    /// No slot, thread, descriptor or rate is free, or too many clients asked at once.
     Busy,
-    /// It asked for what the server does not permit.
+    /// It requested what the server does not permit.
     NotPermitted,
-    /// It left, stopped responding or violated the protocol.
+    /// It closed the connection, stopped responding or violated the protocol.
     Incomplete,
 }
 
 impl Refusal {
-    /// All reasons.
+    /// All reasons, in the order of their discriminants.
     pub const ALL: [Self; 6] =
         [Self::Address, Self::Key, Self::Version, Self::Busy, Self::NotPermitted, Self::Incomplete];
 
@@ -105,7 +105,7 @@ impl Refusal {
         }
     }
 
-    /// Returns the reason of a session that ended without a test.
+    /// Returns the reason for the error that ended a session before its test.
     pub fn of_error(error: &FlowError) -> Self {
         match error.code() {
             "server-busy" => Self::Busy,
@@ -117,7 +117,7 @@ impl Refusal {
     }
 }
 
-/// A rate that may be unknown.
+/// Latest rate, bytes/s; NaN if unknown.
 #[derive(Debug)]
 struct LatestRate(AtomicU64);
 
@@ -139,7 +139,7 @@ impl LatestRate {
 
 /// Counters of tests of one kind.
 #[derive(Debug, Default)]
-pub struct TestCounts {
+struct TestCounts {
     started: AtomicU64,
     completed: AtomicU64,
     failed: AtomicU64,
@@ -150,14 +150,14 @@ pub struct TestCounts {
     sent: LatestRate,
 }
 
-/// Values of [`TestCounts`].
+/// Values of the counters of one kind of test.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TestTotals {
     /// Number of tests accepted.
     pub started: u64,
     /// Number of tests completed.
     pub completed: u64,
-    /// Number of tests that ended otherwise.
+    /// Number of tests that ended without completing.
     pub failed: u64,
     /// Payload bytes received, in tests that ended.
     pub received_bytes: u64,
@@ -165,9 +165,9 @@ pub struct TestTotals {
     pub sent_bytes: u64,
     /// Requests answered, in tests that ended.
     pub answered: u64,
-    /// Goodput received in the latest completed test, bytes/s; `None` if there was none.
+    /// Goodput received in the latest completed test, bytes/s; `None` if unknown.
     pub received_rate: Option<f64>,
-    /// Goodput sent in the latest completed test, bytes/s; `None` if there was none.
+    /// Goodput sent in the latest completed test, bytes/s; `None` if unknown.
     pub sent_rate: Option<f64>,
 }
 
@@ -261,7 +261,7 @@ impl ServerCounts {
         }
     }
 
-    /// Adds what moved in a test whose traffic has ended, whether or not the test completes.
+    /// Adds the payload and requests of a test whose traffic has ended, whether or not the test completes.
     pub fn count_traffic(&self, kind: TestKind, report: &EndReport, answered: u64) {
         let counts = &self.kinds[kind.index()];
         let (received, sent) = payload(report);
@@ -270,14 +270,14 @@ impl ServerCounts {
         counts.answered.fetch_add(answered, Ordering::Relaxed);
     }
 
-    /// Stores the goodput of a test that both ends completed.
+    /// Stores the goodput of a test that both ends completed: 0 if nothing arrived, unknown without the senders' end.
     pub fn record_goodput(&self, kind: TestKind, report: &EndReport) {
         let counts = &self.kinds[kind.index()];
-        let Some(time_ns) = report.cuts.steady_end_ns.filter(|&ns| ns > 0) else { return };
+        let time_ns = report.cuts.steady_end_ns.filter(|&ns| ns > 0);
         let (received, sent) = payload(report);
-        for (bytes, rate) in [(received, &counts.received), (sent, &counts.sent)] {
-            if bytes > 0 {
-                rate.set(bytes as f64 * 1e9 / time_ns as f64);
+        for (sends, bytes, rate) in [(false, received, &counts.received), (true, sent, &counts.sent)] {
+            if report.streams.iter().any(|stream| stream.sends == sends) {
+                rate.set(time_ns.map_or(f64::NAN, |ns| bytes as f64 * 1e9 / ns as f64));
             }
         }
     }
@@ -289,7 +289,7 @@ mod tests {
     use crate::end::StreamReport;
 
     #[test]
-    fn each_kind_has_its_own_counters() {
+    fn every_kind_has_separate_counters() {
         let indices: Vec<usize> = TestKind::all().map(TestKind::index).collect();
         assert_eq!(indices, (0..KINDS).collect::<Vec<_>>());
         for (at, why) in Refusal::ALL.into_iter().enumerate() {
@@ -330,5 +330,12 @@ mod tests {
             sent_rate: Some(475.0),
         };
         assert_eq!(counts.of(kind), expected);
+        report.streams = vec![stream(false, 0, None)];
+        counts.record_goodput(kind, &report);
+        assert_eq!(counts.of(kind).received_rate, Some(0.0), "nothing arrived in the latest test");
+        report.cuts.steady_end_ns = None;
+        counts.record_goodput(kind, &report);
+        assert_eq!(counts.of(kind).received_rate, None, "unknown in the latest test");
+        assert_eq!(counts.of(kind).sent_rate, Some(475.0), "of the latest test with a sender here");
     }
 }

@@ -44,7 +44,7 @@ use crate::error::FlowError;
 
 pub use admission::Limits;
 pub use changes::{ChangeHook, HeldChanges, HostChanger};
-pub use counts::{ClientKind, Refusal, ServerCounts, TestCounts, TestKind, TestTotals};
+pub use counts::{ClientKind, Refusal, ServerCounts, TestKind, TestTotals};
 pub use events::{ServerEvent, describe_outcome, describe_test};
 pub use service::{Datagram, OpeningParser, PendingConnection, Service};
 pub use tap::{FlowSink, RunningTap, TapHook, Tapper, TestFlow, TestTransport};

@@ -264,10 +264,10 @@ impl Session {
         let random = |source| FlowError::Setup { what: "read random bytes".into(), source };
         let token = Token::random().map_err(random)?;
         let id: String = Token::random().map_err(random)?.to_hex().chars().take(32).collect();
-        let kind = TestKind::of(ClientKind::Landspeed, &parameters);
-        self.test = Some((id.clone(), kind));
         let specs = layout::streams(&parameters)
             .map_err(|e| FlowError::Protocol { during: "planning the test", message: e.to_string() })?;
+        let kind = TestKind::of(ClientKind::Landspeed, &parameters);
+        self.test = Some((id.clone(), kind));
         let mut listeners = SocketArrivals::new(&specs, parameters.probe_mtu);
         let shared = Arc::clone(&self.shared);
         let credentials = Credentials::new(token, shared.config.key.is_some());

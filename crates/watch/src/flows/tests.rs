@@ -111,7 +111,7 @@ fn flows_with_stalled_data_are_sampled() {
 }
 
 #[test]
-fn totals_count_what_moved_while_watched() {
+fn totals_start_with_the_watch_and_may_be_unknown() {
     let mut flows = top(2);
     let old = |acked, received| FakeSocket::new(1, 1).counters(acked, received);
     let new = |acked, retransmits| FakeSocket::new(2, 2).counters(acked, 0).field(100, retransmits);

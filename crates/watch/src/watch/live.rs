@@ -93,7 +93,7 @@ impl Watch {
         self.flows.flow(cookie).map_or_else(Vec::new, |flow| flow.history.minute())
     }
 
-    /// What all connections moved until the last dump; `None` if the kernel does not report it.
+    /// Payload and retransmits of all connections until the last dump; `None` if the kernel does not report them.
     pub fn totals(&self) -> Option<MovedTotals> {
         self.flows.totals()
     }

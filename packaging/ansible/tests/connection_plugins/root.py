@@ -1,4 +1,4 @@
-"""Connection plugin: the host is a directory that the control host changes its root to."""
+"""Connection plugin: the host is a directory of the control host, entered with chroot(8)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ short_description: run in a directory as root directory
 description: Needs root. Hosts are directories on the control host.
 options:
   directory:
-    description: Directory.
+    description: Root directory of the host.
     required: true
     vars: [{name: root_directory}]
   user:
-    description: User of the directory's host.
+    description: User that commands run as.
     default: root
     vars: [{name: root_user}]
 extends_documentation_fragment: [connection_pipelining]
@@ -61,5 +61,5 @@ class Connection(ConnectionBase):  # type: ignore[misc]
         shutil.copyfile(self._below(in_path), out_path)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Close the connection, which holds nothing open."""
         self._connected = False
