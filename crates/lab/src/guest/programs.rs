@@ -232,7 +232,7 @@ impl Host<'_> {
             .env("PATH", PATH)
             .env("HOME", "/tmp")
             .env("LANG", "C.UTF-8")
-            // The home directory is not archived: it is gone after the run.
+            // An archive in the home directory would be gone after the run.
             .env("LANDSPEED_ARCHIVE", "off")
             .env(HOST_VARIABLE, &self.plan.nodes[self.node].name)
             .current_dir(if directory.is_dir() { directory } else { Path::new("/") })
