@@ -9,9 +9,9 @@ use crate::plan::{OWN_PROGRAM, Plan};
 
 /// Directories in which programs are searched for, here and on the hosts of the network.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Directories that the hosts of the network have for themselves, empty and writable.
+/// Directories that are empty and writable on each host of the network.
 pub const WRITABLE: [&str; 5] = ["/tmp", "/var/tmp", "/var/log", "/run", "/dev/shm"];
-/// Maximum number of interpreters of interpreters, as in the kernel.
+/// Maximum number of nested interpreters, as in the kernel.
 const MAX_INTERPRETERS: usize = 4;
 /// Maximum length of the first line of a script, bytes, as in the kernel (`BINPRM_BUF_SIZE`).
 const MAX_FIRST_LINE: u64 = 256;
@@ -61,7 +61,7 @@ fn locate(word: &str, directory: &str) -> Result<String, String> {
     candidates
         .find(|path| is_executable(path))
         .map(|path| path.to_string_lossy().into_owned())
-        .ok_or_else(|| format!("no `{word}` in {PATH}\nInstall it, or write its whole path."))
+        .ok_or_else(|| format!("no `{word}` in {PATH}\nInstall it, or write its absolute path."))
 }
 
 fn is_executable(path: &Path) -> bool {

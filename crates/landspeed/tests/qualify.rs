@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::common::{PROGRAM, assert_valid, landspeed};
 
 /// Timeout of a command, seconds.
-const TIMEOUT_S: u64 = 60;
+const TIMEOUT_S: u64 = 300;
 
 #[test]
 fn a_section_over_loopback_has_a_result_for_each_test() {

@@ -12,7 +12,7 @@ pub struct QualifyDocument {
     pub schema: String,
     /// Programs at both ends of the section.
     pub landspeed: BuildInfo,
-    /// Start of the first test, RFC 3339; empty if none was started.
+    /// Start of the first test, RFC 3339; empty if no test started.
     pub started: String,
     /// Command line, one argument per element.
     pub command: Vec<String>,
@@ -20,7 +20,7 @@ pub struct QualifyDocument {
     pub status: Status,
     /// Reasons if the tests did not run or did not end.
     pub errors: Vec<ErrorEntry>,
-    /// Server at the other end of the section, as it was given.
+    /// Server at the other end of the section, as on the command line.
     pub target: String,
     /// Direction of the test streams.
     pub direction: Direction,
@@ -68,7 +68,7 @@ pub enum QualifyCongestion {
     Reno,
     /// CUBIC (RFC 9438).
     Cubic,
-    /// BBR (draft-ietf-ccwg-bbr).
+    /// BBRv3 (draft-ietf-ccwg-bbr).
     Bbr,
 }
 
@@ -85,9 +85,9 @@ pub struct QualifyDerived {
     pub packets_per_s: f64,
     /// Packets without loss after which the sequential test accepts.
     pub accept_packets: u64,
-    /// Probability of failing a section that has the target run length (type I error).
+    /// Probability that one test fails a section that has the target run length (type I error).
     pub alpha: f64,
-    /// Probability of passing a section that has a quarter of the target run length (type II error).
+    /// Probability that one test passes a section that has a quarter of the target run length (type II error).
     pub beta: f64,
 }
 
@@ -147,7 +147,7 @@ pub struct QualifyTest {
     pub limit: f64,
     /// Unit of `measured` and `limit`: `lost packets / packets`, `bursts with loss / bursts`.
     pub unit: String,
-    /// Meaning of the result in plain words.
+    /// Counts behind the result, or why there is no decision.
     pub reason: String,
     /// Rate of the stream during a burst, or of the whole stream if it has none: TCP payload, bits/s; `None` if bursts leave as
     /// fast as host and interface can.

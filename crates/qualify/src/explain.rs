@@ -4,6 +4,7 @@ use landspeed_calc::{AdviceItem, Unit};
 use landspeed_model::{QualifyCongestion, QualifyDerived};
 use landspeed_units::{BitRate, Bytes, Ratio};
 
+use crate::plan::slow_start_gain;
 use crate::target::Target;
 
 /// Returns what every section of the path must show for the target.
@@ -11,15 +12,16 @@ pub fn items(target: &Target, derived: &QualifyDerived) -> Vec<AdviceItem> {
     let run_length = derived.run_length_packets as f64;
     let (run_formula, run_source) = match target.congestion {
         QualifyCongestion::Reno => ("3 × window²", "RFC 8337 section 5.2"),
-        QualifyCongestion::Cubic => (
-            "1 / max(RTT / (W / 1.054)^(4/3), (1.2 / W)²), W = window / 0.7 × 0.925; at most 3 × window²",
-            "RFC 9438 sections 5 and 5.2; RFC 8337 section 5.2",
-        ),
-        QualifyCongestion::Bbr => ("1 / 0.02", "draft-ietf-ccwg-bbr, BBRLossThresh"),
+        QualifyCongestion::Cubic => {
+            ("1 / max(RTT / (W / 1.054)^(4/3), (1.2 / W)²), W = window / 0.7 × 0.925", "RFC 9438 sections 5 and 5.2")
+        }
+        QualifyCongestion::Bbr => ("1 / 0.02", "BBRv3: draft-ietf-ccwg-bbr, BBRLossThresh"),
     };
     let rate_bps = target.rate.bps() as f64;
     let test_s = derived.accept_packets as f64 / derived.packets_per_s;
-    let half_window = derived.window_packets as f64 / 2.0 * f64::from(target.mtu_bytes);
+    let gain = slow_start_gain(target.congestion);
+    let slow_start_bps = gain * rate_bps;
+    let queued = derived.window_packets as f64 * (1.0 - 1.0 / gain) * f64::from(target.mtu_bytes);
     let count = |value: f64| (format!("{value:.0} packets"), value, Unit::Count);
     let item = |key, label, (value_text, value, unit), formula, source, note| AdviceItem {
         key,
@@ -62,10 +64,7 @@ pub fn items(target: &Target, derived: &QualifyDerived) -> Vec<AdviceItem> {
             count(run_length),
             run_formula,
             run_source,
-            Some(format!(
-                "at most one loss in so many packets: {}",
-                Ratio::new(1.0 / run_length).unwrap_or_default()
-            )),
+            Some(format!("highest loss rate {}", Ratio::new(1.0 / run_length).unwrap_or_default())),
         ),
         item(
             "section-accept",
@@ -78,18 +77,18 @@ pub fn items(target: &Target, derived: &QualifyDerived) -> Vec<AdviceItem> {
         item(
             "section-slow-start-rate",
             "section: rate of slow-start bursts",
-            (BitRate::from_bps(2 * target.rate.bps()).to_string(), 2.0 * rate_bps, Unit::BitsPerSecond),
-            "2 × rate, for a window of packets",
-            "RFC 8337 sections 6.1 and 8.3.1",
+            (BitRate::from_bps(slow_start_bps as u64).to_string(), slow_start_bps, Unit::BitsPerSecond),
+            "gain × rate, for a window of packets; gain 2, or 2.77 for BBRv3",
+            "RFC 8337 sections 6.1 and 8.3.1; draft-ietf-ccwg-bbr, BBRStartupPacingGain",
             None,
         ),
         item(
             "section-buffer",
             "section: buffer at a link of the target rate",
-            (format!("{half_window:.0} B ({})", Bytes::new(half_window as u64)), half_window, Unit::Bytes),
-            "window / 2 × MTU",
+            (format!("{queued:.0} B ({})", Bytes::new(queued as u64)), queued, Unit::Bytes),
+            "window × (1 − 1 / gain) × MTU",
             "RFC 8337 section 8.3.1: what such a burst leaves in the queue",
-            Some("less where the link is faster, none from twice the target rate".to_owned()),
+            Some("less where the link is faster, none from gain × rate".to_owned()),
         ),
     ]
 }

@@ -1,16 +1,16 @@
-//! What a stream of a test showed.
+//! Losses and duration of one stream of a test.
 
 use landspeed_model::{LossLocation, RunDocument};
 
 use crate::plan::Stream;
 
-/// Delay of the sender's schedule that leaves the stream what it was planned to be: share of its span, and nanoseconds.
+/// Tolerated delay of the sender's last packet: share of the stream's span, and nanoseconds.
 const LATE_SHARE: f64 = 0.02;
 const LATE_NS: u64 = 2_000_000;
-/// Lateness of one packet in a hundred, nanoseconds, from which the sender's backlog may have caused losses.
+/// Lateness (p99) from which the sender's catching up (at 125% of the rate) may have caused the losses, nanoseconds.
 const LATE_P99_NS: u64 = 1_000_000;
 
-/// What a stream showed.
+/// Losses and duration of a stream.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StreamOutcome {
     /// Packets that left the sender.
@@ -45,6 +45,8 @@ impl StreamOutcome {
         let host: u64 = placed.iter().map(|loss| loss.packets).sum::<u64>() - network;
         let refused = udp.refused_packets.unwrap_or(0);
         let late_ns = sender.and_then(|end| end.udp.as_ref()?.departure_error.as_ref()).map_or(0, |late| late.p99_ns);
+        // A single burst leaves as fast as the host can: it has no planned duration and no schedule within.
+        let paced = stream.packets > u64::from(stream.burst_packets);
         let longest_ns = (stream.span_ns() as f64 * (1.0 + LATE_SHARE)) as u64 + LATE_NS;
         let no_pass = if refused > 0 {
             Some(format!("the sending host refused {refused} packets"))
@@ -52,7 +54,7 @@ impl StreamOutcome {
             Some(format!("the sender sent {sent} of {} packets", stream.packets))
         } else {
             match send_span_ns {
-                Some(span_ns) if span_ns > longest_ns => Some(format!(
+                Some(span_ns) if paced && span_ns > longest_ns => Some(format!(
                     "the sender could not keep the rate: {:.1} ms instead of {:.1} ms",
                     span_ns as f64 / 1e6,
                     stream.span_ns() as f64 / 1e6
@@ -64,10 +66,10 @@ impl StreamOutcome {
         let no_fail = if host > 0 {
             Some(format!("the hosts dropped {host} packets themselves"))
         } else if lost > network {
-            Some(format!("whether the network or a host lost {lost} packets is unknown"))
+            Some(format!("{lost} packets lost, unknown whether by the network or by a host"))
         } else if refused > 0 {
             no_pass.clone()
-        } else if lost > 0 && late_ns > LATE_P99_NS && stream.burst_packets == 1 {
+        } else if lost > 0 && late_ns > LATE_P99_NS && (stream.burst_packets == 1 || (paced && no_pass.is_none())) {
             Some(format!("the sender was up to {:.1} ms late (p99)", late_ns as f64 / 1e6))
         } else {
             None

@@ -12,7 +12,7 @@ const BACKGROUND_SHARE: f64 = 0.01;
 const BACKGROUND_MIN_PACKETS_PER_S: f64 = 20.0;
 /// Packets that slow start sends back to back: two for each delayed ACK of two packets (RFC 8337 section 6.1).
 const SLOW_START_PACKETS: u32 = 4;
-/// Pacing gain of BBR's Startup (draft-ietf-ccwg-bbr, `BBRStartupPacingGain`).
+/// Pacing gain of Startup in BBRv3 (draft-ietf-ccwg-bbr, `BBRStartupPacingGain`).
 const BBR_STARTUP_GAIN: f64 = 2.77;
 /// Bytes of a segmentation offload burst (TSO, GSO).
 const OFFLOAD_BYTES: u32 = 65_536;
@@ -47,7 +47,7 @@ impl Stream {
     }
 }
 
-/// What a trial of the sequential test is.
+/// Unit of the sequential test: what is counted as one trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrialUnit {
     /// A packet; a defect is a loss.
@@ -75,7 +75,7 @@ pub struct Plan {
     pub(crate) stream_packets: u64,
     pub(crate) unit: TrialUnit,
     pub(crate) sprt: Sprt,
-    /// Most packets.
+    /// Maximum number of packets that count.
     pub(crate) max_packets: u64,
 }
 
@@ -100,6 +100,11 @@ impl Plan {
     pub fn can_pass(&self) -> bool {
         self.max_packets >= self.accept_packets()
     }
+}
+
+/// Rate of slow start, in target rates: RFC 8337 section 6.1, or [`BBR_STARTUP_GAIN`].
+pub(crate) fn slow_start_gain(congestion: QualifyCongestion) -> f64 {
+    if congestion == QualifyCongestion::Bbr { BBR_STARTUP_GAIN } else { 2.0 }
 }
 
 /// Returns the tests for a target, in the order in which they run. No test sends longer than `max_s`.
@@ -136,12 +141,14 @@ pub fn plans(target: &Target, derived: &QualifyDerived, line_rate_bps: Option<u6
             max_packets: packets(target_pps),
         },
     ];
-    let gain = if target.congestion == QualifyCongestion::Bbr { BBR_STARTUP_GAIN } else { 2.0 };
+    let gain = slow_start_gain(target.congestion);
     let burst = Plan {
         name: "slow-start-bursts".to_owned(),
         section: "8.3.1",
         weight: QualifyWeight::Required,
-        what: format!("{window} packets at {gain} times the target rate, several times"),
+        what: format!(
+            "{window} packets at {gain} times the target rate, or at interface rate if that is lower, several times"
+        ),
         packets_per_s: (target_pps * gain).min(line_pps),
         burst_packets: SLOW_START_PACKETS,
         stream_packets: window,

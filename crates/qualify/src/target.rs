@@ -9,7 +9,7 @@ use landspeed_units::{BitRate, Nanos};
 
 use crate::sprt::Sprt;
 
-/// Share of a round's packets that BBR loses before it reduces its rate (draft-ietf-ccwg-bbr, `BBRLossThresh`).
+/// Share of lost packets in a round trip that BBRv3 tolerates when it probes for bandwidth (draft-ietf-ccwg-bbr, `BBRLossThresh`).
 pub const BBR_LOSS_THRESHOLD: f64 = 0.02;
 
 /// Target for the whole path (RFC 8337 section 5.1).
@@ -99,14 +99,15 @@ pub fn reno_run_length(window_packets: f64) -> f64 {
 /// CUBIC's target run length: the packets between losses with which the window is the target window right after a reduction, as in
 /// [`reno_run_length`].
 ///
-/// The window then varies between `W` and `W / β`, and is `W / β × (3 + β) / 4` on average (RFC 9438 section 5). The loss rate for
-/// that average is [`cubic_loss_budget`]'s, which includes the Reno-friendly region. It is never more than Reno's.
+/// The window then varies between `W` and `W / β`, and is `W / β × (3 + β) / 4` on average (the model of RFC 9438 section 5). The
+/// loss rate for that average is [`cubic_loss_budget`]'s, which includes the Reno-friendly region: the run length is at most 0.41 of
+/// [`reno_run_length`].
 pub fn cubic_run_length(window_packets: f64, rtt_s: f64) -> f64 {
     let average = window_packets / CUBIC_BETA * (3.0 + CUBIC_BETA) / 4.0;
-    (1.0 / cubic_loss_budget(average, rtt_s)).min(reno_run_length(window_packets))
+    1.0 / cubic_loss_budget(average, rtt_s)
 }
 
-/// BBR's target run length: `1 / 0.02` packets. BBR does not reduce its rate below [`BBR_LOSS_THRESHOLD`].
+/// BBRv3's target run length: `1 / 0.02` packets, from [`BBR_LOSS_THRESHOLD`].
 pub fn bbr_run_length() -> f64 {
     1.0 / BBR_LOSS_THRESHOLD
 }

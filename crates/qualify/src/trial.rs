@@ -19,6 +19,8 @@ pub struct Trial {
     pub plan: Plan,
     streams: u32,
     disturbed: u32,
+    /// Why counted streams are not evidence for a pass: their sender was slower than planned.
+    slow: Option<String>,
     sent: u64,
     lost: u64,
     trials: u64,
@@ -33,6 +35,7 @@ impl Trial {
             plan,
             streams: 0,
             disturbed: 0,
+            slow: None,
             sent: 0,
             lost: 0,
             trials: 0,
@@ -63,7 +66,7 @@ impl Trial {
     pub fn take(&mut self, stream: &Stream, outcome: &StreamOutcome, tolerated: f64) {
         self.streams += 1;
         self.sent += outcome.sent;
-        // A stream that the sender did not keep is no evidence for a pass, but its losses in the network are evidence against.
+        // A stream that was slower than planned cannot show that the section passes; its losses can show that it fails.
         let left_out = outcome.no_fail.as_ref().or(outcome.no_pass.as_ref().filter(|_| outcome.lost == 0));
         if let Some(why) = left_out {
             self.disturbed += 1;
@@ -71,6 +74,9 @@ impl Trial {
                 self.result = Some((QualifyResult::Inconclusive, why.clone()));
             }
             return;
+        }
+        if outcome.no_pass.is_some() {
+            self.slow.clone_from(&outcome.no_pass);
         }
         self.lost += outcome.lost;
         match self.plan.unit {
@@ -85,7 +91,10 @@ impl Trial {
         }
         self.evidence.push((self.trials, self.defects));
         self.result = match self.plan.sprt.decide(self.trials, self.defects) {
-            Decision::Accept => Some((QualifyResult::Pass, self.counts())),
+            Decision::Accept => Some(match &self.slow {
+                Some(why) => (QualifyResult::Inconclusive, why.clone()),
+                None => (QualifyResult::Pass, self.counts()),
+            }),
             Decision::Reject => Some((QualifyResult::Fail, self.counts())),
             Decision::Continue if self.trials >= self.max_trials() => {
                 Some((QualifyResult::Inconclusive, self.undecided()))

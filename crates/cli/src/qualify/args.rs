@@ -81,7 +81,7 @@ pub enum ModelArg {
     Reno,
     /// Linux's default (RFC 9438)
     Cubic,
-    /// Tolerates 2% loss
+    /// BBRv3 (draft-ietf-ccwg-bbr): tolerates 2% loss
     Bbr,
 }
 

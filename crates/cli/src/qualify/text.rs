@@ -97,7 +97,7 @@ fn congestion(congestion: QualifyCongestion) -> &'static str {
     match congestion {
         QualifyCongestion::Reno => "Reno",
         QualifyCongestion::Cubic => "CUBIC",
-        QualifyCongestion::Bbr => "BBR",
+        QualifyCongestion::Bbr => "BBRv3",
     }
 }
 

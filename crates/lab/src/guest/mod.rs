@@ -1,5 +1,5 @@
-//! The guest's init and, unless a scenario has programs, its only program. It builds the network of a [`Plan`], runs the flow engine over it, samples
-//! the queues, and writes a report.
+//! The guest's init and, unless a scenario has programs, its only program. It builds the network of a [`Plan`], runs the flow engine
+//! over it, samples the queues, and writes a report.
 //!
 //! Time is virtual: it stands still while anything computes, and jumps to the next timer when everything sleeps.
 //! This has two consequences. A loop that neither sleeps nor makes a system call never ends. And everything read
@@ -127,7 +127,7 @@ fn run_plan(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
     let running = RunState::new(plan, zero_ns);
     let report = std::thread::scope(|scope| {
         let measured = measure(engine, plan, &network, &running, scope);
-        // Other threads of the scope would wait for ever.
+        // Other threads of the scope would wait forever.
         measured.unwrap_or_else(|error| give_up(&error))
     });
     let text = serde_json::to_vec(&report).map_err(|e| format!("cannot encode the report: {e}"))?;

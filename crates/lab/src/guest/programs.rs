@@ -57,7 +57,7 @@ type HostResult = Result<Vec<(usize, ProgramReport)>, String>;
 
 /// The programs of a run.
 pub struct Programs<'scope> {
-    /// For each program: the channel to it, and whether it ends by itself or at a time.
+    /// For each program: the channel to it, and whether its end does not depend on the others.
     senders: Vec<(Sender<Event>, bool)>,
     ended: Receiver<usize>,
     hosts: Vec<ScopedJoinHandle<'scope, HostResult>>,
@@ -111,7 +111,7 @@ pub fn start<'scope>(
     if plan.programs.is_empty() {
         return Ok(programs);
     }
-    // A bomb of forks ends at the limit instead of in the guest's memory.
+    // A fork bomb ends at this limit before the guest is out of memory.
     let _ = fs::write("/proc/sys/kernel/threads-max", MAX_THREADS);
     fs::create_dir_all(GROUPS)
         .and_then(|()| guest::mount("cgroup2", Path::new(GROUPS), "cgroup2", ""))
@@ -164,12 +164,12 @@ impl Programs<'_> {
     /// plan's order.
     pub fn finish(self) -> Result<Vec<ProgramReport>, String> {
         let Self { senders, ended, hosts } = self;
-        let mut left = senders.iter().filter(|(_, alone)| *alone).count();
+        let mut left = senders.iter().filter(|(_, independent)| *independent).count();
         while left > 0 {
             let index = ended.recv().map_err(|_| "a program's thread panicked".to_owned())?;
             left -= usize::from(senders[index].1);
         }
-        for (sender, _) in senders.iter().filter(|(_, alone)| !alone) {
+        for (sender, _) in senders.iter().filter(|(_, independent)| !independent) {
             let _ = sender.send(Event::Finish);
         }
         let mut reports = Vec::new();
@@ -232,7 +232,7 @@ impl Host<'_> {
             .env("PATH", PATH)
             .env("HOME", "/tmp")
             .env("LANG", "C.UTF-8")
-            // Nothing is kept where landspeed would keep its documents.
+            // An archive in the home directory would be gone after the run.
             .env("LANDSPEED_ARCHIVE", "off")
             .env(HOST_VARIABLE, &self.plan.nodes[self.node].name)
             .current_dir(if directory.is_dir() { directory } else { Path::new("/") })
@@ -262,7 +262,7 @@ impl Host<'_> {
                 let _ = sender.send(Event::Ended(status, clock::monotonic_ns()));
             });
             let (end, ended) = self.wait_for_end(program, group, leader, events);
-            // Whatever it left behind ends with it, and releases the pipes.
+            // Background processes end with it, and close the pipes.
             group.kill();
             report.end = end;
             if let Some((status, at_ns)) = ended {
@@ -344,7 +344,7 @@ fn output(bytes: u64, kept: &[u8]) -> LabOutput {
     LabOutput { bytes, text: String::from_utf8_lossy(kept).into_owned() }
 }
 
-/// Reads a file that a program may have written. Only regular files can be read without waiting.
+/// Reads a file that a program may have written. Other than regular files could block.
 fn keep(path: &str) -> LabFile {
     let content = || {
         let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;

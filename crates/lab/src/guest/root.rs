@@ -25,7 +25,7 @@ const LINKS: [(&str, &str); 4] = [
     ("stdout", "/proc/self/fd/1"),
     ("stderr", "/proc/self/fd/2"),
 ];
-/// Permissions of directories that everybody may write.
+/// Permissions of directories that all users may write.
 const SHARED: u32 = 0o1777;
 
 /// Gives the calling thread, and those it starts, the file system of a host. The thread must be in the host's network namespace.

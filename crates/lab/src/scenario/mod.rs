@@ -83,7 +83,7 @@ pub struct Scenario {
     /// Programs of this host that run on hosts of the network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub program: Vec<Program>,
-    /// Real time after which a run with programs is ended; default 10min.
+    /// Maximum real time of a run with programs, without the boot; default 10min.
     pub real_time_limit: Option<Time>,
 }
 

@@ -69,7 +69,7 @@ impl Notations for Stop {
 }
 
 impl Program {
-    /// Returns the name in results, if it has none of its own: the file name of the first word.
+    /// Returns the default name in results: the file name of the first word.
     pub fn default_name(&self) -> String {
         let word = self.run.first().map_or("program", String::as_str);
         let name = word.rsplit('/').next().unwrap_or(word);

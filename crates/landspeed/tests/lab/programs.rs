@@ -1,5 +1,5 @@
-//! Unmodified programs of this host in the lab: they agree with landspeed's own flows and with arithmetic, change
-//! nothing on the host, and always end.
+//! Unmodified programs of this host in the lab: they agree with landspeed's flows and with calculated times, change nothing on
+//! the host, and always end.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -15,7 +15,7 @@ use crate::lab::scenario::number;
 const PATH: &str =
     "name = \"programs\"\n[host.a]\n[host.b]\n[[link]]\nbetween = [\"a\", \"b\"]\nrate = \"10M\"\ndelay = \"20ms\"\n";
 
-/// A directory that hosts of the lab see, which they do not if it is below `/tmp`, and a scenario in it.
+/// A directory with a scenario, outside of `/tmp`, which hosts of the lab cannot see.
 struct Place(TempDir);
 
 impl Place {
@@ -204,12 +204,12 @@ fn programs_that_take_no_virtual_time_are_ended_and_named() {
     let scenario = program("a", &["true"], "name = \"short\"")
         + &program("a", &["sh", "-c", "while :; do :; done"], "name = \"spins\"\nat = \"100ms\"")
         + &program("b", &["sh", "-c", "b() { b | b & }; b; wait"], "name = \"bomb\"\nat = \"100ms\"");
-    let place = Place::with_key("real-time-limit = \"2s\"", &scenario);
+    let place = Place::with_key("real-time-limit = \"5s\"", &scenario);
     let document = place.document();
     assert_eq!(document["status"], "failed");
     assert_eq!(document["errors"][0]["code"], "real-time-limit");
     let message = document["errors"][0]["message"].as_str().expect("text");
-    assert!(message.starts_with("ended after 2 s of real time, at 0."), "{message}");
+    assert!(message.starts_with("ended after 5 s of real time, at 0."), "{message}");
     assert!(message.contains("; running programs: spins (host a)") && !message.contains("short"), "{message}");
 }
 

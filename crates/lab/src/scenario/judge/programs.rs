@@ -84,7 +84,7 @@ fn command(key: &str, program: &Program) -> Option<Problem> {
     one_word.then(|| {
         let words: Vec<String> = first.split_whitespace().map(|word| format!("\"{word}\"")).collect();
         let hint = format!("write each argument as an element: run = [{}]", words.join(", "));
-        Problem::new(at, format!("`{first}` is one word")).hint(hint)
+        Problem::new(at, format!("`{first}` is a single argument")).hint(hint)
     })
 }
 
@@ -116,7 +116,7 @@ fn paths(key: &str, program: &Program) -> Vec<Problem> {
             problems.push(Problem::new(at.clone(), message));
         }
         if let Some(path) = paths.iter().find(|path| !is_absolute(path)) {
-            let hint = "write the whole path, such as /tmp/result.json";
+            let hint = "write an absolute path, such as /tmp/result.json";
             problems.push(Problem::new(at, format!("`{path}` is not an absolute path")).hint(hint));
         }
     }

@@ -77,7 +77,7 @@ fn programs_need_memory_and_time_for_a_full_path() {
     let bare = BASE.split("[[flow]]").next().expect("some");
     let program = |host: &str, keys: &str| format!("[[program]]\nhost = \"{host}\"\nrun = [\"true\"]\n{keys}\n");
     let one = of(&format!("{bare}{}", program("a", "time = \"3s\"")));
-    assert!((one.virtual_s - 3.0).abs() < 1e-9 && one.packets < 1.0, "a single host sends to nobody: {one:?}");
+    assert!((one.virtual_s - 3.0).abs() < 1e-9 && one.packets < 1.0, "a single host has no peer: {one:?}");
     let two = of(&format!("{bare}{}{}", program("a", "at = \"1s\""), program("b", "stop = \"end\"")));
     assert!((two.virtual_s - 11.0).abs() < 1e-9, "{two:?}");
     let flow = of(BASE);
