@@ -4,7 +4,8 @@ use landspeed_model::{LossLocation, RunDocument};
 
 use crate::plan::Stream;
 
-/// Tolerated delay of the sender's last packet: share of the stream's span, and nanoseconds.
+/// Tolerated delay of the sender's last packet: share of the stream's span, and in addition nanoseconds, at most a quarter of
+/// a short stream.
 const LATE_SHARE: f64 = 0.02;
 const LATE_NS: u64 = 2_000_000;
 /// Lateness (p99) from which the sender's catching up (at 125% of the rate) may have caused the losses, nanoseconds.
@@ -47,7 +48,7 @@ impl StreamOutcome {
         let late_ns = sender.and_then(|end| end.udp.as_ref()?.departure_error.as_ref()).map_or(0, |late| late.p99_ns);
         // A single burst leaves as fast as the host can: it has no planned duration and no schedule within.
         let paced = stream.packets > u64::from(stream.burst_packets);
-        let longest_ns = (stream.span_ns() as f64 * (1.0 + LATE_SHARE)) as u64 + LATE_NS;
+        let longest_ns = (stream.span_ns() as f64 * (1.0 + LATE_SHARE)) as u64 + LATE_NS.min(stream.span_ns() / 4);
         let no_pass = if refused > 0 {
             Some(format!("the sending host refused {refused} packets"))
         } else if sent < stream.packets {

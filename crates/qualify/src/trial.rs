@@ -8,6 +8,10 @@ use crate::sprt::Decision;
 
 /// Length of the first stream of a test, seconds; each further one is twice as long, so that heavy loss ends the test early.
 const FIRST_STREAM_S: f64 = 0.5;
+/// Tolerated difference between the times that a stream takes to arrive and to leave: share, and nanoseconds. A section that
+/// is slower than the stream stretches it while its buffer fills.
+const STRETCH_SHARE: f64 = 0.02;
+const STRETCH_NS: f64 = 20e6;
 /// Longest stream, seconds; with pauses between the streams, the first is the longest.
 const LONGEST_STREAM_S: f64 = 10.0;
 /// Streams disturbed by a host that a test leaves out before it ends without a decision.
@@ -55,9 +59,11 @@ impl Trial {
         }
         let doubled = FIRST_STREAM_S * f64::from(1_u32 << self.streams.min(10));
         let stream_s = if gentle { FIRST_STREAM_S } else { doubled.min(LONGEST_STREAM_S) };
-        let needed = self.plan.sprt.trials_to_accept(self.defects).saturating_sub(self.trials);
-        let left = self.plan.max_packets.saturating_sub(self.trials).min(needed).max(1);
         let planned = (self.plan.packets_per_s * stream_s).ceil() as u64;
+        let needed = self.plan.sprt.trials_to_accept(self.defects).saturating_sub(self.trials);
+        // A few packets show nothing of the rate: a buffer holds them.
+        let needed = if self.trials == 0 { needed.max(planned) } else { needed };
+        let left = self.plan.max_packets.saturating_sub(self.trials).min(needed).max(1);
         // No short stream for the last packets.
         Some(if !gentle && left <= 2 * planned { left } else { left.min(planned) })
     }
@@ -67,7 +73,8 @@ impl Trial {
         self.streams += 1;
         self.sent += outcome.sent;
         // A stream that was slower than planned cannot show that the section passes; its losses can show that it fails.
-        let left_out = outcome.no_fail.as_ref().or(outcome.no_pass.as_ref().filter(|_| outcome.lost == 0));
+        let no_pass = outcome.no_pass.clone().or_else(|| self.stretched(outcome));
+        let left_out = outcome.no_fail.as_ref().or(no_pass.as_ref().filter(|_| outcome.lost == 0));
         if let Some(why) = left_out {
             self.disturbed += 1;
             if self.disturbed > MAX_DISTURBED {
@@ -75,8 +82,8 @@ impl Trial {
             }
             return;
         }
-        if outcome.no_pass.is_some() {
-            self.slow.clone_from(&outcome.no_pass);
+        if no_pass.is_some() {
+            self.slow = no_pass;
         }
         self.lost += outcome.lost;
         match self.plan.unit {
@@ -101,6 +108,20 @@ impl Trial {
             }
             Decision::Continue => None,
         };
+    }
+
+    /// Returns why a stream at the target rate that arrived more slowly than it was sent cannot pass. A burst may be
+    /// stretched.
+    fn stretched(&self, outcome: &StreamOutcome) -> Option<String> {
+        let (sent_ns, received_ns) = (outcome.send_span_ns? as f64, outcome.receive_span_ns? as f64);
+        let is_stretched = received_ns > sent_ns * (1.0 + STRETCH_SHARE) + STRETCH_NS;
+        (self.plan.unit == TrialUnit::Packet && is_stretched).then(|| {
+            format!(
+                "packets sent in {:.0} ms arrived in {:.0} ms: the section is slower than the target, or the receiving host was late",
+                sent_ns / 1e6,
+                received_ns / 1e6
+            )
+        })
     }
 
     fn max_trials(&self) -> u64 {

@@ -23,7 +23,9 @@ fn send(plan: &DirectionPlan, seed: u64, stream: &Stream) -> StreamOutcome {
     if !random && stream.packets > PERIODIC_PACKETS && u64::from(stream.burst_packets) < PERIODIC_PACKETS / 10 {
         let part = send(plan, seed, &Stream { packets: PERIODIC_PACKETS, ..*stream });
         let lost = part.lost * stream.packets / PERIODIC_PACKETS;
-        return StreamOutcome { sent: stream.packets, lost, ..part };
+        let whole = |ns: u64| ns * stream.packets / PERIODIC_PACKETS;
+        let (send_span_ns, receive_span_ns) = (part.send_span_ns.map(whole), part.receive_span_ns.map(whole));
+        return StreamOutcome { sent: stream.packets, lost, send_span_ns, receive_span_ns, ..part };
     }
     let mut line = DirectionModel::new(plan, seed);
     let ip_bytes = stream.payload_bytes + UDP_HEADERS_BYTES;
@@ -141,6 +143,16 @@ fn a_policer_fails_bursts_that_it_does_not_pass() {
     let policed = section("rate = \"40G\"\npolicer = { rate = \"12G\", burst = \"100KB\" }");
     let suite = qualify(&policed, target("10G", "92ms"));
     assert_eq!(result(&suite, "slow-start-bursts"), QualifyResult::Fail, "{:#?}", suite.tests());
+}
+
+#[test]
+fn a_slower_section_with_a_deep_buffer_does_not_pass() {
+    let slow = section("rate = \"8G\"\ndelay = \"0.2ms\"\nqueue = { kind = \"bfifo\", limit = \"1GB\" }");
+    for congestion in [QualifyCongestion::Bbr, QualifyCongestion::Cubic] {
+        let suite = qualify(&slow, Target { congestion, ..target("9G", "1ms") });
+        assert_ne!(result(&suite, "delivery-at-target-rate"), QualifyResult::Pass, "{:#?}", suite.tests());
+        assert_ne!(suite.verdict().0, QualifyResult::Pass);
+    }
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn invalid_options_are_refused_with_advice() {
     let name = net.link.a.as_str();
     let nearly = format!("{name}x");
     let cases: &[(&[&str], &str)] = &[
-        (&["-i", &nearly], &format!("did you mean `{name}`?")),
+        (&["-i", &nearly], &format!("did you mean '{name}'?")),
         (&["-i", "dark0"], "ip link set dark0 up"),
         (&["-i", name, "-i", name], "named twice"),
         (&["-i", name, "tcp port"], "syntax error"),
