@@ -303,6 +303,11 @@ impl<'a> Flow<'a> {
         srtt.map(|figure| figure.value)
     }
 
+    /// Ratio of the mean smoothed RTT to that of the empty path.
+    pub(crate) fn rtt_inflation(&self) -> Option<f64> {
+        Some(self.srtt_us()? / self.min_rtt_us()?)
+    }
+
     /// RTT of the empty path, microseconds: from the lab's links, or else the minimum that TCP measured.
     ///
     /// Reordering makes TCP time the wrong segment and yields a minimum of microseconds on a path of

@@ -108,7 +108,7 @@ pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
     let loss = retransmits.zip(sent).filter(|&(_, sent)| sent > 0.0).map(|(retransmits, sent)| retransmits / sent);
     let duplicates = flow.increase(|tcp| tcp.dsack_dups.map(u64::from));
     let marked = flow.increase(|tcp| tcp.delivered_ce.map(u64::from)).unwrap_or(0.0);
-    let inflation = flow.srtt_us().zip(flow.min_rtt_us()).map(|(srtt, min)| srtt / min);
+    let inflation = flow.rtt_inflation();
     Symptoms {
         model_based: flow.is_model_based(),
         limited: limited(flow, retransmits.is_some_and(|retransmits| retransmits > 0.0) || marked > 0.0),

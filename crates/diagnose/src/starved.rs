@@ -4,37 +4,39 @@
 //! data and ACKs as a path does, and reorder and drop packets between the two TCPs of one host. A cause in the network
 //! that is inferred from such readings is a hint only (rule 12 of honest measurement).
 
-use landspeed_model::CausePlace;
+use landspeed_model::{Cause, CausePlace};
 
 use crate::causes::{quota_of, throttled_share};
 use crate::finding::{Finding, Standing, Strength};
 use crate::flow::Flow;
 use crate::load::{Role, host_of, load};
 use crate::text;
-use crate::thresholds::{CORE_BUSY, KEPT_WAITING, QUOTA_SEEN, SOFTIRQ_SHARE, STEAL_SHARE};
+use crate::thresholds::{CORE_BUSY, KEPT_WAITING, QUOTA_SEEN, RTT_QUEUE, SOFTIRQ_SHARE, STEAL_SHARE};
 
-/// Weakens each network cause to a hint if a host of the flow lacked CPU time.
+/// Weakens each network cause to a hint if a host of the flow lacked CPU time, and a full send buffer if its data waited for
+/// the receiving host.
 pub(crate) fn weaken(flow: &Flow, findings: &mut [Finding]) {
-    let inferred = |finding: &&mut Finding| {
-        finding.cause.place() == CausePlace::Network && !finding.direct && finding.strength().is_some()
-    };
     // In a lab run virtual time stands still while a host computes, and UDP's losses are counted, not inferred.
     if flow.route.is_some() || flow.udp.is_some() || flow.is_rr() {
         return;
     }
-    let mut inferred: Vec<&mut Finding> = findings.iter_mut().filter(inferred).collect();
-    if inferred.is_empty() {
-        return;
-    }
-    let Some((host, shortage)) = [Role::Sender, Role::Receiver]
-        .into_iter()
-        .find_map(|role| Some((host_of(flow, role).name(), cpu_shortage(flow, role)?)))
-    else {
-        return;
-    };
-    for finding in &mut inferred {
+    for finding in findings.iter_mut().filter(|finding| !finding.direct && finding.strength().is_some()) {
+        let (roles, what): (&[Role], _) = match finding.cause {
+            cause if cause.place() == CausePlace::Network => {
+                (&[Role::Sender, Role::Receiver], "how the network behaves")
+            }
+            Cause::SendBuffer if flow.rtt_inflation().is_none_or(|ratio| ratio >= RTT_QUEUE) => {
+                (&[Role::Receiver], "how much data the path holds")
+            }
+            _ => continue,
+        };
+        let Some((host, shortage)) =
+            roles.iter().find_map(|&role| Some((host_of(flow, role).name(), cpu_shortage(flow, role)?)))
+        else {
+            continue;
+        };
         finding.standing = Standing::Supported(Strength::Weak);
-        finding.missing.push(format!("how the network behaves while the {host} has CPU time: {shortage}"));
+        finding.missing.push(format!("{what} while the {host} has CPU time: {shortage}"));
         if !flow.observed {
             finding.next_step = format!(
                 "Run again with idle cores on the {host}: {shortage}. If the verdict stays: {}",

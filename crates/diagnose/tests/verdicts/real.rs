@@ -40,6 +40,8 @@ pub const EXPECTED: &[(&str, Direction, Cause, Confidence, &str)] = &[
     ("turns-loopback-cubic", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client core 0"),
     // The receiving thread waited for its core 62 % of the time, which filled the send buffer.
     ("turns-full-send-buffer", Direction::Upload, Cause::ReceiverCpu, Confidence::Medium, "server core 1"),
+    // It waited 64 % of the time, on a core of two other programs, and was always busy or ready: no buffer is to blame.
+    ("preempted-full-send-buffer", Direction::Upload, Cause::ReceiverCpu, Confidence::Low, "server core 1"),
     ("bidir-loopback-bbr", Direction::Upload, Cause::SenderCpu, Confidence::Medium, "client"),
     ("bidir-loopback-bbr", Direction::Download, Cause::SenderCpu, Confidence::Medium, "server"),
     ("udp-starved-receiver", Direction::Upload, Cause::ReceiverCpu, Confidence::Medium, "server core 1"),
