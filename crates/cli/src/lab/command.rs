@@ -34,14 +34,13 @@ impl CommandArgs {
         }
         let hosts = if self.hosts.is_empty() { edit::hosts(text) } else { self.hosts.clone() };
         let [local, remote] = &hosts[..] else {
-            bail!(
-                "cannot choose the hosts of the command: {} of them\nName two: --hosts HOST,HOST",
-                if self.hosts.is_empty() {
-                    format!("the scenario has {}", hosts.len())
-                } else {
-                    "--hosts names too few or too many".to_owned()
-                }
-            );
+            bail!(match (self.hosts.is_empty(), hosts.len()) {
+                (true, count @ 0..=1) => format!(
+                    "a command needs two hosts, and the scenario has {count}\nAdd hosts ([host.NAME]) and links between them."
+                ),
+                (true, count) => format!("the scenario has {count} hosts\nName two: --hosts HOST,HOST"),
+                (false, count) => format!("--hosts names {count} hosts\nName two: --hosts HOST,HOST"),
+            });
         };
         ensure!(local != remote, "the command and the remote one have the same host\nName two: --hosts HOST,HOST");
         let serve = || [OWN_PROGRAM, "serve", "--quiet"].map(str::to_owned).to_vec();
