@@ -48,7 +48,7 @@ impl Family {
         Self { base, unit: None, kind: Kind::Gauge, help, labels: &[] }
     }
 
-    /// Sets the unit.
+    /// Sets the unit, which the name then has before the suffix of the type.
     #[must_use]
     pub const fn unit(self, unit: &'static str) -> Self {
         Self { unit: Some(unit), ..self }

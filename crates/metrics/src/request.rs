@@ -44,7 +44,7 @@ impl Status {
     }
 }
 
-/// A complete request.
+/// What a complete request asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
     /// Requests the metrics in this format; `head` for the headers only.

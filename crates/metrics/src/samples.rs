@@ -11,7 +11,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::family::{Family, Kind};
 
-/// Exposition format.
+/// Text format of an answer, negotiated with `Accept`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Prometheus text, version 0.0.4.

@@ -130,14 +130,14 @@ pub enum QualifyWeight {
     Informative,
 }
 
-/// One test.
+/// A test of the section, and its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QualifyTest {
     /// Name, such as `delivery-at-target-rate`.
     pub name: String,
     /// Section of RFC 8337 that describes the test.
     pub section: String,
-    /// Result.
+    /// Pass, fail or inconclusive.
     pub result: QualifyResult,
     /// How the result counts in the verdict.
     pub weight: QualifyWeight,

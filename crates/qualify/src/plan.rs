@@ -28,7 +28,7 @@ const MAX_BURSTS: u64 = 12;
 pub struct Stream {
     /// UDP payload of a packet, bytes.
     pub payload_bytes: u32,
-    /// Packets to send.
+    /// Number of packets of the stream.
     pub packets: u64,
     /// Mean rate of the UDP payload, bits/s.
     pub rate_bps: u64,
@@ -63,7 +63,7 @@ pub struct Plan {
     pub name: String,
     /// Section of RFC 8337.
     pub section: &'static str,
-    /// How the result counts.
+    /// Effect of the result on the verdict.
     pub weight: QualifyWeight,
     /// What the test does, in plain words.
     pub what: String,

@@ -11,7 +11,7 @@ use crate::trial::Trial;
 /// With `gentle`, the pause after a stream: this times its length.
 const GENTLE_PAUSE: u64 = 9;
 
-/// How the tests run.
+/// Limits of the tests: rate of the interface, time, and load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SuiteOptions {
     /// Link speed of the sender's interface, bits/s, if known.
@@ -28,7 +28,7 @@ pub struct Suite {
     target: Target,
     options: SuiteOptions,
     trials: Vec<Trial>,
-    /// Current test.
+    /// Index of the test that runs.
     current: usize,
     buffer: Option<BufferSearch>,
     last: Option<Stream>,

@@ -7,7 +7,7 @@ use landspeed_model::{Direction, ErrorEntry, QualifySection, RunDocument};
 use landspeed_qualify::{Target, highest_target_bps, wire_rate_bps};
 use landspeed_units::{BitRate, Nanos};
 
-/// Describes the section.
+/// Returns addresses, RTT and path MTU of the section, from a probe over it.
 pub fn of(probe: &RunDocument, direction: Direction) -> QualifySection {
     let sender = match direction {
         Direction::Download => &probe.hosts.server,

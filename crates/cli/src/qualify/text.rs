@@ -51,7 +51,7 @@ pub fn starting(suite: &Suite) -> String {
     page.text
 }
 
-/// Formats a document.
+/// Returns the results and the verdict as printed.
 pub fn summary(document: &QualifyDocument) -> String {
     let mut page = Page::default();
     heading(&mut page, document);

@@ -11,7 +11,7 @@ use crate::error::FlowError;
 /// Kind of client that requested a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClientKind {
-    /// A landspeed client.
+    /// `landspeed run` and the commands that run such tests.
     Landspeed,
     /// An iperf3 client.
     Iperf3,
@@ -23,7 +23,7 @@ impl ClientKind {
     /// All kinds, in the order of their discriminants.
     pub const ALL: [Self; 3] = [Self::Landspeed, Self::Iperf3, Self::ThirdParty];
 
-    /// Name for metrics.
+    /// Returns the value of its label in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Landspeed => "landspeed",
@@ -93,7 +93,7 @@ impl Refusal {
     pub const ALL: [Self; 6] =
         [Self::Address, Self::Key, Self::Version, Self::Busy, Self::NotPermitted, Self::Incomplete];
 
-    /// Name for metrics.
+    /// Returns the value of its label in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Address => "address",

@@ -139,7 +139,7 @@ impl Shared {
         self.counts.ended.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Returns its counters.
+    /// Returns the counters of tests, bytes and refusals since the start.
     pub fn counts(&self) -> &ServerCounts {
         &self.counts
     }
@@ -229,7 +229,7 @@ impl Server {
         Arc::clone(&self.shared.stop)
     }
 
-    /// Returns its counters.
+    /// Returns the counters of tests, bytes and refusals since the start.
     pub fn counts(&self) -> Arc<ServerCounts> {
         Arc::clone(&self.shared.counts)
     }

@@ -49,17 +49,17 @@ pub struct ProgramReport {
     pub end: LabProgramEnd,
     /// End, nanoseconds from zero.
     pub end_ns: u64,
-    /// Exit status.
+    /// Exit status; `None` if a signal ended it, or it was not started.
     pub exit_status: Option<i32>,
     /// Number of the signal that ended it.
     pub signal: Option<i32>,
     /// Error of its start, or of the wait for its end.
     pub error: Option<String>,
-    /// Standard output.
+    /// What it wrote to standard output, up to the limit.
     pub stdout: LabOutput,
-    /// Standard error.
+    /// What it wrote to standard error, up to the limit.
     pub stderr: LabOutput,
-    /// Files to keep.
+    /// Contents of the files named in `keep`, up to the limit each.
     pub files: Vec<LabFile>,
 }
 

@@ -22,11 +22,11 @@ pub struct PlannedProgram {
     pub run: Vec<String>,
     /// Start, nanoseconds from zero.
     pub start_ns: u64,
-    /// How it ends.
+    /// When it is stopped, if it still runs.
     pub stop: PlannedStop,
     /// Expected exit status, if the scenario sets one.
     pub expect: Option<u8>,
-    /// Files to keep.
+    /// Absolute paths of the files whose contents the result keeps.
     pub keep: Vec<String>,
     /// Further writable directories of its host.
     pub writable: Vec<String>,

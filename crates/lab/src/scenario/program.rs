@@ -38,9 +38,9 @@ pub struct Program {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Stop {
-    /// With the scenario.
+    /// `"end"`: when the scenario ends.
     With(End),
-    /// At a time.
+    /// At this time after the start of the scenario.
     At(Time),
 }
 
