@@ -13,6 +13,7 @@ mod calc;
 mod check;
 mod compare;
 mod complete;
+mod connection;
 mod demo;
 mod emulate;
 mod explain;

@@ -1,12 +1,11 @@
 //! Options of `qualify`.
 
-use std::path::PathBuf;
-
 use landspeed_flow::client::Target as Server;
-use landspeed_model::{Direction, Family, Parameters, Protocol, QualifyCongestion, UdpParameters};
+use landspeed_model::{Direction, Parameters, Protocol, QualifyCongestion, UdpParameters};
 use landspeed_qualify::{Stream, Target};
 use landspeed_units::{BitRate, Nanos};
 
+use crate::connection::ConnectionArgs;
 use crate::options;
 use crate::output::Sink;
 
@@ -51,20 +50,8 @@ pub struct Args {
     #[arg(long)]
     pub gentle: bool,
 
-    /// IPv4 only
-    #[arg(short = '4', long, conflicts_with = "v6", help_heading = "Network")]
-    v4: bool,
-    /// IPv6 only
-    #[arg(short = '6', long, help_heading = "Network")]
-    v6: bool,
-    /// Local address to send from
-    #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = "Network")]
-    bind: Option<String>,
-    /// File with the pre-shared key of the server
-    #[arg(long, value_name = "FILE", help_heading = "Network")]
-    pub key_file: Option<PathBuf>,
     #[command(flatten)]
-    pub trust: crate::trust::TrustArgs,
+    pub connection: ConnectionArgs,
 
     /// Write the JSON document (- for standard output)
     #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
@@ -135,12 +122,8 @@ impl Args {
                 burst_packets: stream.burst_packets,
                 ..UdpParameters::default()
             }),
-            family: match (self.v4, self.v6) {
-                (true, _) => Family::V4,
-                (_, true) => Family::V6,
-                _ => Family::Any,
-            },
-            bind: self.bind.clone(),
+            family: self.connection.family(),
+            bind: self.connection.bind.clone(),
             ..Parameters::default()
         }
     }

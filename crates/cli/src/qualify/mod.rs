@@ -16,7 +16,7 @@ use landspeed_sys::{clock, process};
 
 pub use args::{Args, ModelArg};
 
-use crate::{CommandOutcome, keep, options};
+use crate::{CommandOutcome, keep};
 
 /// Tests the section, and prints the result.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
@@ -24,7 +24,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         sink.check()?;
     }
     args.target().derive()?;
-    let key = args.key_file.as_deref().map(|path| options::key(path, args.trust.policy())).transpose()?;
+    let key = args.connection.key()?;
     let mut run = Runner { args, key, interrupted: process::catch_interrupts() };
     let document = qualify(args, &mut run)?;
     deliver(args, &document)

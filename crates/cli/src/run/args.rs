@@ -5,11 +5,12 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use landspeed_flow::client::Target;
 use landspeed_model::{
-    Direction, Family, PaceScope, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize, RunDocument,
-    SendMode, UdpParameters,
+    Direction, PaceScope, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize, RunDocument, SendMode,
+    UdpParameters,
 };
 use landspeed_units::{BitRate, Bytes, Nanos};
 
+use crate::connection;
 use crate::options::{self, CoreChoice, RateLimit};
 use crate::output::Sink;
 
@@ -362,11 +363,7 @@ impl Args {
             server_cpus_auto: self.peer_cpus == Some(CoreChoice::Auto),
             client_numa: self.numa,
             server_numa: self.peer_numa,
-            family: match (self.v4, self.v6) {
-                (true, _) => Family::V4,
-                (_, true) => Family::V6,
-                _ => Family::Any,
-            },
+            family: connection::family(self.v4, self.v6),
             bind: self.bind.clone(),
             probe_rate_per_s: self.probe,
             probe_mtu: self.probe_mtu,

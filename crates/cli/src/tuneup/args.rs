@@ -1,11 +1,10 @@
 //! Options of `tuneup`, and the initial settings.
 
-use std::path::PathBuf;
-
 use landspeed_flow::client::Target;
-use landspeed_model::{Direction, Family, PaceScope, Parameters};
+use landspeed_model::{Direction, PaceScope, Parameters};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
+use crate::connection::ConnectionArgs;
 use crate::options;
 use crate::output::OutputArgs;
 use crate::run::{ReceiveArg, SendArg};
@@ -93,20 +92,8 @@ pub struct Args {
     #[arg(long, value_name = "LIST", value_parser = options::cores, help_heading = "First settings")]
     peer_cpus: Option<Cores>,
 
-    /// IPv4 only
-    #[arg(short = '4', long, conflicts_with = "v6", help_heading = "Network")]
-    v4: bool,
-    /// IPv6 only
-    #[arg(short = '6', long, help_heading = "Network")]
-    v6: bool,
-    /// Local address to send from
-    #[arg(short = 'B', long, value_name = "ADDRESS", help_heading = "Network")]
-    bind: Option<String>,
-    /// File with the pre-shared key of the server
-    #[arg(long, value_name = "FILE", help_heading = "Network")]
-    pub key_file: Option<PathBuf>,
     #[command(flatten)]
-    pub trust: crate::trust::TrustArgs,
+    pub connection: ConnectionArgs,
 
     #[command(flatten)]
     pub output: OutputArgs,
@@ -141,12 +128,8 @@ impl Args {
             receive: self.receive.mode(),
             client_cpus: self.cpus.clone().unwrap_or_default(),
             server_cpus: self.peer_cpus.clone().unwrap_or_default(),
-            family: match (self.v4, self.v6) {
-                (true, _) => Family::V4,
-                (_, true) => Family::V6,
-                _ => Family::Any,
-            },
-            bind: self.bind.clone(),
+            family: self.connection.family(),
+            bind: self.connection.bind.clone(),
             ..defaults
         }
     }
@@ -155,7 +138,7 @@ impl Args {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use landspeed_model::{ReceiveMode, SendMode};
+    use landspeed_model::{Family, ReceiveMode, SendMode};
     use landspeed_tuneup::run_options;
 
     use super::*;

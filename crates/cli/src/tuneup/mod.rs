@@ -21,14 +21,14 @@ pub use args::Args;
 use self::hosts::Hosts;
 use self::runner::{NoOutcome, Runner};
 use self::text::Progress;
-use crate::{CommandOutcome, keep, options};
+use crate::{CommandOutcome, keep};
 
 /// Searches, and prints the result.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     args.output.check()?;
     let original = Settings { parameters: args.parameters(), plan: TuneupPlan::default() };
     landspeed_flow::validate::check(&original.parameters)?;
-    let key = args.key_file.as_deref().map(|path| options::key(path, args.trust.policy())).transpose()?;
+    let key = args.connection.key()?;
     let began_ns = clock::monotonic_ns();
     let seed = args.seed.unwrap_or_else(|| clock::realtime_ns() % 1_000_000);
     let ladder_options = LadderOptions {
@@ -48,7 +48,14 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let interrupted = process::catch_interrupts();
     let hosts = args.allow_host_changes.then(|| {
         let budget = Duration::from_nanos(args.budget.get());
-        Hosts::begin(&args.server(), args.parameters().family, key.as_ref(), budget, args.trust, interrupted)
+        Hosts::begin(
+            &args.server(),
+            args.parameters().family,
+            key.as_ref(),
+            budget,
+            args.connection.trust,
+            interrupted,
+        )
     });
     let hosts = hosts.transpose().map_err(|error| anyhow!("{}", crate::text::error(&error.entry)))?;
     let mut runner = Runner::new(args.server(), key, hosts, interrupted);
@@ -200,7 +207,7 @@ fn not_tried(candidate: &Candidate, ladder: &Ladder) -> TuneupRung {
 fn command(args: &Args, settings: &Settings) -> String {
     let mut words = vec!["landspeed".to_owned(), "run".to_owned(), args.server().to_string()];
     words.extend(run_options(&settings.parameters));
-    if let Some(path) = &args.key_file {
+    if let Some(path) = &args.connection.key_file {
         words.extend(["--key-file".to_owned(), path.display().to_string()]);
     }
     landspeed_quote::shell_command(words)
