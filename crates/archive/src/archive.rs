@@ -312,7 +312,7 @@ impl Archive {
     /// # Errors
     /// If the notes or the index cannot be written.
     pub fn tag(&mut self, id: &Id, change: &TagChange) -> Result<BTreeSet<String>, ArchiveError> {
-        self.check_writable()?;
+        let mark = self.begin_writing()?;
         let explain = self.explain();
         // The transaction prevents concurrent changes of the notes.
         let transaction = self.index.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&explain)?;
@@ -328,6 +328,7 @@ impl Archive {
             rows::add_tag(&transaction, document, tag).map_err(&explain)?;
         }
         transaction.commit().map_err(&explain)?;
+        mark.end();
         Ok(notes.tags)
     }
 

@@ -11,7 +11,7 @@ use crate::archive::Protection;
 use crate::files::Files;
 use crate::marks::{self, Mark};
 use crate::verify::is_missing;
-use crate::{Archive, ArchiveError, Id, index};
+use crate::{Archive, ArchiveError, Id, index, rows};
 
 impl Archive {
     /// Opens the archive in a directory; creates it if missing ([`Archive::is_new`]). A missing index is rebuilt
@@ -132,8 +132,9 @@ impl Archive {
         Ok(())
     }
 
-    /// Compares the names of the documents with the index: adds those that are missing in the index, and removes rows
-    /// of documents that no longer exist. Damaged documents stay for [`Archive::verify`].
+    /// Compares the names of the documents with the index: adds those that are missing in the index, removes rows
+    /// of documents that no longer exist, and updates tags from the notes. Damaged documents stay for
+    /// [`Archive::verify`].
     fn reconcile(&mut self) -> Result<(), ArchiveError> {
         let present = self.present()?;
         let explain = self.explain();
@@ -157,12 +158,24 @@ impl Archive {
                     self.index.execute("DELETE FROM documents WHERE id = ?1", [id.as_str()]).map_err(&explain)?;
                 }
             }
+            for id in present.iter().filter(|id| indexed.contains(id.as_str())) {
+                self.reconcile_tags(id)?;
+            }
             self.index.execute_batch("COMMIT").map_err(&explain)
         })();
         if changed.is_err() && !self.index.is_autocommit() {
             let _ = self.index.execute_batch("ROLLBACK");
         }
         changed
+    }
+
+    /// Updates the tags of an indexed document, unless its notes are damaged or cannot be read.
+    fn reconcile_tags(&self, id: &Id) -> Result<(), ArchiveError> {
+        let Some(document) = rows::sequence(&self.index, id).map_err(self.explain())? else { return Ok(()) };
+        match self.verify_tags(id, document) {
+            Err(why @ (ArchiveError::Index { .. } | ArchiveError::DamagedIndex { .. })) => Err(why),
+            _ => Ok(()),
+        }
     }
 
     /// Ids of the documents in the index.

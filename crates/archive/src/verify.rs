@@ -204,7 +204,7 @@ impl Archive {
     }
 
     /// Updates the tags in the index from the notes.
-    fn verify_tags(&self, id: &Id, document: i64) -> Result<(), ArchiveError> {
+    pub(crate) fn verify_tags(&self, id: &Id, document: i64) -> Result<(), ArchiveError> {
         let notes = self.files.read_notes(id)?;
         let mut select =
             self.index.prepare_cached("SELECT tag FROM tags WHERE document = ?1").map_err(self.explain())?;

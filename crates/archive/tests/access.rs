@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 
-use landspeed_archive::{Archive, ArchiveError, Id, Query};
+use landspeed_archive::{Archive, ArchiveError, Id, Query, TagChange};
 use landspeed_testkit::skip;
 
 fn document(timesecs: u64) -> Vec<u8> {
@@ -93,6 +93,26 @@ fn root_does_not_follow_links_in_another_users_archive() {
     lchown(&link, Some(0), None).expect("chown works for root");
     Archive::open(home.path()).and_then(|mut archive| archive.insert(&document(1))).expect("stored");
     assert!(!below(victim.path()).is_empty());
+}
+
+#[test]
+fn the_next_opening_finishes_a_killed_change_of_tags() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("archive");
+    let mut archive = Archive::open(&path).expect("it can be made");
+    let id = archive.insert(&document(1)).expect("stored");
+    let add = TagChange { add: ["old".to_owned()].into(), ..TagChange::default() };
+    archive.tag(&id, &add).expect("tagged");
+    drop(archive);
+    assert!(!below(&path).iter().any(|file| file.to_string_lossy().contains("writing.")), "no mark stays");
+    // Killed after the notes were written, before the index was.
+    let notes = path.join("documents").join(&id.as_str()[..2]).join(format!("{id}.notes.json"));
+    let text = std::fs::read_to_string(&notes).expect("notes").replace("old", "new");
+    std::fs::write(&notes, text).expect("written");
+    std::fs::write(path.join("writing.1.0"), "").expect("a mark of a process that is gone");
+    let archive = Archive::open_existing(&path).expect("it is there");
+    let found = archive.documents(&Query::all(), None).expect("an index");
+    assert_eq!(found[0].tags, ["new"]);
 }
 
 #[test]

@@ -208,6 +208,7 @@ impl Group {
                 window_scale: option("window_scale").and_then(|scale| scale.try_into().ok()),
                 sack_permitted: option("sack_permitted") == Some(1),
                 sack,
+                multipath: None,
                 incomplete: false,
             },
         }

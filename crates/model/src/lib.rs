@@ -100,7 +100,8 @@ pub use tcp::{CongestionDetail, TcpInfo};
 pub use trace::{
     AckSpacing, BinRates, ClockStep, DelayOverTime, GapClass, LossPlace, Microburst, Microbursts, PathDirection,
     TraceBins, TraceDocument, TraceEndpoint, TraceEvent, TraceEventKind, TraceFlow, TraceHandshake, TraceIcmp,
-    TraceLoss, TraceNumbered, TracePath, TraceReset, TraceStation, TraceTransport, Trains, UnlistedFlows,
+    TraceLoss, TraceMultipath, TraceNumbered, TracePath, TraceReset, TraceStation, TraceSubflow, TraceTransport,
+    Trains, UnlistedFlows,
 };
 pub use trace_capture::{TraceCapture, TraceChecksums, TraceNotAnalysed};
 pub use trace_direction::{Retransmits, TraceDirection, TraceEcn, TraceLimits, TraceRto, TraceRtt, ZeroWindow};

@@ -18,6 +18,9 @@ pub struct TraceDocument {
     pub capture: TraceCapture,
     /// Flows, most payload first, up to the requested number.
     pub flows: Vec<TraceFlow>,
+    /// Multipath TCP connections, most data first; their subflows are also in `flows`, up to the number listed there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub multipath: Vec<TraceMultipath>,
     /// Totals of the flows that are not listed.
     pub unlisted: UnlistedFlows,
     /// Stations: sources of frames at the tap.
@@ -245,6 +248,49 @@ pub struct TraceFlow {
     pub forward: TraceDirection,
     /// From `destination` to `source`.
     pub reverse: TraceDirection,
+}
+
+/// A multipath TCP connection (RFC 8684): subflows that are joined by keys and tokens.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceMultipath {
+    /// Version of the protocol; `None` if the handshake of the initial subflow is not in the capture.
+    pub version: Option<u8>,
+    /// Data of the client that the server acknowledged (DATA_ACK), bytes; `None` if its key or the acknowledgements
+    /// are not in the capture.
+    pub client_bytes: Option<u64>,
+    /// Data of the server that the client acknowledged, bytes; `None` as for `client_bytes`.
+    pub server_bytes: Option<u64>,
+    /// Data of both sides that more than one subflow carried, bytes; `None` unless all data was acknowledged and
+    /// both ends of it are in the capture.
+    pub reinjected_bytes: Option<u64>,
+    /// Acknowledged data of the side that sent more / time from the first to the last packet of all subflows, bits/s.
+    pub goodput_bps: Option<f64>,
+    /// Subflows in the order in which they began.
+    pub subflows: Vec<TraceSubflow>,
+}
+
+/// A subflow of a multipath TCP connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TraceSubflow {
+    /// Address and port of the connection's client.
+    pub client: TraceEndpoint,
+    /// Address and port of the connection's server.
+    pub server: TraceEndpoint,
+    /// Whether it is the initial subflow (MP_CAPABLE), not a joined one (MP_JOIN).
+    pub initial: bool,
+    /// Whether it is a backup, which carries data only when the others do not work.
+    pub backup: bool,
+    /// Whether both sides completed the handshake with multipath options. A joined subflow without this carries no
+    /// data.
+    pub established: bool,
+    /// Payload of the client, each byte of the subflow once, bytes.
+    pub client_payload_bytes: u64,
+    /// Payload of the server, each byte of the subflow once, bytes.
+    pub server_payload_bytes: u64,
+    /// Time of the first packet, nanoseconds after the start of the capture.
+    pub start_ns: u64,
+    /// Time from the first to the last packet, nanoseconds.
+    pub duration_ns: u64,
 }
 
 /// The first RST of a connection.

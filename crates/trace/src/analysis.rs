@@ -13,6 +13,7 @@ use crate::intake::{Intake, ParsedFrame};
 use crate::key::{Key, document_endpoint};
 use crate::known::{Headers, KnownDirections};
 use crate::limits::Limits;
+use crate::multipath;
 use crate::row::Observer;
 use crate::table::{Flow, State};
 
@@ -170,6 +171,7 @@ impl Analysis {
         format.clone_into(&mut capture.format);
         capture.ended_early = ended_early;
         let twice = seen_twice(&flows);
+        let multipath = multipath::connections(&flows, start_ns);
         let once = flows.iter().filter(|flow| !twice.contains_key(&flow.number));
         capture.unique_bytes = unlisted.unique_bytes + once.map(unique).sum::<u64>();
         let span_ns = capture.duration_ns;
@@ -188,6 +190,7 @@ impl Analysis {
             command,
             capture,
             flows: flows.iter().map(|flow| flow_document(flow, start_ns, twice.get(&flow.number))).collect(),
+            multipath,
             unlisted,
             stations: stations.collect(),
             bins,

@@ -5,6 +5,7 @@ use landspeed_wire::{FastHeader, Flags, TcpHeader};
 
 use crate::direction::{AckEffect, AckInfo, FlowDirection, PacketContext, SegmentInfo, SendOrder};
 use crate::intake::ParsedFrame;
+use crate::multipath::Subflow;
 use crate::row::{Class, RowTcp};
 
 /// State of both directions: index 0 is from the lower endpoint of the key to the higher. Fields that every
@@ -24,6 +25,8 @@ pub struct Connection {
     /// Times of the first SYN, and of the ACK that completes the handshake, nanoseconds.
     first_syn_ns: Option<u64>,
     connected_ns: Option<u64>,
+    /// Multipath TCP options; `None` without any.
+    multipath: Option<Box<Subflow>>,
 }
 
 /// Time and frame number of a packet.
@@ -70,6 +73,9 @@ impl Connection {
         let mark = SendOrder { identification, timestamp: tcp.options.timestamps.map(|(value, _)| value) };
         let info = SegmentInfo { time_ns, wire, mark, pushed: tcp.flags.has(Flags::PSH) };
         let round_trip_ns = self.server_rtt_ns.zip(self.client_rtt_ns).map_or(0, |(one, two)| one + two);
+        if let Some(option) = tcp.options.multipath {
+            self.multipath.get_or_insert_default().account(option, tcp.flags, upward);
+        }
         let ParsedFrame { number: frame, since_ns, .. } = *seen;
         let handshake_ns =
             self.syn.and_then(|(client, _)| if client == upward { self.client_rtt_ns } else { self.server_rtt_ns });
@@ -263,6 +269,11 @@ impl Connection {
         let (from, to) = if upward { (up, down) } else { (down, up) };
         let acked = if tcp.flags.has(Flags::ACK) { to.distance(tcp.acknowledgement) } else { 0 };
         from.distance(tcp.sequence) + acked
+    }
+
+    /// Returns the multipath options of the connection, if it has any.
+    pub fn multipath(&self) -> Option<&Subflow> {
+        self.multipath.as_deref()
     }
 
     /// Returns the directions: from the lower endpoint to the higher, and back.

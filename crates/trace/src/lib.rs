@@ -27,6 +27,7 @@ mod key;
 mod known;
 mod lifetime;
 mod limits;
+mod multipath;
 mod notices;
 mod pairing;
 mod placed;

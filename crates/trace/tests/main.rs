@@ -11,6 +11,7 @@ mod hostile;
 mod icmp;
 mod labelled;
 mod limits;
+mod multipath;
 mod numbered;
 mod placing;
 mod play;

@@ -18,6 +18,11 @@ pub fn be32(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
+/// Eight bytes in network order.
+pub fn be64(bytes: &[u8], at: usize) -> Option<u64> {
+    Some(u64::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
 /// Sixteen bytes in network order.
 pub fn be128(bytes: &[u8], at: usize) -> Option<u128> {
     Some(u128::from_be_bytes(*bytes.get(at..)?.first_chunk()?))

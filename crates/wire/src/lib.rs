@@ -32,4 +32,4 @@ pub use fragments::Reassembler;
 pub use icmp::IcmpError;
 pub use link::{Contents, LinkType};
 pub use numbered::{NumberedDatagram, Numbering};
-pub use tcp::{Flags, SackBlocks, TcpHeader, TcpOptions};
+pub use tcp::{DataNumber, DataSignal, Flags, MultipathOption, SackBlocks, TcpHeader, TcpOptions};

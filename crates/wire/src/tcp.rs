@@ -1,6 +1,6 @@
 //! TCP header and options (RFC 9293, 7323, 2018, 2883).
 
-use crate::bytes::{be16, be32, octet};
+use crate::bytes::{be16, be32, be64, octet};
 
 /// TCP flags: bytes 12 and 13 of the header, without the data offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,6 +75,47 @@ impl SackBlocks {
     }
 }
 
+/// Multipath TCP options of a segment (RFC 8684): those that open subflows and those that acknowledge data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MultipathOption {
+    /// `MP_CAPABLE`: the initial subflow of a connection.
+    Capable {
+        /// Protocol version: 1, or 0 (RFC 6824).
+        version: u8,
+        /// Key of the sender of the segment; `None` in a SYN of version 1.
+        sender_key: Option<u64>,
+        /// Key of its receiver, in the ACK that completes the handshake.
+        receiver_key: Option<u64>,
+    },
+    /// `MP_JOIN`: a further subflow.
+    Join {
+        /// Token of the receiver of a SYN; `None` in later segments of the handshake.
+        token: Option<u32>,
+        /// Whether the subflow is only used when no other one works.
+        backup: bool,
+    },
+    /// `DSS`: the data sequence signal.
+    Signal(DataSignal),
+}
+
+/// Acknowledgement and end of the data of a multipath connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct DataSignal {
+    /// Data acknowledgement: the next data sequence number expected.
+    pub acknowledgement: Option<DataNumber>,
+    /// Data sequence number after the end of the sender's data (`DATA_FIN`).
+    pub end: Option<DataNumber>,
+}
+
+/// A data sequence number, of which an option may contain the lower 32 bits only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataNumber {
+    /// The number.
+    Whole(u64),
+    /// Its lower 32 bits.
+    Low(u32),
+}
+
 /// TCP options of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TcpOptions {
@@ -88,6 +129,8 @@ pub struct TcpOptions {
     pub sack_permitted: bool,
     /// SACK blocks.
     pub sack: SackBlocks,
+    /// Multipath TCP: the option that opens a subflow, otherwise the data sequence signal.
+    pub multipath: Option<MultipathOption>,
     /// Whether the options are truncated by the capture or malformed, so that missing ones may have been present.
     pub incomplete: bool,
 }
@@ -100,6 +143,7 @@ impl TcpOptions {
         self.window_scale = None;
         self.sack_permitted = false;
         self.sack.clear();
+        self.multipath = None;
         self.incomplete = false;
     }
 }
@@ -132,6 +176,7 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+const MULTIPATH: u8 = 30;
 /// Two NOPs and the kind and length of a timestamp option, as every stack sends it.
 pub(crate) const ALIGNED_TIMESTAMPS: u32 = 0x0101_080a;
 /// Length of two NOPs and a timestamp option, bytes.
@@ -204,6 +249,65 @@ fn option(kind: u8, value: &[u8], into: &mut TcpOptions) {
                 }
             }
         }
+        (MULTIPATH, _) => {
+            if let Some(option) = multipath(value) {
+                let opens = !matches!(option, MultipathOption::Signal(_));
+                if opens || into.multipath.is_none() {
+                    into.multipath = Some(option);
+                }
+            }
+        }
         _ => {}
+    }
+}
+
+/// Parses a multipath option without its kind and length (RFC 8684, section 3).
+#[cold]
+fn multipath(value: &[u8]) -> Option<MultipathOption> {
+    let (first, second) = (octet(value, 0)?, octet(value, 1).unwrap_or(0));
+    match first >> 4 {
+        0 => Some(MultipathOption::Capable {
+            version: first & 0x0f,
+            sender_key: be64(value, 2),
+            receiver_key: be64(value, 10),
+        }),
+        // Only the option of a SYN has 12 bytes.
+        1 => Some(MultipathOption::Join {
+            token: if value.len() == 10 { be32(value, 2) } else { None },
+            backup: first & 1 != 0,
+        }),
+        2 => {
+            let mut at = 2;
+            let mut number = |present: bool, whole: bool| {
+                let here = at;
+                at += if !present {
+                    0
+                } else if whole {
+                    8
+                } else {
+                    4
+                };
+                match (present, whole) {
+                    (false, _) => None,
+                    (true, true) => be64(value, here).map(DataNumber::Whole),
+                    (true, false) => be32(value, here).map(DataNumber::Low),
+                }
+            };
+            let acknowledgement = number(second & 0x01 != 0, second & 0x02 != 0);
+            let sequence = number(second & 0x04 != 0, second & 0x08 != 0);
+            let length = be16(value, at + 4);
+            let end = sequence.zip(length).filter(|_| second & 0x10 != 0).map(|(start, length)| start.plus(length));
+            Some(MultipathOption::Signal(DataSignal { acknowledgement, end }))
+        }
+        _ => None,
+    }
+}
+
+impl DataNumber {
+    fn plus(self, length: u16) -> Self {
+        match self {
+            Self::Whole(number) => Self::Whole(number.wrapping_add(length.into())),
+            Self::Low(number) => Self::Low(number.wrapping_add(length.into())),
+        }
     }
 }

@@ -13,7 +13,7 @@ import { delayChart, flightChart, rateChart, rttChart } from "./lines";
 import { Model } from "./model";
 import { KIND_WORDS, lowerBound } from "./records";
 import { describe, nearest, sequenceChart, type Fit } from "./sequence";
-import { figuresSection, flowName, flowsSection, pathsSection, stationName, stationsSection } from "./tables";
+import { figuresSection, flowName, flowsSection, multipathSection, pathsSection, stationName, stationsSection } from "./tables";
 
 /** Maximum number of paths whose delay is drawn. */
 const PATHS = 4;
@@ -33,6 +33,7 @@ export function tracePage(trace: TraceDocument, save: () => void): Child[] {
     attempt("distributions", () => distributions([trace])),
     attempt("stations", () => stationsSection(trace)),
     attempt("flows", () => flowsSection(trace)),
+    attempt("multipath", () => multipathSection(trace)),
     footer(trace.schema, baseName(trace.capture.file)),
   ];
 }
@@ -56,6 +57,7 @@ export function comparisonPage(both: TraceComparison, save: () => void): Child[]
     attempt("distributions", () => distributions([a, b])),
     ...of("stations", stationsSection),
     ...of("flows", flowsSection),
+    ...of("multipath", multipathSection),
     footer(both.schema, "two captures"),
   ];
 }

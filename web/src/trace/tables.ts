@@ -62,6 +62,39 @@ export function flowsSection(trace: TraceDocument, id = "flows"): HTMLElement | 
   );
 }
 
+/** The subflows of every multipath TCP connection. */
+export function multipathSection(trace: TraceDocument, id = "multipath"): HTMLElement | null {
+  const connections = trace.multipath ?? [];
+  if (connections.length === 0) return null;
+  const rows = connections.slice(0, SHOWN).flatMap((c, index) =>
+    c.subflows.map((s, i) =>
+      h(
+        "tr",
+        null,
+        rowHead(`${index + 1}: ${endpoint(s.client)} → ${endpoint(s.server)}`),
+        h("td", null, `${s.initial ? "initial" : "joined"}${s.backup ? ", backup" : ""}${s.established ? "" : ", not established"}`),
+        num(bytes(s.client_payload_bytes)),
+        num(bytes(s.server_payload_bytes)),
+        num(nanos(s.start_ns)),
+        num(nanos(s.duration_ns)),
+        num(i === 0 ? rate(c.goodput_bps) : ""),
+        num(i === 0 ? bytes(c.client_bytes) : ""),
+        num(i === 0 ? bytes(c.server_bytes) : ""),
+        num(i === 0 ? bytes(c.reinjected_bytes) : ""),
+      ),
+    ),
+  );
+  return section(
+    id,
+    "Multipath TCP",
+    table(
+      ["Connection and subflow", "Role", right("Payload of client"), right("of server"), right("Start"), right("Duration"), right("Goodput"), right("Acknowledged of client"), right("of server"), right("On several subflows")],
+      rows,
+      { class: "wide", caption: "Subflows joined by their tokens. The acknowledged data of a connection counts each byte once" },
+    ),
+  );
+}
+
 function limits(f: TraceFlow): string {
   const l = f.forward.limits;
   if (!l || l.total_ns === 0) return NONE;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use landspeed_model::{
-    PacketDirection, TraceChecksums, TraceDirection, TraceDocument, TraceFlow, TraceHandshake, TraceIcmp,
-    TraceLimits, TracePath, TraceStation, TraceTransport,
+    PacketDirection, TraceChecksums, TraceDirection, TraceDocument, TraceEndpoint, TraceFlow, TraceHandshake,
+    TraceIcmp, TraceLimits, TraceMultipath, TracePath, TraceStation, TraceTransport,
 };
 use landspeed_units::{BitRate, Bytes, Nanos};
 
@@ -50,6 +50,10 @@ pub fn summary(document: &TraceDocument) -> String {
     for flow in document.flows.iter().take(MAX_PRINTED_FLOWS) {
         page.text.push('\n');
         add_flow(&mut page, flow);
+    }
+    for connection in document.multipath.iter().take(MAX_PRINTED_FLOWS) {
+        page.text.push('\n');
+        add_multipath(&mut page, connection);
     }
     if !document.stations.is_empty() {
         page.text.push('\n');
@@ -111,6 +115,41 @@ fn skipped_frames(document: &TraceDocument) -> Vec<String> {
     listed.chain(more).chain(counts).collect()
 }
 
+/// Adds a multipath TCP connection: its data, then a line per subflow.
+fn add_multipath(page: &mut Page, connection: &TraceMultipath) {
+    let mut words = format!("{} subflows", connection.subflows.len());
+    if let Some(bps) = connection.goodput_bps {
+        let _ = write!(words, ", goodput {}", rate(bps));
+    }
+    let sides = [("client", connection.client_bytes), ("server", connection.server_bytes)];
+    for (side, bytes) in sides {
+        match bytes {
+            Some(bytes) => _ = write!(words, ", {} of the {side} acknowledged", Bytes::new(bytes)),
+            None => _ = write!(words, ", data of the {side} unknown"),
+        }
+    }
+    if let Some(bytes) = connection.reinjected_bytes {
+        let _ = write!(words, "; {} sent on more than one subflow", Bytes::new(bytes));
+    }
+    page.line("mptcp", &words);
+    for subflow in connection.subflows.iter().take(MAX_PRINTED_FLOWS) {
+        let role = match (subflow.initial, subflow.backup) {
+            (true, _) => "initial",
+            (false, true) => "joined, backup",
+            (false, false) => "joined",
+        };
+        let failed = if subflow.established { "" } else { "; not established" };
+        let words = format!(
+            "{} -> {} ({role}): {} from the client, {} from the server{failed}",
+            endpoint(&subflow.client),
+            endpoint(&subflow.server),
+            Bytes::new(subflow.client_payload_bytes),
+            Bytes::new(subflow.server_payload_bytes),
+        );
+        page.line("subflow", &words);
+    }
+}
+
 fn rate(bps: f64) -> BitRate {
     BitRate::from_bps(bps.max(0.0) as u64)
 }
@@ -168,14 +207,15 @@ fn add_station(page: &mut Page, station: &TraceStation) {
     }
 }
 
+/// Formats address and port, the address of IPv6 in brackets.
+fn endpoint(TraceEndpoint { address, port }: &TraceEndpoint) -> String {
+    if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
+}
+
 fn add_flow(page: &mut Page, flow: &TraceFlow) {
     let label = match flow.transport {
         TraceTransport::Tcp => "tcp",
         TraceTransport::Udp => "udp",
-    };
-    let (from, to) = (&flow.source, &flow.destination);
-    let endpoint = |address: &str, port: u16| {
-        if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
     };
     let goodput =
         flow.goodput_bps.map_or_else(|| "goodput unknown".to_owned(), |bps| format!("goodput {}", rate(bps)));
@@ -183,8 +223,8 @@ fn add_flow(page: &mut Page, flow: &TraceFlow) {
         label,
         &format!(
             "{} -> {}: {goodput}, {} in {}",
-            endpoint(&from.address, from.port),
-            endpoint(&to.address, to.port),
+            endpoint(&flow.source),
+            endpoint(&flow.destination),
             Bytes::new(flow.forward.unique_bytes),
             Nanos::new(flow.duration_ns)
         ),

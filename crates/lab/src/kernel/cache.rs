@@ -2,9 +2,11 @@
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use landspeed_sys::home::base_directory;
+use landspeed_sys::process::effective_uid;
 
 use super::error::Error;
 use super::lock::Lock;
@@ -16,6 +18,9 @@ pub const ENVIRONMENT: &str = "LANDSPEED_KERNELS";
 
 /// Minimum number of digits in a prefix of an id, so that `7` is a version.
 const MIN_ID_DIGITS: usize = 4;
+
+/// Permission bit of files that everyone can write to.
+const EVERYONE_WRITES: u32 = 0o002;
 
 /// Directory for builds; hidden, so that a listing shows kernels only.
 const BUILDS: &str = ".build";
@@ -62,6 +67,33 @@ impl Cache {
             .collect();
         kernels.sort_by_key(|kernel| Reverse((kernel.version(), kernel.built_at_ns)));
         Ok(kernels)
+    }
+
+    /// Returns the kernel to run, named as in [`Cache::find`].
+    ///
+    /// # Errors
+    /// If there is no such kernel, or if another user could have written it: it runs with the rights of this user.
+    pub fn find_trusted(&self, wanted: Option<&str>) -> Result<Kernel, Error> {
+        let kernel = self.find(wanted)?;
+        self.check_trust(&kernel)?;
+        Ok(kernel)
+    }
+
+    /// Checks that everyone cannot write to cache, kernel and executable, and that root does not run a file of
+    /// another user.
+    fn check_trust(&self, kernel: &Kernel) -> Result<(), Error> {
+        for at in [self.root(), kernel.directory(), &kernel.executable] {
+            let facts = std::fs::metadata(at).map_err(Error::io("read", at))?;
+            let why = if facts.mode() & EVERYONE_WRITES != 0 {
+                format!("is writable by everyone (mode {:04o})", facts.mode() & 0o7777)
+            } else if effective_uid() == 0 && facts.uid() != 0 {
+                format!("is owned by another user (uid {})", facts.uid())
+            } else {
+                continue;
+            };
+            return Err(Error::Untrusted { kernel: kernel.directory().to_owned(), at: at.to_owned(), why });
+        }
+        Ok(())
     }
 
     /// Returns the kernel that `wanted` names: by id or prefix of an id, by release (`7.3.4`), or by version (`7.3`),
@@ -177,6 +209,9 @@ pub(super) fn lock_of(build: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
     use crate::kernel::record::{CONFIG, EXECUTABLE, RECORD, SCHEMA, Source};
 
@@ -245,10 +280,25 @@ mod tests {
             error.contains("7.3.4 (aaaa111122223333)") && error.contains("lab kernel build --version 7.4"),
             "{error}"
         );
+        let error = cache.find(Some("x; reboot")).expect_err("not a version").to_string();
+        assert!(error.contains("by id or release") && !error.contains("--version"), "{error}");
         let empty = Cache::at("/nonexistent/kernels");
         assert!(empty.list().expect("nothing there is fine").is_empty());
         let error = empty.find(None).expect_err("nothing").to_string();
         assert!(error.contains("landspeed lab kernel build"), "{error}");
+    }
+
+    #[test]
+    fn kernels_that_everyone_can_write_do_not_run() {
+        let (_guard, cache) = filled();
+        let kernel = cache.find_trusted(Some("7.3")).expect("only this user can write it");
+        for at in [cache.root(), kernel.directory(), &kernel.executable] {
+            let before = std::fs::metadata(at).expect("there").permissions();
+            std::fs::set_permissions(at, Permissions::from_mode(0o777)).expect("own file");
+            let error = cache.find_trusted(Some("7.3")).expect_err("writable").to_string();
+            assert!(error.contains("writable by everyone (mode 0777)"), "{error}");
+            std::fs::set_permissions(at, before).expect("own file");
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use landspeed_units::Bytes;
 
 use super::edits::EditError;
 use super::tools::{Missing, describe_missing};
-use super::version::{MIN_VERSION, NotAVersion};
+use super::version::{MIN_VERSION, NotAVersion, Version};
 
 /// An error of building, finding or removing a kernel.
 #[derive(Debug, thiserror::Error)]
@@ -141,6 +141,18 @@ pub enum Error {
         /// Kernels in the cache: id and release.
         have: Vec<(String, String)>,
     },
+    /// Another user could have written the kernel.
+    #[error(
+        "cannot use kernel {kernel}: {at} {why}\nBuild a kernel in a directory that only you can write to: set --cache DIR or LANDSPEED_KERNELS."
+    )]
+    Untrusted {
+        /// Directory of the kernel.
+        kernel: PathBuf,
+        /// The file or directory that another user can write to.
+        at: PathBuf,
+        /// Owner or permissions, as text.
+        why: String,
+    },
     /// Several kernels match the name.
     #[error("ambiguous kernel `{wanted}`: {}\nGive more digits.", .have.join(", "))]
     Ambiguous {
@@ -180,14 +192,19 @@ fn in_log(log: Option<&Path>) -> String {
 
 fn not_found(wanted: Option<&str>, have: &[(String, String)]) -> String {
     let list: Vec<String> = have.iter().map(|(id, release)| format!("{release} ({id})")).collect();
+    let there_is =
+        if list.is_empty() { ": none is built".to_owned() } else { format!("; there is {}", list.join(", ")) };
     match wanted {
         None => "no kernel is built\nBuild one in a few minutes: landspeed lab kernel build".to_owned(),
-        Some(wanted) if list.is_empty() => {
-            format!("no kernel `{wanted}`: none is built\nBuild it: landspeed lab kernel build --version {wanted}")
-        }
-        Some(wanted) => format!(
-            "no kernel `{wanted}`; there is {}\nBuild it: landspeed lab kernel build --version {wanted}",
-            list.join(", ")
-        ),
+        // The command contains the name only if it is a version, which needs no quoting.
+        Some(wanted) => match wanted.parse::<Version>() {
+            Ok(_) => {
+                format!("no kernel `{wanted}`{there_is}\nBuild it: landspeed lab kernel build --version {wanted}")
+            }
+            Err(_) if list.is_empty() => {
+                format!("no kernel `{wanted}`{there_is}\nBuild the newest: landspeed lab kernel build")
+            }
+            Err(_) => format!("no kernel `{wanted}`{there_is}\nName one of these by id or release."),
+        },
     }
 }

@@ -3,6 +3,7 @@
 
 mod bad;
 mod ends;
+mod multipath;
 mod own_data;
 mod packets;
 mod tests_of_runs;
