@@ -23,9 +23,10 @@ pub fn set(text: &str, sets: &[String]) -> String {
 pub fn fix(text: &str, sets: &[(&str, &str, Value)]) -> String {
     let Ok(mut scenario) = text.parse::<DocumentMut>() else { return text.to_owned() };
     scenario.remove("vary");
-    // Reference figures refer to varied cells, which are removed.
+    // Reference figures and criteria refer to varied cells, which are removed.
     if let Some(reference) = scenario.get_mut("reference").and_then(Item::as_table_like_mut) {
         reference.remove("figures");
+        reference.remove("criteria");
     }
     scenario.insert("repeats", value(1));
     let mut axes = ArrayOfTables::new();

@@ -1,7 +1,7 @@
 //! Parts of the sweep document that need the whole documents of the runs: reference figures, and flows over time.
 
-use landspeed_model::{LabDocument, SweepCell, SweepDocument, SweepRun};
-use landspeed_results::{Document, compare_reference, flow_series};
+use landspeed_model::{LabDocument, Reference, SweepCell, SweepDocument, SweepRun};
+use landspeed_results::{Document, check_criteria, compare_reference, flow_series};
 
 use crate::setup::Setup;
 
@@ -15,10 +15,12 @@ pub fn complete(document: &mut SweepDocument, setup: &Setup) {
     if setup.charts.iter().any(|chart| chart.over.is_some()) {
         document.cells.iter_mut().for_each(|cell| add_series(cell, setup, read));
     }
-    if let Some(reference) = document.reference.as_ref().filter(|reference| !reference.figures.is_empty()) {
+    let is_compared = |reference: &&Reference| !(reference.figures.is_empty() && reference.criteria.is_empty());
+    if let Some(reference) = document.reference.as_ref().filter(is_compared) {
         let runs = document.cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.usable && !run.control);
         let labs: Vec<LabDocument> = runs.filter_map(read).collect();
         document.reference_figures = compare_reference(reference, &labs);
+        document.criteria = check_criteria(reference, &labs);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BuildInfo, ComparedFigure, ErrorEntry, Reference, RunDocument, Warning};
+use crate::{BuildInfo, CheckedCriterion, ComparedFigure, ErrorEntry, Reference, RunDocument, Warning};
 
 /// One run of a scenario in virtual time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,6 +67,9 @@ pub struct LabDocument {
     /// Published figures of the scenario next to those of this run. Not part of the digest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reference_figures: Vec<ComparedFigure>,
+    /// Criteria of the scenario, by cell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub criteria: Vec<CheckedCriterion>,
 }
 
 /// Outcome of a lab run.
@@ -406,6 +409,11 @@ pub enum LabFigure {
     Loss,
     /// Mean smoothed RTT of TCP in the steady phase.
     Rtt,
+    /// Maximum smoothed RTT of TCP in the steady phase.
+    #[serde(rename = "rtt-max")]
+    RttMax,
+    /// Time from the start of a flow until its last byte arrived.
+    Time,
     /// TCP segments retransmitted.
     Retransmits,
     /// Maximum cwnd of TCP in the steady phase, sum of the streams, bytes.

@@ -85,7 +85,9 @@ pub use qualify::{
     QualifyCongestion, QualifyDerived, QualifyDocument, QualifyLines, QualifyResult, QualifySection, QualifyTarget,
     QualifyTest, QualifyWeight,
 };
-pub use reference::{ComparedFigure, Reference, ReferenceFigure, ReferenceUnit, deviation};
+pub use reference::{
+    CheckedCriterion, ComparedFigure, Criterion, Reference, ReferenceFigure, ReferenceUnit, deviation,
+};
 pub use run::{
     BuildInfo, ClockAlignment, EndTotals, Ends, ErrorEntry, MtuProbe, PathInfo, Phase, PhaseName, RunDocument,
     Status, Summary, ThirdParty, UdpTotals, Warning,

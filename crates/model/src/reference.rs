@@ -20,6 +20,78 @@ pub struct Reference {
     /// Published figures, each with the measured figure it is compared with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub figures: Vec<ReferenceFigure>,
+    /// Limits that measured figures have to keep.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub criteria: Vec<Criterion>,
+}
+
+/// Limits of a measured figure. A run meets the criterion if its figure is within them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Criterion {
+    /// Description, such as `goodput after start-up`.
+    pub name: String,
+    /// Smallest value that meets the criterion, in `unit`; `None` without a lower limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// Largest value that meets the criterion, in `unit`; `None` without an upper limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+    /// Unit of the limits; `ratio` with `over` or `beside`.
+    pub unit: ReferenceUnit,
+    /// Measured figure; default `goodput`.
+    #[serde(default)]
+    pub figure: LabFigure,
+    /// Name of the flow; default: all flows together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<String>,
+    /// Name of a flow of the same run: the value is the ratio to its figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
+    /// Cells that the criterion is about: varied keys (their labels, if they have one) and values; default: all cells.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cell: BTreeMap<String, serde_json::Value>,
+    /// The value is the ratio to the cells where these keys have these values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<BTreeMap<String, serde_json::Value>>,
+    /// Start of the time range, seconds after the start of the flow; default: the steady phase.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_s: Option<f64>,
+    /// End of the time range, seconds after the start of the flow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_s: Option<f64>,
+    /// Source of the limits: document and section, or why they were chosen.
+    pub source: String,
+}
+
+/// A criterion next to the measured figure of one cell. Values and limits are in `unit`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckedCriterion {
+    /// Description of the criterion.
+    pub name: String,
+    /// Varied keys and values of the cell; empty if nothing is varied.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub cell: BTreeMap<String, serde_json::Value>,
+    /// Smallest value that meets the criterion; `None` without a lower limit.
+    pub at_least: Option<f64>,
+    /// Largest value that meets the criterion; `None` without an upper limit.
+    pub at_most: Option<f64>,
+    /// Unit of all values.
+    pub unit: ReferenceUnit,
+    /// Median of the measured values over the seeds; `None` without a complete run.
+    pub measured: Option<f64>,
+    /// Minimum of the measured values over the seeds.
+    pub min: Option<f64>,
+    /// Maximum of the measured values over the seeds.
+    pub max: Option<f64>,
+    /// Number of measured values, one per complete run.
+    pub runs: u32,
+    /// Number of runs that meet the criterion.
+    pub met_runs: u32,
+    /// Whether the median meets the criterion; `None` without a complete run, or without limits.
+    pub met: Option<bool>,
+    /// Source of the limits.
+    pub source: String,
 }
 
 /// A published figure, and the measured figure it corresponds to.

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BuildInfo, ComparedFigure, Confidence, ErrorEntry, FlowSeries, LabChart, Metric, Reference, Warning};
+use crate::{
+    BuildInfo, CheckedCriterion, ComparedFigure, Confidence, ErrorEntry, FlowSeries, LabChart, Metric, Reference,
+    Warning,
+};
 
 /// An experiment. Each run is a separate document, identified by [`SweepRun::document`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +32,9 @@ pub struct SweepDocument {
     /// Published figures next to the measured ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reference_figures: Vec<ComparedFigure>,
+    /// Criteria of the scenario, by cell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub criteria: Vec<CheckedCriterion>,
     /// Lab: charts for the scenario's question, most important first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charts: Vec<LabChart>,

@@ -126,6 +126,7 @@ impl From<LabSet> for SweepDocument {
             description: set.description,
             reference: set.reference,
             reference_figures: set.reference_figures,
+            criteria: Vec::new(),
             charts: set.charts,
             plan: String::new(),
             warnings: set.warnings,

@@ -21,4 +21,4 @@ pub use json::Damage;
 pub use levels::numbers;
 pub use parts::{Part, split};
 pub use record::{Record, RecordStatus};
-pub use reference::{compare_reference, flow_series, mean_rtt_ns};
+pub use reference::{check_criteria, compare_reference, flow_series, mean_rtt_ns};

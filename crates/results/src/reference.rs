@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use landspeed_model::{
-    ComparedFigure, FlowSeries, LabDocument, LabFigure, LabFlow, LabStatus, PhaseName, Reference, ReferenceFigure,
-    RunDocument, Sample, Stream, deviation,
+    CheckedCriterion, ComparedFigure, Criterion, FlowSeries, LabDocument, LabFigure, LabFlow, LabStatus, PhaseName,
+    Reference, ReferenceFigure, RunDocument, Sample, Stream, deviation,
 };
 
 use crate::{balance, steady_bps};
@@ -44,6 +44,66 @@ fn compared(figure: &ReferenceFigure, source: &str, documents: &[LabDocument]) -
         deviation: measured.and_then(|measured| deviation(figure.value, measured)),
         source: figure.source.clone().unwrap_or_else(|| source.to_owned()),
         reason: figure.reason.clone(),
+    }
+}
+
+/// Checks each criterion of `reference` in each cell of the complete runs among `documents`. Returns them in the order
+/// of the reference, then of the cells.
+#[must_use]
+pub fn check_criteria(reference: &Reference, documents: &[LabDocument]) -> Vec<CheckedCriterion> {
+    let mut cells: Vec<&Levels> = Vec::new();
+    for document in documents.iter().filter(|document| document.status == LabStatus::Complete) {
+        if !cells.contains(&&document.scenario.cell) {
+            cells.push(&document.scenario.cell);
+        }
+    }
+    let pairs = reference.criteria.iter().flat_map(|criterion| cells.iter().map(move |cell| (criterion, *cell)));
+    pairs
+        .filter(|(criterion, cell)| criterion.cell.iter().all(|(key, value)| cell.get(key) == Some(value)))
+        .map(|(criterion, cell)| checked(criterion, cell, documents))
+        .collect()
+}
+
+fn checked(criterion: &Criterion, cell: &Levels, documents: &[LabDocument]) -> CheckedCriterion {
+    let figure = |flow: &Option<String>| ReferenceFigure {
+        name: String::new(),
+        value: 0.0,
+        unit: criterion.unit,
+        figure: criterion.figure,
+        flow: flow.clone(),
+        cell: BTreeMap::new(),
+        minus: None,
+        over: criterion.over.clone(),
+        from_s: criterion.from_s,
+        until_s: criterion.until_s,
+        source: None,
+        reason: None,
+    };
+    let (own, other) = (figure(&criterion.flow), figure(&criterion.beside));
+    let of_run = |document: &LabDocument| {
+        let measured = relative(document, &own, documents)?;
+        let base = if criterion.beside.is_none() { 1.0 } else { relative(document, &other, documents)? };
+        (base > 0.0).then(|| measured / base / criterion.unit.scale())
+    };
+    let values: Vec<f64> = selected(documents, cell).filter_map(of_run).collect();
+    let is_met = |value: f64| {
+        criterion.at_least.is_none_or(|limit| value >= limit) && criterion.at_most.is_none_or(|limit| value <= limit)
+    };
+    let measured = landspeed_stats::median(&values);
+    let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+    CheckedCriterion {
+        name: criterion.name.clone(),
+        cell: cell.clone(),
+        at_least: criterion.at_least,
+        at_most: criterion.at_most,
+        unit: criterion.unit,
+        measured,
+        min: values.iter().copied().reduce(f64::min),
+        max: values.iter().copied().reduce(f64::max),
+        runs: count(values.len()),
+        met_runs: count(values.iter().filter(|value| is_met(**value)).count()),
+        met: measured.filter(|_| criterion.at_least.or(criterion.at_most).is_some()).map(is_met),
+        source: criterion.source.clone(),
     }
 }
 
@@ -92,7 +152,14 @@ fn value(document: &LabDocument, figure: &ReferenceFigure) -> Option<f64> {
             Some((from, until)) => Some(streams().map(|stream| retransmits(stream, from, until) as f64).sum()),
         },
         LabFigure::Loss => loss_ratio(&runs),
-        LabFigure::Rtt => mean_ns(runs.iter().filter_map(|run| mean_rtt_ns(run))),
+        LabFigure::Rtt if window.is_none() => mean_ns(runs.iter().filter_map(|run| mean_rtt_ns(run))),
+        LabFigure::Rtt => mean_ns(runs.iter().filter_map(|run| mean_rtt_between_ns(run, window?))),
+        LabFigure::RttMax => {
+            runs.iter().filter_map(|run| max_rtt_ns(run, window.or(steady(run))?)).max().map(|ns| ns as f64)
+        }
+        LabFigure::Time => {
+            flows.iter().filter_map(|flow| flow.run.as_ref().and_then(transfer_ns)).max().map(|ns| ns as f64)
+        }
         LabFigure::Cwnd => {
             let together = |a: (u64, u64), b: (u64, u64)| (a.0.max(b.0), a.1.min(b.1));
             let steady = runs.iter().filter_map(|run| steady(run)).reduce(together);
@@ -163,15 +230,32 @@ fn cwnd_bytes<'a>(streams: impl Iterator<Item = &'a Stream>, (from, until): (u64
 /// Returns the mean of the senders' smoothed RTT in the steady phase, over all streams, nanoseconds.
 #[must_use]
 pub fn mean_rtt_ns(run: &RunDocument) -> Option<u64> {
-    let (start_ns, end_ns) = steady(run)?;
-    let rtts = run
-        .streams
+    mean_rtt_between_ns(run, steady(run)?)
+}
+
+fn mean_rtt_between_ns(run: &RunDocument, window: (u64, u64)) -> Option<u64> {
+    let (sum_us, count) = rtts_us(run, window).fold((0, 0), |(sum, count), rtt_us| (sum + rtt_us, count + 1));
+    (count > 0).then(|| sum_us * 1000 / count)
+}
+
+fn max_rtt_ns(run: &RunDocument, window: (u64, u64)) -> Option<u64> {
+    rtts_us(run, window).max().map(|us| us * 1000)
+}
+
+/// Smoothed RTTs of the senders in a window, of all streams, microseconds.
+fn rtts_us(run: &RunDocument, (from_ns, until_ns): (u64, u64)) -> impl Iterator<Item = u64> {
+    run.streams
         .iter()
         .flat_map(samples)
-        .filter(|sample| (start_ns..=end_ns).contains(&sample.t_ns))
-        .filter_map(|sample| sample.tcp.as_ref().map(|tcp| u64::from(tcp.rtt_us)).filter(|&rtt_us| rtt_us > 0));
-    let (sum_us, count) = rtts.fold((0, 0), |(sum, count), rtt_us| (sum + rtt_us, count + 1));
-    (count > 0).then(|| sum_us * 1000 / count)
+        .filter(move |sample| (from_ns..=until_ns).contains(&sample.t_ns))
+        .filter_map(|sample| sample.tcp.as_ref().map(|tcp| u64::from(tcp.rtt_us)).filter(|&rtt_us| rtt_us > 0))
+}
+
+/// Returns the time from the start of a flow to the end of its last interval with data, nanoseconds; `None` if it
+/// delivered nothing.
+fn transfer_ns(run: &RunDocument) -> Option<u64> {
+    let intervals = run.streams.iter().flat_map(|stream| &stream.intervals);
+    intervals.filter(|interval| interval.bytes > 0).map(|interval| interval.end_ns).max()
 }
 
 /// Returns the time series of the first direction of a run until the end of the steady phase, with the

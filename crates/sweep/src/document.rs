@@ -185,6 +185,7 @@ pub fn document(plan: &Plan, design: &Design, frame: SweepMetadata, runs: &[Fini
         description: plan.description.clone(),
         reference: plan.reference.clone(),
         reference_figures: Vec::new(),
+        criteria: Vec::new(),
         charts: Vec::new(),
         plan: plan.text.clone(),
         id: id::sweep(&plan.text, frame.cells.iter().map(String::as_str)),

@@ -1,7 +1,7 @@
-//! Comparison of a scenario's reference figures with the measured ones, as text.
+//! A scenario's reference figures and criteria beside the measured figures, as text.
 
-use landspeed_lab::gallery::{reproduced, row};
-use landspeed_model::ComparedFigure;
+use landspeed_lab::gallery::{number, reproduced, row};
+use landspeed_model::{CheckedCriterion, ComparedFigure, ReferenceUnit};
 
 use super::text::table;
 use crate::text::Page;
@@ -22,6 +22,55 @@ pub fn print(page: &mut Page, figures: &[ComparedFigure]) {
         let reason = figure.reason.as_deref().unwrap_or("no known reason");
         page.line("", &format!("{}: {reason}", figure.name));
     }
+}
+
+/// Prints a row for each criterion and cell, and how many are met.
+pub fn print_criteria(page: &mut Page, criteria: &[CheckedCriterion]) {
+    if criteria.is_empty() {
+        return;
+    }
+    let mut rows = vec![["CRITERION", "CELL", "LIMIT", "MEASURED", "RUNS", "RESULT"].map(str::to_owned)];
+    rows.extend(criteria.iter().map(criterion_row));
+    page.text.push_str(&table(&rows));
+    let of = |met| criteria.iter().filter(|criterion| criterion.met == met).count();
+    let (good, bad, open) = (of(Some(true)), of(Some(false)), of(None));
+    let open = if open > 0 { format!("; {open} without a limit or without a complete run") } else { String::new() };
+    page.line("criteria", &format!("{good} of {} met{open}", good + bad));
+}
+
+fn criterion_row(criterion: &CheckedCriterion) -> [String; 6] {
+    let unit = match criterion.unit {
+        ReferenceUnit::Ratio | ReferenceUnit::Segments => "",
+        unit => unit.as_str(),
+    };
+    let with_unit = |value: f64| format!("{} {unit}", number(value)).trim_end().to_owned();
+    let limit = match (criterion.at_least, criterion.at_most) {
+        (Some(least), Some(most)) => format!("{} to {}", number(least), with_unit(most)),
+        (Some(least), None) => format!("≥ {}", with_unit(least)),
+        (None, Some(most)) => format!("≤ {}", with_unit(most)),
+        (None, None) => "-".to_owned(),
+    };
+    let measured = match (criterion.measured, criterion.min, criterion.max) {
+        (Some(median), Some(min), Some(max)) if number(min) != number(max) => {
+            format!("{} ({}..{})", with_unit(median), number(min), number(max))
+        }
+        (Some(median), ..) => with_unit(median),
+        (None, ..) => "not run".to_owned(),
+    };
+    let result = match criterion.met {
+        Some(true) => "met",
+        Some(false) => "not met",
+        None => "-",
+    };
+    let cell = criterion.cell.values().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    [
+        criterion.name.clone(),
+        cell.collect::<Vec<_>>().join(", "),
+        limit,
+        measured,
+        format!("{}/{}", criterion.met_runs, criterion.runs),
+        result.to_owned(),
+    ]
 }
 
 #[cfg(test)]

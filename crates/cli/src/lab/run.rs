@@ -11,7 +11,7 @@ use landspeed_experiment::inline::Inline;
 use landspeed_experiment::origin::now;
 use landspeed_lab::cell::{self, SharedSettings};
 use landspeed_lab::scenario::{self, Cell, Loaded, estimate};
-use landspeed_model::{ComparedFigure, LabDocument, LabStatus};
+use landspeed_model::{CheckedCriterion, ComparedFigure, LabDocument, LabStatus};
 use landspeed_quote::shell_path;
 use landspeed_sys::file;
 use landspeed_sys::process::available_memory;
@@ -34,7 +34,7 @@ Examples:
   landspeed lab run path.toml -- iperf3 -c server  any program, between two hosts of the scenario
 
 Several values or repeats make a sweep: see `landspeed sweep --help`.
-Exit status: 0 complete, 1 a check failed or the run was cut short, 2 failure.";
+Exit status: 0 complete, 1 a check failed, a criterion is not met or the run was cut short, 2 failure.";
 
 /// Options of `lab run`.
 #[derive(Debug, clap::Args)]
@@ -272,6 +272,7 @@ fn write_result(
         keep::keep(&document);
     }
     document.reference_figures = figures_of(&document);
+    document.criteria = criteria_of(&document);
     if for_command {
         command::print_output(&document);
     }
@@ -296,10 +297,20 @@ fn figures_of(document: &LabDocument) -> Vec<ComparedFigure> {
     figures
 }
 
+/// Returns the criteria that this cell alone can meet.
+fn criteria_of(document: &LabDocument) -> Vec<CheckedCriterion> {
+    let Some(reference) = &document.scenario.reference else { return Vec::new() };
+    let mut criteria = landspeed_results::check_criteria(reference, std::slice::from_ref(document));
+    criteria.retain(|criterion| criterion.measured.is_some());
+    criteria
+}
+
 fn outcome(document: &LabDocument) -> CommandOutcome {
     match document.status {
-        LabStatus::Complete => CommandOutcome::Clean,
-        LabStatus::Invalid | LabStatus::Partial => CommandOutcome::Findings,
+        LabStatus::Complete if document.criteria.iter().all(|criterion| criterion.met != Some(false)) => {
+            CommandOutcome::Clean
+        }
+        LabStatus::Complete | LabStatus::Invalid | LabStatus::Partial => CommandOutcome::Findings,
         LabStatus::Failed => CommandOutcome::Failure,
     }
 }

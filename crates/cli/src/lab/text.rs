@@ -47,6 +47,7 @@ pub fn run(document: &LabDocument) -> String {
         }
     }
     figures::print(&mut page, &document.reference_figures);
+    figures::print_criteria(&mut page, &document.criteria);
     let queues: Vec<&LabQueue> =
         document.queues.iter().filter(|q| q.role == QueueRole::Switch && (q.peak_bytes > 0 || q.drops > 0)).collect();
     let mut rows = vec![["QUEUE", "KIND", "LIMIT", "PEAK", "MEAN", "DELAY p99", "DROPS", "MARKS"].map(str::to_owned)];

@@ -17,7 +17,7 @@ Examples:
   landspeed sweep buffer.toml                     after Ctrl-C: only what is missing
   landspeed sweep buffer.toml --engine slurm --partition short --slurm-option=--time=1:00:00
 
-Results are in buffer.sweep/. Exit status: 0 complete, 1 runs are missing, 2 failure.";
+Results are in buffer.sweep/. Exit status: 0 complete, 1 runs are missing or a criterion is not met, 2 failure.";
 
 /// Options of `sweep`.
 #[derive(Debug, clap::Args)]

@@ -304,8 +304,10 @@ fn outcome(document: &SweepDocument) -> CommandOutcome {
     let is_grave = |code: &str| ["digest", "not-restored"].contains(&code);
     match document.status {
         _ if document.errors.iter().any(|error| is_grave(&error.code)) => CommandOutcome::Failure,
-        SweepStatus::Complete => CommandOutcome::Clean,
-        SweepStatus::Partial => CommandOutcome::Findings,
+        SweepStatus::Complete if document.criteria.iter().all(|criterion| criterion.met != Some(false)) => {
+            CommandOutcome::Clean
+        }
+        SweepStatus::Complete | SweepStatus::Partial => CommandOutcome::Findings,
         SweepStatus::Failed => CommandOutcome::Failure,
     }
 }

@@ -172,6 +172,7 @@ pub fn summary(document: &SweepDocument, directory: Option<&Path>) -> String {
         page.line("", &format!("{} more cells in the document", document.cells.len() - MAX_ROWS));
     }
     figures::print(&mut page, &document.reference_figures);
+    figures::print_criteria(&mut page, &document.criteria);
     for effect in &document.effects {
         let level = plain(&effect.level);
         let first = document

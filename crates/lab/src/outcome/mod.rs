@@ -63,6 +63,7 @@ pub fn failed(frame: DocumentHeader, errors: Vec<ErrorEntry>) -> LabDocument {
         captures: Vec::new(),
         checks: Vec::new(),
         reference_figures: Vec::new(),
+        criteria: Vec::new(),
     }
 }
 

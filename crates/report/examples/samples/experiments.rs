@@ -116,6 +116,7 @@ fn sweep(
         description: None,
         reference: None,
         reference_figures: Vec::new(),
+        criteria: Vec::new(),
         charts: Vec::new(),
         plan: String::new(),
         id: "5eed".repeat(16),

@@ -42,7 +42,7 @@ fn fields(figure: LabFigure, flow: Option<&str>) -> Vec<&'static str> {
         LabFigure::Rtt => vec![Metric::RttP50.field()],
         LabFigure::Retransmits => vec![Metric::Retransmits.field(), RETRANSMIT_COUNT],
         LabFigure::Balance => vec![Metric::StreamBalance.field()],
-        LabFigure::Cwnd => Vec::new(),
+        LabFigure::Cwnd | LabFigure::RttMax | LabFigure::Time => Vec::new(),
     }
 }
 

@@ -55,6 +55,7 @@ fn sweep(factors: Vec<SweepFactor>, cells: Vec<SweepCell>) -> SweepDocument {
         description: None,
         reference: None,
         reference_figures: Vec::new(),
+        criteria: Vec::new(),
         charts: Vec::new(),
         plan: String::new(),
         id: String::new(),

@@ -101,7 +101,13 @@ fn measured(
     documents: &[LabDocument],
 ) -> (Option<f64>, Option<f64>, Option<f64>, Option<f64>) {
     let figures = vec![figure];
-    let reference = Reference { source: "deck".to_owned(), reported: String::new(), why_different: None, figures };
+    let reference = Reference {
+        source: "deck".to_owned(),
+        reported: String::new(),
+        why_different: None,
+        figures,
+        criteria: Vec::new(),
+    };
     let compared = compare_reference(&reference, documents).remove(0);
     assert_eq!(compared.source, "deck");
     let round = |value: Option<f64>| value.map(|value| (value * 1e6).round() / 1e6);

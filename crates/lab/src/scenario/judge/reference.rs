@@ -1,6 +1,6 @@
 //! Figures of a reference (flow, unit, time window), and charts, which also name flows.
 
-use landspeed_model::{LabChartAxis, LabFigure, Reference, ReferenceUnit};
+use landspeed_model::{Criterion, LabChartAxis, LabFigure, Reference, ReferenceUnit};
 use landspeed_problems::{Problem, suggest_or_list};
 
 use super::Judgement;
@@ -12,14 +12,19 @@ const MAX_FIGURES: usize = 200;
 pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
     charts(scenario, judgement);
     let Some(reference) = &scenario.reference else { return };
-    if reference.figures.len() > MAX_FIGURES {
-        judgement.refuse("reference.figures", format!("more than {MAX_FIGURES} figures"));
+    for (key, count) in
+        [("reference.figures", reference.figures.len()), ("reference.criteria", reference.criteria.len())]
+    {
+        if count > MAX_FIGURES {
+            judgement.refuse(key, format!("more than {MAX_FIGURES} figures"));
+        }
+    }
+    for (i, criterion) in reference.criteria.iter().take(MAX_FIGURES).enumerate() {
+        judge_criterion(i, criterion, scenario, judgement);
     }
     for (i, figure) in reference.figures.iter().take(MAX_FIGURES).enumerate() {
         let key = |name: &str| format!("reference.figures.{i}.{name}");
-        if figure.name.trim().is_empty() || figure.name.chars().count() > 60 {
-            judgement.refuse_with(key("name"), "the name is empty or too long", "use 1 to 60 characters");
-        }
+        judge_name(key("name"), &figure.name, judgement);
         if !figure.value.is_finite() {
             judgement.refuse_with(key("value"), "not a number", "use the value as it was reported, in `unit`");
         }
@@ -28,15 +33,7 @@ pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
         } else if scenario.flow.len() > 1 && is_single_flow(figure.figure) {
             judgement.refuse_with(key("flow"), "this figure is of one flow", "name it: flow = \"NAME\"");
         }
-        let units = if figure.over.is_some() { &[ReferenceUnit::Ratio][..] } else { units(figure.figure) };
-        if !units.contains(&figure.unit) {
-            let names: Vec<&str> = units.iter().map(|unit| unit.as_str()).collect();
-            judgement.refuse_with(
-                key("unit"),
-                format!("`{}` is not a unit of this figure", figure.unit.as_str()),
-                format!("use {}", names.join(" or ")),
-            );
-        }
+        judge_unit(key("unit"), figure.unit, figure.figure, figure.over.is_some(), judgement);
         if figure.minus.is_some() && figure.over.is_some() {
             judgement.refuse_with(
                 key("over"),
@@ -44,35 +41,81 @@ pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
                 "a figure is a difference or a ratio",
             );
         }
-        let (from_s, until_s) = (figure.from_s.unwrap_or(0.0), figure.until_s.unwrap_or(f64::MAX));
-        if !(0.0..until_s).contains(&from_s) {
-            judgement.refuse_with(key("from_s"), "no time lies in this window", "use 0 <= from_s < until_s");
+        judge_window(key("from_s"), (figure.from_s, figure.until_s), figure.figure, judgement);
+    }
+}
+
+fn judge_criterion(i: usize, criterion: &Criterion, scenario: &Scenario, judgement: &mut Judgement) {
+    let key = |name: &str| format!("reference.criteria.{i}.{name}");
+    judge_name(key("name"), &criterion.name, judgement);
+    for (name, flow) in [("flow", &criterion.flow), ("beside", &criterion.beside)] {
+        if let Some(flow) = flow {
+            known_flow(&key(name), flow, scenario, judgement);
         }
-        if from_s > 0.0 && matches!(figure.figure, LabFigure::Loss | LabFigure::Rtt) {
-            judgement.refuse_with(key("from_s"), "this figure is of the whole run", "leave `from_s` out");
+    }
+    if criterion.flow.is_none() && scenario.flow.len() > 1 && is_single_flow(criterion.figure) {
+        judgement.refuse_with(key("flow"), "this figure is of one flow", "name it: flow = \"NAME\"");
+    }
+    let is_ratio = criterion.over.is_some() || criterion.beside.is_some();
+    judge_unit(key("unit"), criterion.unit, criterion.figure, is_ratio, judgement);
+    let limits = [("at_least", criterion.at_least), ("at_most", criterion.at_most)];
+    for (name, limit) in limits {
+        if limit.is_some_and(|limit| !limit.is_finite()) {
+            judgement.refuse_with(key(name), "not a number", "use the limit in `unit`");
         }
+    }
+    if criterion.at_least.zip(criterion.at_most).is_some_and(|(least, most)| least > most) {
+        judgement.refuse_with(key("at_most"), "no value is within these limits", "use at_least <= at_most");
+    }
+    judge_window(key("from_s"), (criterion.from_s, criterion.until_s), criterion.figure, judgement);
+}
+
+fn judge_name(key: String, name: &str, judgement: &mut Judgement) {
+    if name.trim().is_empty() || name.chars().count() > 60 {
+        judgement.refuse_with(key, "the name is empty or too long", "use 1 to 60 characters");
+    }
+}
+
+fn judge_unit(key: String, unit: ReferenceUnit, figure: LabFigure, is_ratio: bool, judgement: &mut Judgement) {
+    let units = if is_ratio { &[ReferenceUnit::Ratio][..] } else { units(figure) };
+    if !units.contains(&unit) {
+        let names: Vec<&str> = units.iter().map(|unit| unit.as_str()).collect();
+        judgement.refuse_with(
+            key,
+            format!("`{}` is not a unit of this figure", unit.as_str()),
+            format!("use {}", names.join(" or ")),
+        );
+    }
+}
+
+fn judge_window(key: String, window: (Option<f64>, Option<f64>), figure: LabFigure, judgement: &mut Judgement) {
+    let (from_s, until_s) = (window.0.unwrap_or(0.0), window.1.unwrap_or(f64::MAX));
+    if !(0.0..until_s).contains(&from_s) {
+        judgement.refuse_with(key.clone(), "no time lies in this window", "use 0 <= from_s < until_s");
+    }
+    if from_s > 0.0 && matches!(figure, LabFigure::Loss | LabFigure::Time) {
+        judgement.refuse_with(key, "this figure is of the whole run", "leave `from_s` out");
     }
 }
 
 /// Returns a problem for each label that is not varied.
 pub(in crate::scenario) fn labels(reference: &Reference, labels: &[&str]) -> Vec<Problem> {
+    let figures = reference.figures.iter().enumerate().flat_map(|(i, figure)| {
+        [("cell", Some(&figure.cell)), ("minus", figure.minus.as_ref()), ("over", figure.over.as_ref())]
+            .map(|(part, levels)| (format!("reference.figures.{i}.{part}"), levels))
+    });
+    let criteria = reference.criteria.iter().enumerate().flat_map(|(i, criterion)| {
+        [("cell", Some(&criterion.cell)), ("over", criterion.over.as_ref())]
+            .map(|(part, levels)| (format!("reference.criteria.{i}.{part}"), levels))
+    });
     let mut problems = Vec::new();
-    for (i, figure) in reference.figures.iter().enumerate() {
-        let none = std::collections::BTreeMap::new();
-        let parts = [
-            ("cell", &figure.cell),
-            ("minus", figure.minus.as_ref().unwrap_or(&none)),
-            ("over", figure.over.as_ref().unwrap_or(&none)),
-        ];
-        for (part, levels) in parts {
-            for label in levels.keys().filter(|label| !labels.contains(&label.as_str())) {
-                let hint = suggest_or_list(label, labels.iter().copied());
-                let hint = hint.unwrap_or_else(|| "leave it out: the scenario varies nothing".to_owned());
-                problems.push(
-                    Problem::new(format!("reference.figures.{i}.{part}"), format!("`{label}` is not varied"))
-                        .hint(hint),
-                );
-            }
+    for (key, levels) in figures.chain(criteria) {
+        for label in
+            levels.into_iter().flatten().map(|(label, _)| label).filter(|label| !labels.contains(&label.as_str()))
+        {
+            let hint = suggest_or_list(label, labels.iter().copied());
+            let hint = hint.unwrap_or_else(|| "leave it out: the scenario varies nothing".to_owned());
+            problems.push(Problem::new(key.clone(), format!("`{label}` is not varied")).hint(hint));
         }
     }
     problems
@@ -89,7 +132,9 @@ fn charts(scenario: &Scenario, judgement: &mut Judgement) {
                 "use goodput, retransmits or cwnd",
             );
         }
-        if chart.over.is_none() && matches!(chart.figure, LabFigure::Cwnd | LabFigure::Balance) {
+        if chart.over.is_none()
+            && matches!(chart.figure, LabFigure::Cwnd | LabFigure::Balance | LabFigure::RttMax | LabFigure::Time)
+        {
             judgement.refuse_with(
                 format!("charts.{i}.figure"),
                 "this figure is drawn over time only, or not at all",
@@ -110,7 +155,7 @@ fn known_flow(key: &str, flow: &str, scenario: &Scenario, judgement: &mut Judgem
 
 /// Returns whether the figure is always that of a single flow.
 fn is_single_flow(figure: LabFigure) -> bool {
-    matches!(figure, LabFigure::Loss | LabFigure::Rtt | LabFigure::Cwnd)
+    matches!(figure, LabFigure::Loss | LabFigure::Rtt | LabFigure::RttMax | LabFigure::Cwnd | LabFigure::Time)
 }
 
 /// Returns the units of a figure that is not a ratio of cells.
@@ -119,7 +164,7 @@ fn units(figure: LabFigure) -> &'static [ReferenceUnit] {
         LabFigure::Goodput => &[ReferenceUnit::Gigabits, ReferenceUnit::Megabits],
         LabFigure::Retransmits => &[ReferenceUnit::Segments],
         LabFigure::Cwnd => &[ReferenceUnit::Megabytes],
-        LabFigure::Rtt => &[ReferenceUnit::Milliseconds],
+        LabFigure::Rtt | LabFigure::RttMax | LabFigure::Time => &[ReferenceUnit::Milliseconds],
         LabFigure::Loss => &[ReferenceUnit::Percent],
         LabFigure::Balance => &[ReferenceUnit::Ratio],
     }
