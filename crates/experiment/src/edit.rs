@@ -42,6 +42,45 @@ pub fn fix(text: &str, sets: &[(&str, &str, Value)]) -> String {
     scenario.to_string()
 }
 
+/// Replaces the value of a key, a dotted path; flows, links and the like are named by position or `name`. Missing tables
+/// on the path are created.
+///
+/// # Errors
+/// If a part of the path is neither a table nor in a list.
+pub fn replace(scenario: &mut DocumentMut, key: &str, to: Value) -> Result<(), String> {
+    let wrong = |part: &str| format!("cannot set {key}: there is no `{part}`");
+    let mut at = scenario.as_item_mut();
+    let mut rest = key;
+    while let Some((part, inner)) = rest.split_once('.') {
+        if let Item::ArrayOfTables(tables) = at {
+            let named = |table: &Table| table.get("name").and_then(Item::as_str) == Some(part);
+            let index = part.parse().ok().or_else(|| tables.iter().position(named)).ok_or_else(|| wrong(part))?;
+            return replace_in(tables.get_mut(index).ok_or_else(|| wrong(part))?, inner, to);
+        }
+        at = at.as_table_like_mut().ok_or_else(|| wrong(part))?.entry(part).or_insert(Item::Table(Table::new()));
+        rest = inner;
+    }
+    at.as_table_like_mut().ok_or_else(|| wrong(rest))?.insert(rest, value(to));
+    Ok(())
+}
+
+/// Replaces the value of a key within a table.
+fn replace_in(table: &mut Table, key: &str, to: Value) -> Result<(), String> {
+    match key.split_once('.') {
+        None => {
+            table.insert(key, value(to));
+            Ok(())
+        }
+        Some((first, rest)) => {
+            let inner = table.entry(first).or_insert(value(toml_edit::InlineTable::new()));
+            let inner =
+                inner.as_table_like_mut().ok_or_else(|| format!("cannot set {key}: `{first}` is not a table"))?;
+            inner.insert(rest, value(to));
+            Ok(())
+        }
+    }
+}
+
 /// A key varied by a scenario.
 pub struct Varied {
     /// Dotted path of the key.
@@ -184,6 +223,22 @@ mod tests {
         }
         assert_eq!(after(&["c=2"]), TEXT.replace("[1]\n[hosts]", "[2]\n[hosts]"));
         assert_eq!(after(&["d=2"]), format!("{TEXT}\n[[vary]]\nkey = \"d\"\nvalues = [2]\n"));
+    }
+
+    #[test]
+    fn keys_are_replaced_by_name_position_or_table() {
+        let mut scenario: DocumentMut =
+            "[hosts]\nqdisc = \"fq\"\n[[link]]\nrate = \"1G\"\n[[flow]]\nname = \"f\"\ntime = \"1s\"\n"
+                .parse()
+                .expect("TOML");
+        for key in ["hosts.qdisc", "link.0.rate", "flow.f.time", "flow.0.omit", "link.0.forward.loss", "time"] {
+            replace(&mut scenario, key, Value::from("new")).unwrap_or_else(|why| panic!("{why}"));
+        }
+        let text = scenario.to_string();
+        assert_eq!(text.matches("\"new\"").count(), 6, "{text}");
+        for key in ["link.1.rate", "flow.g.time", "hosts.qdisc.kind"] {
+            assert!(replace(&mut scenario, key, Value::from(1)).is_err_and(|why| why.contains(key)), "{key}");
+        }
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub mod progress;
 pub mod session;
 pub mod setup;
 pub mod slurm;
+pub mod suite;
 mod tasks;
 mod verdicts;
 pub mod worker;

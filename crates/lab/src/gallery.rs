@@ -7,7 +7,7 @@ use landspeed_problems::suggest_or_list;
 use crate::scenario::Problems;
 
 pub use landspeed_model::figure_text::{number, reproduced, row};
-pub use measured::{MeasuredExhibit, MeasuredFlow, MeasuredRow, Spread, measured};
+pub use measured::{MeasuredExhibit, MeasuredFlow, MeasuredRow, Spread, kernel_text, measured};
 
 /// A scenario that is part of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,3 +10,4 @@ pub mod outcome;
 pub mod plan;
 pub mod program;
 pub mod scenario;
+pub mod suite;

@@ -414,6 +414,9 @@ pub enum LabFigure {
     RttMax,
     /// Time from the start of a flow until its last byte arrived.
     Time,
+    /// Request/response: 99th percentile of the latency.
+    #[serde(rename = "latency-p99")]
+    LatencyP99,
     /// TCP segments retransmitted.
     Retransmits,
     /// Maximum cwnd of TCP in the steady phase, sum of the streams, bytes.

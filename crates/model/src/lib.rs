@@ -25,6 +25,7 @@ mod qualify;
 mod reference;
 mod run;
 mod stream;
+mod suite;
 mod sweep;
 mod tap;
 mod tcp;
@@ -93,6 +94,7 @@ pub use run::{
     Status, Summary, ThirdParty, UdpTotals, Warning,
 };
 pub use stream::{DepartureError, Interval, Sample, Stream, StreamEnd, UdpEnd, ZeroCopyUse};
+pub use suite::{SuiteCase, SuiteDocument};
 pub use sweep::{
     SweepCell, SweepControl, SweepDesign, SweepDigests, SweepDocument, SweepEffect, SweepEngine, SweepEnvironment,
     SweepFactor, SweepFlow, SweepMetric, SweepRun, SweepStatus,
@@ -166,6 +168,9 @@ pub const TUNEUP_SCHEMA: &str = "landspeed.tuneup/1";
 /// `.schema` of tests of a section against a target for the whole path.
 pub const QUALIFY_SCHEMA: &str = "landspeed.qualify/1";
 
+/// `.schema` of the results of a suite of scenarios.
+pub const SUITE_SCHEMA: &str = "landspeed.suite/1";
+
 /// `.schema` of an experiment (sweep).
 pub const SWEEP_SCHEMA: &str = "landspeed.sweep/1";
 
@@ -200,6 +205,7 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "watch" => Some(schemars::schema_for!(WatchDocument).to_value()),
         "tuneup" => Some(schemars::schema_for!(TuneupDocument).to_value()),
         "qualify" => Some(schemars::schema_for!(QualifyDocument).to_value()),
+        "suite" => Some(schemars::schema_for!(SuiteDocument).to_value()),
         "sweep" => Some(schemars::schema_for!(SweepDocument).to_value()),
         "emulate" => Some(schemars::schema_for!(EmulateDocument).to_value()),
         "comparison" => Some(schemars::schema_for!(ComparisonDocument).to_value()),
@@ -224,6 +230,7 @@ pub const SCHEMA_NAMES: &[&str] = &[
     "watch",
     "tuneup",
     "qualify",
+    "suite",
     "sweep",
     "comparison",
     "archivelist",

@@ -154,9 +154,11 @@ pub fn render_document(source: &Source, limits: &[Limit]) -> Result<String, Repo
         Document::TraceComparison(comparison) => render_trace_comparison(comparison),
         Document::Audit(audit) => render_audit(audit),
         Document::Demo(demo) => render_demo(demo),
-        Document::Sweep(_) | Document::Comparison(_) | Document::Figures(_) | Document::Emulate(_) => {
-            render_figures(&figures(std::slice::from_ref(source), limits))
-        }
+        Document::Sweep(_)
+        | Document::Suite(_)
+        | Document::Comparison(_)
+        | Document::Figures(_)
+        | Document::Emulate(_) => render_figures(&figures(std::slice::from_ref(source), limits)),
         Document::Tap(_) | Document::Facts(_) | Document::Qualify(_) => {
             Err(ReportError::NoPage { kind: source.document.kind() })
         }

@@ -2,8 +2,8 @@
 
 use landspeed_model::{
     AuditDocument, ComparisonDocument, DemoDocument, EmulateDocument, Facts, FiguresDocument, LabDocument,
-    QualifyDocument, RunDocument, SweepDocument, TapDocument, TraceComparison, TraceDocument, TuneupDocument,
-    WatchDocument,
+    QualifyDocument, RunDocument, SuiteDocument, SweepDocument, TapDocument, TraceComparison, TraceDocument,
+    TuneupDocument, WatchDocument,
 };
 use serde::Deserialize;
 use serde_json::error::Category;
@@ -29,6 +29,8 @@ pub enum Document {
     Tuneup(Box<TuneupDocument>),
     /// `landspeed.qualify/1`.
     Qualify(Box<QualifyDocument>),
+    /// `landspeed.suite/1`.
+    Suite(Box<SuiteDocument>),
     /// `landspeed.watch/1`.
     Watch(Box<WatchDocument>),
     /// `landspeed.trace/2` or `/1`.
@@ -87,6 +89,7 @@ const SUPPORTED_VERSIONS: &[(&str, u32)] = &[
     ("figures", 1),
     ("tuneup", 1),
     ("qualify", 1),
+    ("suite", 1),
     ("watch", 1),
     ("trace", 2),
     ("tracecomparison", 1),
@@ -147,6 +150,7 @@ impl Document {
             "figures" => serde_json::from_slice(bytes).map(Self::Figures),
             "tuneup" => serde_json::from_slice(bytes).map(Self::Tuneup),
             "qualify" => serde_json::from_slice(bytes).map(Self::Qualify),
+            "suite" => serde_json::from_slice(bytes).map(Self::Suite),
             "watch" => serde_json::from_slice(bytes).map(Self::Watch),
             "trace" => serde_json::from_slice(bytes).map(Self::Trace),
             "tracecomparison" => serde_json::from_slice(bytes).map(Self::TraceComparison),
@@ -169,6 +173,7 @@ impl Document {
             Self::Figures(_) => "figures",
             Self::Tuneup(_) => "tuneup",
             Self::Qualify(_) => "qualify",
+            Self::Suite(_) => "suite",
             Self::Watch(_) => "watch",
             Self::Trace(_) => "trace",
             Self::TraceComparison(_) => "tracecomparison",

@@ -93,7 +93,7 @@ fn checked(criterion: &Criterion, cell: &Levels, documents: &[LabDocument]) -> C
     let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     CheckedCriterion {
         name: criterion.name.clone(),
-        cell: cell.clone(),
+        cell: cell.iter().filter(|(key, _)| varies(key, documents)).map(|(k, v)| (k.clone(), v.clone())).collect(),
         at_least: criterion.at_least,
         at_most: criterion.at_most,
         unit: criterion.unit,
@@ -105,6 +105,13 @@ fn checked(criterion: &Criterion, cell: &Levels, documents: &[LabDocument]) -> C
         met: measured.filter(|_| criterion.at_least.or(criterion.at_most).is_some()).map(is_met),
         source: criterion.source.clone(),
     }
+}
+
+/// Whether a key has several values among the runs.
+fn varies(key: &str, documents: &[LabDocument]) -> bool {
+    let mut values = documents.iter().map(|document| document.scenario.cell.get(key));
+    let first = values.next();
+    values.any(|value| Some(value) != first)
 }
 
 fn selected<'a>(documents: &'a [LabDocument], cell: &'a Levels) -> impl Iterator<Item = &'a LabDocument> {
@@ -160,6 +167,13 @@ fn value(document: &LabDocument, figure: &ReferenceFigure) -> Option<f64> {
         LabFigure::Time => {
             flows.iter().filter_map(|flow| flow.run.as_ref().and_then(transfer_ns)).max().map(|ns| ns as f64)
         }
+        LabFigure::LatencyP99 => runs
+            .iter()
+            .map(|run| run.summary.latency_p99_ns)
+            .collect::<Option<Vec<_>>>()?
+            .into_iter()
+            .max()
+            .map(|ns| ns as f64),
         LabFigure::Cwnd => {
             let together = |a: (u64, u64), b: (u64, u64)| (a.0.max(b.0), a.1.min(b.1));
             let steady = runs.iter().filter_map(|run| steady(run)).reduce(together);

@@ -58,6 +58,7 @@ fn content(archive: &Archive, listed: &ListedDocument, bytes: &[u8], verbose: bo
         Document::Audit(audit) => check::text::audit(audit, verbose),
         Document::Comparison(comparison) => crate::compare::text::report(comparison),
         Document::Emulate(emulate) => crate::emulate::text::summary(emulate),
+        Document::Suite(suite) => lab::suite::summary(suite),
         Document::Sweep(sweep) => crate::sweep::text::summary(sweep, None),
         Document::TraceComparison(_) | Document::Facts(_) | Document::Demo(_) | Document::Figures(_) => {
             let mut query = landspeed_archive::Query::all();

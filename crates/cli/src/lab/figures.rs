@@ -29,27 +29,40 @@ pub fn print_criteria(page: &mut Page, criteria: &[CheckedCriterion]) {
     if criteria.is_empty() {
         return;
     }
-    let mut rows = vec![["CRITERION", "CELL", "LIMIT", "MEASURED", "RUNS", "RESULT"].map(str::to_owned)];
-    rows.extend(criteria.iter().map(criterion_row));
-    page.text.push_str(&table(&rows));
+    page.text.push_str(&criteria_table(criteria));
     let of = |met| criteria.iter().filter(|criterion| criterion.met == met).count();
     let (good, bad, open) = (of(Some(true)), of(Some(false)), of(None));
     let open = if open > 0 { format!("; {open} without a limit or without a complete run") } else { String::new() };
     page.line("criteria", &format!("{good} of {} met{open}", good + bad));
 }
 
-fn criterion_row(criterion: &CheckedCriterion) -> [String; 6] {
-    let unit = match criterion.unit {
-        ReferenceUnit::Ratio | ReferenceUnit::Segments => "",
-        unit => unit.as_str(),
-    };
-    let with_unit = |value: f64| format!("{} {unit}", number(value)).trim_end().to_owned();
-    let limit = match (criterion.at_least, criterion.at_most) {
+/// Returns a table with a row for each criterion and cell.
+pub fn criteria_table(criteria: &[CheckedCriterion]) -> String {
+    let mut rows = vec![["CRITERION", "CELL", "LIMIT", "MEASURED", "RUNS", "RESULT"].map(str::to_owned)];
+    rows.extend(criteria.iter().map(criterion_row));
+    table(&rows)
+}
+
+/// Formats the limits of a criterion.
+pub fn limits(at_least: Option<f64>, at_most: Option<f64>, unit: ReferenceUnit) -> String {
+    let with_unit = |value: f64| with_unit(value, unit);
+    match (at_least, at_most) {
         (Some(least), Some(most)) => format!("{} to {}", number(least), with_unit(most)),
         (Some(least), None) => format!("≥ {}", with_unit(least)),
         (None, Some(most)) => format!("≤ {}", with_unit(most)),
-        (None, None) => "-".to_owned(),
-    };
+        (None, None) => "no limit".to_owned(),
+    }
+}
+
+fn with_unit(value: f64, unit: ReferenceUnit) -> String {
+    match unit {
+        ReferenceUnit::Ratio | ReferenceUnit::Segments => number(value),
+        unit => format!("{} {}", number(value), unit.as_str()),
+    }
+}
+
+fn criterion_row(criterion: &CheckedCriterion) -> [String; 6] {
+    let with_unit = |value: f64| with_unit(value, criterion.unit);
     let measured = match (criterion.measured, criterion.min, criterion.max) {
         (Some(median), Some(min), Some(max)) if number(min) != number(max) => {
             format!("{} ({}..{})", with_unit(median), number(min), number(max))
@@ -66,7 +79,7 @@ fn criterion_row(criterion: &CheckedCriterion) -> [String; 6] {
     [
         criterion.name.clone(),
         cell.collect::<Vec<_>>().join(", "),
-        limit,
+        limits(criterion.at_least, criterion.at_most, criterion.unit),
         measured,
         format!("{}/{}", criterion.met_runs, criterion.runs),
         result.to_owned(),

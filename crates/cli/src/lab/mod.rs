@@ -8,6 +8,7 @@ mod gallery;
 mod kernel;
 mod new;
 pub mod run;
+pub mod suite;
 pub mod text;
 mod vary;
 
@@ -19,6 +20,7 @@ Examples:
   landspeed lab new path.toml                      write a commented scenario
   landspeed lab run path.toml --report path.html
   landspeed lab gallery                            list published experiments
+  landspeed lab suite run rfc9743                  test cases for congestion controls
 
 A run needs no root and sends nothing to the network. The same scenario, seed and kernel give the
 same result, bit for bit.";
@@ -37,6 +39,8 @@ enum Command {
     Run(Box<run::Args>),
     /// List, print and run the scenarios that come with landspeed
     Gallery(gallery::Args),
+    /// Run lists of scenarios with criteria, such as the test cases of a standard
+    Suite(suite::Args),
     /// Write a commented scenario to start from
     New(new::Args),
     /// Build, list and remove the kernels that scenarios run on
@@ -51,6 +55,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     match &args.command {
         Command::Run(args) => run::main(args),
         Command::Gallery(args) => gallery::main(args),
+        Command::Suite(args) => suite::main(args),
         Command::New(args) => new::main(args),
         Command::Kernel(args) => kernel::main(args),
         Command::Guest => guest(),

@@ -165,7 +165,7 @@ fn row(cell: &SweepCell, values: Vec<String>) -> Option<MeasuredRow> {
 }
 
 /// Returns a kernel as release and build id; only the release if the kernel is a factor.
-fn kernel_text(environment: &SweepEnvironment) -> String {
+pub fn kernel_text(environment: &SweepEnvironment) -> String {
     let release = environment.kernel.as_deref().unwrap_or_default();
     let build = environment.hosts.get("lab.kernel_build").map(String::as_str).unwrap_or_default();
     format!("{release} {build}").trim_end().to_owned()

@@ -42,6 +42,7 @@ fn fields(figure: LabFigure, flow: Option<&str>) -> Vec<&'static str> {
         LabFigure::Rtt => vec![Metric::RttP50.field()],
         LabFigure::Retransmits => vec![Metric::Retransmits.field(), RETRANSMIT_COUNT],
         LabFigure::Balance => vec![Metric::StreamBalance.field()],
+        LabFigure::LatencyP99 => vec![Metric::LatencyP99.field()],
         LabFigure::Cwnd | LabFigure::RttMax | LabFigure::Time => Vec::new(),
     }
 }
@@ -97,6 +98,11 @@ pub(crate) fn reported_values(sweep: &SweepDocument) -> Vec<ReportedValue> {
         })
     };
     sweep.reference_figures.iter().filter_map(of).collect()
+}
+
+/// Returns the criteria of a scenario beside the measured figures.
+pub(crate) fn criteria(sweep: &SweepDocument) -> Option<Figure> {
+    (!sweep.criteria.is_empty()).then(|| super::suite::figure("criteria", "Criteria", &sweep.criteria))
 }
 
 /// Returns the reported figures beside the measured ones.

@@ -10,6 +10,7 @@ mod records;
 mod runs;
 mod samples;
 mod spread;
+mod suite;
 mod sweep;
 mod tuneup;
 
@@ -52,6 +53,7 @@ pub fn has_figures(document: &Document) -> bool {
         | Document::Comparison(_)
         | Document::Tuneup(_)
         | Document::Emulate(_)
+        | Document::Suite(_)
         | Document::Figures(_) => true,
         Document::Lab(lab) => lab.flows.iter().any(|flow| flow.run.is_some()),
         _ => false,
@@ -79,6 +81,7 @@ fn single_document(source: &Source, limits: &[Limit]) -> FiguresDocument {
         Document::Comparison(comparison) => comparison::figures(comparison),
         Document::Tuneup(tuneup) => tuneup::figures(tuneup),
         Document::Emulate(emulate) => emulate::figures(emulate),
+        Document::Suite(suite) => suite::figures(suite),
         Document::Figures(figures) => (**figures).clone(),
         _ => multiple_documents(std::slice::from_ref(source), limits),
     }
@@ -95,6 +98,7 @@ fn multiple_documents(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
             | Document::Comparison(_)
             | Document::Tuneup(_)
             | Document::Emulate(_)
+            | Document::Suite(_)
             | Document::Figures(_) => {
                 parts.push((source.name.clone(), single_document(source, limits)));
             }

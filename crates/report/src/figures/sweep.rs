@@ -30,6 +30,7 @@ pub(crate) fn figures(sweep: &SweepDocument, limits: &[Limit]) -> FiguresDocumen
     let mut figures = charts::over_time(sweep);
     figures.extend(drawn(&samples, limits));
     figures.extend(charts::reference(sweep));
+    figures.extend(charts::criteria(sweep));
     if let Some(control) = &sweep.control {
         figures.extend(comparison::control(control));
     }

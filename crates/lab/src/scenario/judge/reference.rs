@@ -93,7 +93,7 @@ fn judge_window(key: String, window: (Option<f64>, Option<f64>), figure: LabFigu
     if !(0.0..until_s).contains(&from_s) {
         judgement.refuse_with(key.clone(), "no time lies in this window", "use 0 <= from_s < until_s");
     }
-    if from_s > 0.0 && matches!(figure, LabFigure::Loss | LabFigure::Time) {
+    if from_s > 0.0 && matches!(figure, LabFigure::Loss | LabFigure::Time | LabFigure::LatencyP99) {
         judgement.refuse_with(key, "this figure is of the whole run", "leave `from_s` out");
     }
 }
@@ -133,7 +133,10 @@ fn charts(scenario: &Scenario, judgement: &mut Judgement) {
             );
         }
         if chart.over.is_none()
-            && matches!(chart.figure, LabFigure::Cwnd | LabFigure::Balance | LabFigure::RttMax | LabFigure::Time)
+            && matches!(
+                chart.figure,
+                LabFigure::Cwnd | LabFigure::Balance | LabFigure::RttMax | LabFigure::Time | LabFigure::LatencyP99
+            )
         {
             judgement.refuse_with(
                 format!("charts.{i}.figure"),
@@ -155,7 +158,15 @@ fn known_flow(key: &str, flow: &str, scenario: &Scenario, judgement: &mut Judgem
 
 /// Returns whether the figure is always that of a single flow.
 fn is_single_flow(figure: LabFigure) -> bool {
-    matches!(figure, LabFigure::Loss | LabFigure::Rtt | LabFigure::RttMax | LabFigure::Cwnd | LabFigure::Time)
+    matches!(
+        figure,
+        LabFigure::Loss
+            | LabFigure::Rtt
+            | LabFigure::RttMax
+            | LabFigure::Cwnd
+            | LabFigure::Time
+            | LabFigure::LatencyP99
+    )
 }
 
 /// Returns the units of a figure that is not a ratio of cells.
@@ -164,7 +175,9 @@ fn units(figure: LabFigure) -> &'static [ReferenceUnit] {
         LabFigure::Goodput => &[ReferenceUnit::Gigabits, ReferenceUnit::Megabits],
         LabFigure::Retransmits => &[ReferenceUnit::Segments],
         LabFigure::Cwnd => &[ReferenceUnit::Megabytes],
-        LabFigure::Rtt | LabFigure::RttMax | LabFigure::Time => &[ReferenceUnit::Milliseconds],
+        LabFigure::Rtt | LabFigure::RttMax | LabFigure::Time | LabFigure::LatencyP99 => {
+            &[ReferenceUnit::Milliseconds]
+        }
         LabFigure::Loss => &[ReferenceUnit::Percent],
         LabFigure::Balance => &[ReferenceUnit::Ratio],
     }
