@@ -14,9 +14,7 @@ use crate::edit;
 pub fn scenario(suite: &Suite, case: &Case, congestion: &[String], runs: u32) -> Result<String, String> {
     let mut scenario: DocumentMut = case.base().parse().map_err(|why| format!("{}: {why}", case.name))?;
     for (key, to) in &case.set {
-        // Both are TOML: text is the way from one crate's values to the other's.
-        let to: Value = to.to_string().parse().map_err(|why| format!("{}: {key}: {why}", case.name))?;
-        edit::replace(&mut scenario, key, to).map_err(|why| format!("{}: {why}", case.name))?;
+        edit::replace(&mut scenario, key, editable(to)).map_err(|why| format!("{}: {why}", case.name))?;
     }
     for (key, text) in [("name", &case.name), ("description", &case.title)] {
         scenario.insert(key, value(text.as_str()));
@@ -42,6 +40,21 @@ pub fn scenario(suite: &Suite, case: &Case, congestion: &[String], runs: u32) ->
     reference.set_position(Some(isize::MAX));
     scenario.insert("reference", Item::Table(reference));
     Ok(scenario.to_string())
+}
+
+/// Converts a parsed value to one of a text that is edited.
+fn editable(value: &toml::Value) -> Value {
+    match value {
+        toml::Value::String(text) => text.as_str().into(),
+        toml::Value::Integer(number) => (*number).into(),
+        toml::Value::Float(number) => (*number).into(),
+        toml::Value::Boolean(on) => (*on).into(),
+        toml::Value::Datetime(time) => time.to_string().into(),
+        toml::Value::Array(values) => Value::Array(values.iter().map(editable).collect()),
+        toml::Value::Table(table) => {
+            Value::InlineTable(table.iter().map(|(key, value)| (key.as_str(), editable(value))).collect())
+        }
+    }
 }
 
 fn criterion(criterion: &Criterion) -> Table {

@@ -74,7 +74,7 @@ impl Case {
 }
 
 /// Returns the names of the suites.
-pub fn names() -> impl Iterator<Item = &'static str> {
+pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     SUITES.iter().map(|(name, _)| *name)
 }
 

@@ -60,6 +60,10 @@ pub fn check_criteria(reference: &Reference, documents: &[LabDocument]) -> Vec<C
     let pairs = reference.criteria.iter().flat_map(|criterion| cells.iter().map(move |cell| (criterion, *cell)));
     pairs
         .filter(|(criterion, cell)| criterion.cell.iter().all(|(key, value)| cell.get(key) == Some(value)))
+        // A cell compared with itself says nothing.
+        .filter(|(criterion, cell)| {
+            criterion.over.as_ref().is_none_or(|base| base.iter().any(|(key, value)| cell.get(key) != Some(value)))
+        })
         .map(|(criterion, cell)| checked(criterion, cell, documents))
         .collect()
 }

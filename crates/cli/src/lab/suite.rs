@@ -1,21 +1,21 @@
 //! `landspeed lab suite`: scenarios with criteria, such as the test cases of a standard.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use anyhow::{anyhow, ensure};
 use landspeed_experiment::directory::Directory;
 use landspeed_experiment::inline::Inline;
 use landspeed_experiment::origin::now;
 use landspeed_experiment::suite::scenario;
+use landspeed_lab::cell::ONE_DRAW;
 use landspeed_lab::scenario::{self as scenarios, estimate};
 use landspeed_lab::suite::{self, Case, Suite};
 use landspeed_model::{BuildInfo, SUITE_SCHEMA, SuiteCase, SuiteDocument, SweepDocument};
 use landspeed_quote::shell_path;
 use landspeed_report::Source;
 use landspeed_results::Document;
+use landspeed_sys::clock;
 
 use super::{figures, text, vary};
 use crate::board::{CONFIRM_S, duration};
@@ -132,7 +132,7 @@ fn show(suite: &Suite) -> String {
     page.line("limits", &suite.about);
     for case in &suite.cases {
         page.text.push('\n');
-        page.line(&case.name, &format!("{} ({})", case.title, case.section));
+        page.line("case", &format!("{}: {} ({})", case.name, case.title, case.section));
         for criterion in &case.criteria {
             let limits = figures::limits(criterion.at_least, criterion.at_most, criterion.unit);
             page.line("", &format!("{}: {limits}: {}", criterion.name, criterion.source));
@@ -212,7 +212,7 @@ fn run(suite: &Suite, args: &RunArgs) -> anyhow::Result<CommandOutcome> {
         "not started: it would take about {}\nRun it with --yes, or some of it with --case.",
         duration(wall_s)
     );
-    let (started, begin) = (now(), Instant::now());
+    let (started, begin_ns) = (now(), clock::monotonic_ns());
     let mut sweeps = Vec::new();
     for (case, (text, loaded)) in cases.iter().zip(&texts) {
         if landspeed_sys::process::catch_interrupts().load(Ordering::Relaxed) {
@@ -224,10 +224,7 @@ fn run(suite: &Suite, args: &RunArgs) -> anyhow::Result<CommandOutcome> {
             loaded,
             kernel: args.kernel.as_deref(),
             cache: args.cache.as_deref(),
-            directory: args
-                .out
-                .as_ref()
-                .map_or_else(Directory::in_memory, |out| Directory::at(&out.join(&case.name))),
+            directory: args.out.as_ref().map_or_else(Directory::in_memory, |out| Directory::at(out.join(&case.name))),
             jobs: args.jobs,
             repeat: false,
         };
@@ -244,7 +241,7 @@ fn run(suite: &Suite, args: &RunArgs) -> anyhow::Result<CommandOutcome> {
     document.started = started;
     document.congestion = congestion;
     document.runs = args.runs;
-    document.wall_s = begin.elapsed().as_secs_f64();
+    document.wall_s = clock::monotonic_ns().saturating_sub(begin_ns) as f64 / 1e9;
     if !args.case.is_empty() {
         document.cases.retain(|case| args.case.contains(&case.name));
     }
@@ -271,7 +268,9 @@ fn document(suite: &Suite, sweeps: &[(String, SweepDocument)]) -> SuiteDocument 
     let case = |case: &Case| {
         let sweep = sweeps.iter().find(|(name, _)| *name == case.name).map(|(_, sweep)| sweep);
         let runs = sweep.into_iter().flat_map(|sweep| &sweep.cells).flat_map(|cell| &cell.runs);
-        let warnings = sweep.into_iter().flat_map(|sweep| &sweep.warnings).map(|warning| warning.message.clone());
+        // The number of runs is an option here.
+        let warnings = sweep.into_iter().flat_map(|sweep| &sweep.warnings).filter(|warning| warning.code != ONE_DRAW);
+        let warnings = warnings.map(|warning| warning.message.clone());
         let errors = sweep.into_iter().flat_map(|sweep| &sweep.errors).map(|error| error.message.clone());
         let unusable = runs.filter(|run| !run.usable).count();
         SuiteCase {
@@ -327,9 +326,8 @@ pub fn summary(document: &SuiteDocument) -> String {
         page.line("not run", &unseen.join(", "));
     }
     page.line("kernel", &document.kernels.join(", "));
-    let mut end = String::new();
-    let _ = write!(end, "{} of real time, {} runs of each case", duration(document.wall_s), document.runs);
-    page.line("took", &end);
+    let runs = if document.runs == 1 { "1 run".to_owned() } else { format!("{} runs", document.runs) };
+    page.line("took", &format!("{} of real time, {runs} of each case", duration(document.wall_s)));
     page.line("limits", &document.about);
     page.text
 }

@@ -14,5 +14,6 @@ mod scenario;
 mod section;
 mod sharing;
 mod slots;
+mod suite;
 mod vary;
 mod windows;
