@@ -2,7 +2,7 @@
 
 use landspeed_calc::{cubic_window_segments, reno_window_segments, window_rate_bps};
 
-use landspeed_model::{Sample, StreamEnd, TcpInfo};
+use landspeed_model::{QdiscDelta, Sample, StreamEnd, TcpInfo};
 
 use crate::finding::{Bound, FindingBuilder, Strength};
 use crate::flow::Flow;
@@ -13,7 +13,7 @@ use crate::text;
 use crate::thresholds::{
     ALWAYS_QUEUED, AT_CEILING, CEILING, CWND_FULL, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_VARIES, DELIVERY_VARIES_BBR,
     DELIVERY_VARIES_MUCH, EXPLAINS, LONG_QUEUE_US, LOSES_RARELY, LOSES_SELDOM, LOST_IN_BURSTS, NOTSENT_LITTLE,
-    OWN_BURSTS, OWN_BURSTS_US, PEAKS_ALIKE, QUEUE_US, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE, RTT_SHALLOW,
+    OWN_BURSTS, OWN_BURSTS_US, PEAKS_ALIKE, QUEUE_US, RATE_EXCEEDED, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE, RTT_SHALLOW,
     SEND_EMPTY, SHAPED, SHAPED_GSO, SHAPER_REACHED, SINGLE_LOSSES, WAITING_SHARE,
 };
 
@@ -257,26 +257,41 @@ impl ShapedRate {
     }
 }
 
-/// Returns the lowest rate of a discipline or class that most of the flow's bytes passed.
+/// Returns the lowest rate of a discipline or class that the flow's frames may have passed: as many bytes did, and its
+/// rate is not exceeded.
 fn shaped_rate(flow: &Flow) -> Option<ShapedRate> {
     let series = flow.sender.series?;
     let frames_bps = flow.frame_bps()?;
     let flow_bytes = frames_bps * flow.seconds() / 8.0;
     let passed =
         series.qdiscs.iter().chain(&series.classes).filter(|shaper| shaper.bytes as f64 >= EXPLAINS * flow_bytes);
-    let lowest = passed.filter_map(|shaper| shaper.shaped_bps).filter(|&bps| bps > 0).min()?;
+    let rates = passed.filter_map(|shaper| shaper.shaped_bps);
+    let lowest = rates.filter(|&bps| bps > 0 && is_within(frames_bps, bps)).min()?;
     Some(ShapedRate { bps: lowest as f64, used: frames_bps / lowest as f64 })
+}
+
+/// Whether frames at this rate may pass a shaper of `shaped_bps`; other traffic passes a slower one.
+fn is_within(frames_bps: f64, shaped_bps: u64) -> bool {
+    frames_bps <= RATE_EXCEEDED * shaped_bps as f64
 }
 
 /// Returns the sender's own shaper, if there is one. `tbf` cuts GSO packets into segments, so that each segment may
 /// wait; a classful qdisc such as `htb` counts one event for a GSO packet and its segments as packets.
 fn shaper(flow: &Flow) -> Option<Shaper> {
     const SHAPERS: &[&str] = &["tbf", "htb", "hfsc", "cbq", "cake", "netem"];
-    let qdiscs = &flow.sender.series?.qdiscs;
-    let shapers = qdiscs.iter().filter(|qdisc| SHAPERS.contains(&qdisc.kind.as_str()) && qdisc.packets > 0);
+    let series = flow.sender.series?;
+    let rate = shaped_rate(flow);
+    // Where rates are known and none fits the flow's, the events are those of other traffic.
+    let is_others = |qdisc: &QdiscDelta| {
+        let exceeded = qdisc.shaped_bps.zip(flow.frame_bps()).is_some_and(|(bps, frames)| !is_within(frames, bps));
+        rate.is_none() && (exceeded || qdisc.kind == "htb" && !series.classes.is_empty())
+    };
+    let shapers = series.qdiscs.iter().filter(|qdisc| {
+        SHAPERS.contains(&qdisc.kind.as_str()) && qdisc.packets > 0 && !is_others(qdisc)
+    });
     let overlimits = shapers.map(|qdisc| qdisc.overlimits as f64 / qdisc.packets as f64).reduce(f64::max)?;
     let threshold = SHAPED.min(SHAPED_GSO / gso_segments(flow));
-    Some(Shaper { overlimits, threshold, rate: shaped_rate(flow) })
+    Some(Shaper { overlimits, threshold, rate })
 }
 
 /// Segments in a full GSO packet of the sender; 1 if its interface gets single segments.

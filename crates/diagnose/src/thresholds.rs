@@ -133,8 +133,8 @@ pub(crate) const MOSTLY_WAITS: f64 = 0.5;
 /// headers; the procedure's figure for a NIC at its rate.
 pub(crate) const RATE_REACHED: f64 = 0.95;
 
-/// Ratio of measured to requested rate above which the request was not applied: a schedule or a pacing rate holds to a
-/// few percent.
+/// Ratio of measured to requested rate above which the request was not applied, and of a flow's frames to the rate of a
+/// shaper that they cannot have passed: a schedule, a pacing rate or a shaper holds to a few percent.
 pub(crate) const RATE_EXCEEDED: f64 = 1.1;
 
 /// Ratio of sent to requested rate below which a UDP sender was behind its schedule.

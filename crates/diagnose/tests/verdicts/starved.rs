@@ -189,6 +189,38 @@ fn the_rate_of_the_class_that_carries_the_flow_decides() {
 }
 
 #[test]
+fn a_class_slower_than_the_flow_is_not_its_shaper() {
+    let scenario =
+        Scenario { goodput_bps: 0.19e9, fill: 0.9, flight_cwnd: 0.95, notsent: 3_000_000, ..Scenario::default() };
+    let judged = |rates_mbps: &[u64]| {
+        let mut document = scenario.document();
+        let root = QdiscDelta {
+            kind: "htb".into(),
+            parent: "root".into(),
+            packets: 300_000,
+            bytes: 400_000_000,
+            overlimits: 290_000,
+            ..QdiscDelta::default()
+        };
+        let class = |mbps: &u64| QdiscDelta {
+            bytes: 200_000_000,
+            shaped_bps: Some(mbps * 1_000_000),
+            ..root.clone()
+        };
+        let host = series(&mut document, At::Sender);
+        (host.classes, host.qdiscs) = (rates_mbps.iter().map(class).collect(), vec![root]);
+        judge(&document)
+    };
+    let verdict = judged(&[100, 200]);
+    assert_eq!((verdict.cause, verdict.confidence), (Cause::LocalQdisc, Confidence::High), "{}", verdict.summary);
+    assert!(verdict.summary.contains("no faster than 200 Mb/s"), "{}", verdict.summary);
+    for others in [&[100, 1_000][..], &[100]] {
+        let verdict = judged(others);
+        assert_ne!(verdict.cause, Cause::LocalQdisc, "{others:?}: {}", verdict.summary);
+    }
+}
+
+#[test]
 fn a_path_that_goes_down_is_named_with_the_time() {
     let down = |reads: bool| {
         each_reading(full_path(), move |k, tcp| {
