@@ -1,6 +1,6 @@
 //! One host during the steady phase: busy cores by kind of time, and counter increases.
 
-use landspeed_model::{Direction, EndCost, Ends, HostSeries, HostSnapshot, RunDocument};
+use landspeed_model::{Direction, EndCost, Ends, HostSeries, HostSnapshot, QdiscDelta, RunDocument};
 
 /// One side of the test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +141,18 @@ impl<'a> HostView<'a> {
                 .filter(|counter| counter.delta > 0 && matches(&counter.name))
                 .fold(0_u64, |sum, counter| sum.saturating_add(counter.delta.unsigned_abs())),
         )
+    }
+
+    /// Packets that the queueing disciplines of the interface dropped instead of sending them, each counted once; 0 if none
+    /// was read.
+    pub(crate) fn egress_drops(&self) -> f64 {
+        self.qdisc_drops(QdiscDelta::counts_egress_drops)
+    }
+
+    /// Sum of the drops of the queueing disciplines that `counts` selects.
+    fn qdisc_drops(&self, counts: impl Fn(&QdiscDelta) -> bool) -> f64 {
+        let qdiscs = self.series.into_iter().flat_map(|series| &series.qdiscs);
+        qdiscs.filter(|qdisc| counts(qdisc)).map(|qdisc| qdisc.drops as f64).sum()
     }
 
     /// Increase of an SNMP counter; 0 if it did not increase, `None` if the host was not sampled.

@@ -46,7 +46,7 @@ pub(crate) struct Symptoms {
     pub lowest_inflation: Option<f64>,
     /// Ratio of the measured rate to the rate that the response function predicts for the measured loss.
     pub response_fit: Option<f64>,
-    /// Packets dropped by the sender's qdiscs.
+    /// Packets dropped by the qdiscs of the sender's interface, each counted once.
     pub qdisc_drops: f64,
     /// Segments retransmitted from the start of the run to the end of the phase.
     pub retransmits_so_far: f64,
@@ -127,10 +127,7 @@ pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
             .filter(|(low, min)| low - min >= QUEUE_US)
             .map(|(low, min)| low / min),
         response_fit: loss.and_then(|loss| response_fit(flow, loss)),
-        qdisc_drops: flow
-            .sender
-            .series
-            .map_or(0.0, |series| series.qdiscs.iter().map(|qdisc| qdisc.drops as f64).sum()),
+        qdisc_drops: flow.sender.egress_drops(),
         retransmits_so_far: retransmits_until(flow, flow.span_ns.1),
         retransmits_early: retransmits_until(flow, flow.span_ns.0 + (flow.span_ns.1 - flow.span_ns.0) / 4),
         reordered: flow.increase(|tcp| tcp.reord_seen.map(u64::from)).unwrap_or(0.0),

@@ -340,6 +340,19 @@ pub struct QdiscDelta {
     pub shaped_bps: Option<u64>,
 }
 
+impl QdiscDelta {
+    /// Whether `drops` counts packets that the interface was to send, each once: a root counts what its children drop, too,
+    /// and `clsact` what its filters drop.
+    pub fn counts_egress_drops(&self) -> bool {
+        self.parent == "root" || self.kind == "clsact"
+    }
+
+    /// Whether `drops` counts received packets, dropped by filters (a policer) before IP.
+    pub fn counts_ingress_drops(&self) -> bool {
+        self.parent == "ingress"
+    }
+}
+
 /// Pressure stall time over a test, microseconds (PSI, `/proc/pressure`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PressureDeltas {

@@ -239,15 +239,24 @@ fn a_path_that_goes_down_is_named_with_the_time() {
 #[test]
 fn drops_in_the_own_qdisc_limit_a_window_that_is_never_full() {
     let scenario = Scenario { flight_cwnd: 0.68, resent_ratio: 0.0, ..Scenario::default() };
-    let judged = |drops: u64| {
+    let judged = |qdiscs: &[(&str, &str, u64)]| {
         let mut document = scenario.document();
-        let qdisc = QdiscDelta { kind: "pfifo".into(), packets: 85_000, drops, ..QdiscDelta::default() };
-        series(&mut document, At::Sender).qdiscs = vec![qdisc];
+        let qdisc = |&(kind, parent, drops): &(&str, &str, u64)| {
+            let (kind, parent) = (kind.to_owned(), parent.to_owned());
+            QdiscDelta { kind, parent, packets: 85_000, drops, ..QdiscDelta::default() }
+        };
+        series(&mut document, At::Sender).qdiscs = qdiscs.iter().map(qdisc).collect();
         judge(&document)
     };
-    let verdict = judged(900);
-    assert_eq!((verdict.cause, verdict.confidence), (Cause::LocalQdisc, Confidence::Medium), "{}", verdict.summary);
-    assert_ne!(judged(50).cause, Cause::LocalQdisc, "slow start overflows the queue once");
+    for drops in [&[("pfifo", "root", 900)][..], &[("mq", "root", 0), ("clsact", "ingress", 900)]] {
+        let verdict = judged(drops);
+        let named = (verdict.cause, verdict.confidence);
+        assert_eq!(named, (Cause::LocalQdisc, Confidence::Medium), "{drops:?}: {}", verdict.summary);
+    }
+    assert_ne!(judged(&[("pfifo", "root", 50)]).cause, Cause::LocalQdisc, "slow start overflows the queue once");
+    // A root counts what its leaf drops, and `ingress` counts what was received.
+    let twice = judged(&[("prio", "root", 60), ("pfifo", "1:1", 60), ("ingress", "ingress", 900)]);
+    assert_ne!(twice.cause, Cause::LocalQdisc, "{}", twice.summary);
 }
 
 #[test]

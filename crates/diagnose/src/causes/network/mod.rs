@@ -147,8 +147,9 @@ fn interface_share(flow: &Flow) -> f64 {
 
 /// Kinds of the sender's qdiscs, comma-separated.
 fn sending_qdiscs(flow: &Flow) -> String {
-    let kinds: Vec<&str> =
-        flow.sender.series.into_iter().flat_map(|s| &s.qdiscs).map(|qdisc| qdisc.kind.as_str()).collect();
+    let qdiscs = flow.sender.series.into_iter().flat_map(|series| &series.qdiscs);
+    let sends = qdiscs.filter(|qdisc| !qdisc.counts_ingress_drops());
+    let kinds: Vec<&str> = sends.map(|qdisc| qdisc.kind.as_str()).collect();
     if kinds.is_empty() { "unknown".to_owned() } else { kinds.join(", ") }
 }
 
