@@ -149,6 +149,13 @@ impl<'a> HostView<'a> {
         self.qdisc_drops(QdiscDelta::counts_egress_drops)
     }
 
+    /// Packets that the interface or its queueing disciplines dropped instead of sending them; `None` if the disciplines
+    /// were not read.
+    pub(crate) fn local_drops(&self) -> Option<f64> {
+        self.series.filter(|series| !series.qdiscs.is_empty())?;
+        Some(self.egress_drops() + self.nic_sum(|name| name == "rtnl.tx_dropped")? as f64)
+    }
+
     /// Sum of the drops of the queueing disciplines that `counts` selects.
     fn qdisc_drops(&self, counts: impl Fn(&QdiscDelta) -> bool) -> f64 {
         let qdiscs = self.series.into_iter().flat_map(|series| &series.qdiscs);
@@ -184,14 +191,14 @@ impl<'a> HostView<'a> {
 
     /// Packets that IPv4 was asked to send and did not hand to the interface, and the packets it was asked to send: a
     /// packet filter dropped the difference. `None` if the counters were not read (`Ip.OutTransmits` is new in Linux 6.6).
+    /// `Ip.OutDiscards` is no part of it: it counts every datagram whose send call failed, those that a qdisc dropped after
+    /// `Ip.OutTransmits` too.
     pub(crate) fn filtered_out(&self) -> Option<(f64, f64)> {
         let transmitted = self.snmp("Ip.OutTransmits").filter(|&packets| packets > 0)?;
         let asked = self.snmp("Ip.OutRequests")?;
         let forwarded = self.snmp("Ip.ForwDatagrams")?;
         let fragments = self.snmp("Ip.FragCreates")? - self.snmp("Ip.FragOKs")?;
-        let accounted = self.snmp("Ip.OutDiscards")? + self.snmp("Ip.OutNoRoutes")? + self.snmp("Ip.FragFails")?
-            - fragments
-            - forwarded;
+        let accounted = self.snmp("Ip.OutNoRoutes")? + self.snmp("Ip.FragFails")? - fragments - forwarded;
         Some(((asked - transmitted - accounted).max(0) as f64, asked as f64))
     }
 

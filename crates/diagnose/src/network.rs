@@ -13,8 +13,8 @@ use crate::text;
 use crate::thresholds::{
     ALWAYS_QUEUED, AT_CEILING, CEILING, CWND_FULL, CWND_MOSTLY, DELIVERY_EVEN, DELIVERY_VARIES, DELIVERY_VARIES_BBR,
     DELIVERY_VARIES_MUCH, EXPLAINS, LONG_QUEUE_US, LOSES_RARELY, LOSES_SELDOM, LOST_IN_BURSTS, NOTSENT_LITTLE,
-    OWN_BURSTS, OWN_BURSTS_US, PEAKS_ALIKE, QUEUE_US, RATE_EXCEEDED, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE, RTT_SHALLOW,
-    SEND_EMPTY, SHAPED, SHAPED_GSO, SHAPER_REACHED, SINGLE_LOSSES, WAITING_SHARE,
+    OWN_BURSTS, OWN_BURSTS_US, PEAKS_ALIKE, QUEUE_US, RATE_EXCEEDED, RESPONSE_FIT, RTT_FLAT, RTT_FOLLOWS, RTT_QUEUE,
+    RTT_SHALLOW, SEND_EMPTY, SHAPED, SHAPED_GSO, SHAPER_REACHED, SINGLE_LOSSES, WAITING_SHARE,
 };
 
 /// GSO packet size of the kernel by default, bytes.
@@ -283,9 +283,10 @@ fn shaper(flow: &Flow) -> Option<Shaper> {
         let exceeded = qdisc.shaped_bps.zip(flow.frame_bps()).is_some_and(|(bps, frames)| !is_within(frames, bps));
         rate.is_none() && (exceeded || qdisc.kind == "htb" && !series.classes.is_empty())
     };
-    let shapers = series.qdiscs.iter().filter(|qdisc| {
-        SHAPERS.contains(&qdisc.kind.as_str()) && qdisc.packets > 0 && !is_others(qdisc)
-    });
+    let shapers = series
+        .qdiscs
+        .iter()
+        .filter(|qdisc| SHAPERS.contains(&qdisc.kind.as_str()) && qdisc.packets > 0 && !is_others(qdisc));
     let overlimits = shapers.map(|qdisc| qdisc.overlimits as f64 / qdisc.packets as f64).reduce(f64::max)?;
     let threshold = SHAPED.min(SHAPED_GSO / gso_segments(flow));
     Some(Shaper { overlimits, threshold, rate })

@@ -8,6 +8,9 @@ use crate::host::mean;
 /// Maximum datagrams that GRO merges into one batch (`UDP_GRO_CNT_MAX` in the kernel's udp.h).
 const MAX_BATCH: f64 = 64.0;
 
+/// Maximum datagrams of a GSO packet (`UDP_MAX_SEGMENTS` in the kernel's udp.h).
+const MAX_SEGMENTS: f64 = 128.0;
+
 /// What is missing where the receiving socket dropped GRO batches.
 pub(crate) const BATCHES: &str =
     "how many datagrams the receiving socket dropped: the kernel counts a GRO batch of up to 64 as one";
@@ -29,8 +32,10 @@ pub(crate) struct Udp {
     pub in_sender: f64,
     /// Part of `lost` that no host counter explains.
     pub in_network: f64,
-    /// Packets refused by the sender's kernel: dropped by its own qdisc before transmission.
+    /// Packets refused by the sender's kernel: dropped by its own qdisc (ENOBUFS) or packet filter (EPERM).
     pub refused: f64,
+    /// Largest number of datagrams that the sender's kernel counts as one packet (GSO).
+    pub datagrams_per_packet: f64,
     /// Ratio of refused to refused plus sent packets, 0..=1.
     pub refused_share: f64,
     /// Payload rate of the senders in the steady phase, bits/s.
@@ -51,8 +56,11 @@ impl Udp {
         let seen = flow.sender_seen() && flow.receiver_seen() && sent > 0.0;
         let lost = if seen { (sent - delivered).max(0.0) } else { 0.0 };
         let refused = sum(&|udp| udp.send_errors, true);
+        let mut senders = flow.streams.iter().filter_map(|stream| stream.sender()?.udp.as_ref());
+        let batches = senders.any(|udp| udp.gso_used);
         let mut udp = Self {
             refused,
+            datagrams_per_packet: if batches { MAX_SEGMENTS } else { 1.0 },
             refused_share: if sent + refused > 0.0 { refused / (sent + refused) } else { 0.0 },
             lost,
             loss: seen.then(|| lost / sent),

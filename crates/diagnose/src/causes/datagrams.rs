@@ -2,6 +2,7 @@
 
 use landspeed_model::Cause;
 
+use crate::causes::firewall::{Refusal, refusal};
 use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
 use crate::route::DropPlace;
@@ -37,11 +38,21 @@ fn own_queue(flow: &Flow, udp: &Udp, mut builder: FindingBuilder) -> Finding {
     if udp.refused > 0.0 {
         let source = "streams[].sender.udp.send_errors";
         let bound = Bound::AtLeast(UDP_LOSS);
-        let metric = "packets refused by the sender's qdisc";
+        let metric = "packets refused by the sender's kernel";
         builder.value(metric, Some(udp.refused_share), "ratio", bound, end, source);
+        let bound = Bound::AtLeast((udp.refused * EXPLAINS / udp.datagrams_per_packet).max(1.0));
+        let metric = "packets dropped by the sender's qdiscs and interface";
+        let source = format!("host_series.{}.qdiscs", flow.sender.name());
+        builder.optional(metric, flow.sender.local_drops(), "packets", bound, end, &source);
     }
     let place = format!("{name}, qdisc");
     if udp.refuses() {
+        // Hosts of a lab have no packet filter.
+        let strength = match refusal(flow, udp) {
+            _ if flow.route.is_some() => Strength::Strong,
+            Refusal::Queue(strength) => strength,
+            Refusal::Filter(_) => return builder.refuted(),
+        };
         let left = udp.offered_bps.unwrap_or(flow.goodput_bps);
         let why = format!(
             "the {name}'s qdisc or interface was full and refused {} of the packets (ENOBUFS)",
@@ -51,7 +62,7 @@ fn own_queue(flow: &Flow, udp: &Udp, mut builder: FindingBuilder) -> Finding {
             "Look for a shaper on the {name} (`tc -s qdisc`), or send at the rate that leaves it: `--rate {}`.",
             text::rate_argument(left / flow.streams.len().max(1) as f64)
         );
-        return Finding { place: Some(place), ..builder.holds(Strength::Strong, why, next) };
+        return Finding { place: Some(place), ..builder.holds(strength, why, next) };
     }
     if !udp.loses() {
         return builder.refuted();

@@ -6,7 +6,8 @@ use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
 use crate::host::HostView;
 use crate::text;
-use crate::thresholds::{EXPLAINS, FEW_RETRANSMITS, FILTERED_SHARE};
+use crate::thresholds::{EXPLAINS, FEW_RETRANSMITS, FILTERED_SHARE, UDP_LOSS};
+use crate::udp::Udp;
 
 /// The cause is named if the drops of a host's packet filter account for the losses. Both hosts' IP counters show them;
 /// a watched host also has the counters of its rules.
@@ -17,21 +18,22 @@ pub(crate) fn evaluate(flow: &Flow) -> Finding {
     let mut builder = FindingBuilder::new(flow, Cause::Firewall);
     let dropped =
         received(flow, &mut builder).or_else(|| sent(flow, &mut builder)).or_else(|| by_rules(flow, &mut builder));
-    let Some(Dropped { host, why }) = dropped else { return builder.refuted_or_not_applicable() };
+    let Some(Dropped { host, why, strength }) = dropped else { return builder.refuted_or_not_applicable() };
     let name = host.name();
     let next = format!(
         "On the {name} find the rule whose counter rises: `nft list ruleset`, `conntrack -S`; a rule without a counter shows \
          with `perf trace -e skb:kfree_skb`."
     );
     let place = format!("{name}, packet filter");
-    // The counters cover all traffic of the host.
-    Finding { place: Some(place), ..builder.holds(Strength::Moderate, why, next) }
+    Finding { place: Some(place), ..builder.holds(strength, why, next) }
 }
 
 /// Drops of a packet filter that account for what the flow lost.
 struct Dropped<'f, 'a> {
     host: &'f HostView<'a>,
     why: String,
+    /// At most moderate: the counters cover all traffic of the host.
+    strength: Strength,
 }
 
 /// The receiver's IP dropped about as many packets on their way to TCP or UDP as the flow lost.
@@ -59,11 +61,15 @@ fn received<'f, 'a>(flow: &'f Flow<'a>, builder: &mut FindingBuilder<'_, '_>) ->
             text::number(segments),
             text::number(lost)
         ),
+        strength: Strength::Moderate,
     })
 }
 
 /// The sender's IP dropped a large part of what TCP or UDP gave it; TCP does not count that as loss.
 fn sent<'f, 'a>(flow: &'f Flow<'a>, builder: &mut FindingBuilder<'_, '_>) -> Option<Dropped<'f, 'a>> {
+    if let Some(udp) = flow.udp.as_ref().filter(|udp| udp.refuses()) {
+        return refused(flow, udp, builder);
+    }
     let host = &flow.sender;
     let (filtered, asked) = host.filtered_out()?;
     let share = filtered / asked;
@@ -81,6 +87,56 @@ fn sent<'f, 'a>(flow: &'f Flow<'a>, builder: &mut FindingBuilder<'_, '_>) -> Opt
             host.name(),
             text::percent(share)
         ),
+        strength: Strength::Moderate,
+    })
+}
+
+/// What refused datagrams at the sender, with the strength of the evidence.
+pub(super) enum Refusal {
+    /// A queueing discipline or an interface (ENOBUFS).
+    Queue(Strength),
+    /// A packet filter in output (EPERM).
+    Filter(Strength),
+}
+
+/// Decides by the sender's counters what refused datagrams: its queueing disciplines and interface count what they drop,
+/// and what a filter drops never reached the interface.
+pub(super) fn refusal(flow: &Flow, udp: &Udp) -> Refusal {
+    let explains = |packets: f64| packets * udp.datagrams_per_packet >= udp.refused * EXPLAINS;
+    let filtered = flow.sender.filtered_out().map(|(filtered, _)| filtered);
+    match (flow.sender.local_drops(), filtered) {
+        (drops, Some(filtered)) if explains(filtered) && drops.is_none_or(|drops| drops < filtered) => {
+            Refusal::Filter(Strength::Moderate)
+        }
+        (Some(drops), _) if explains(drops) => Refusal::Queue(Strength::Strong),
+        // IP handed them on: a device below this interface dropped them.
+        (_, Some(_)) | (None, None) => Refusal::Queue(Strength::Moderate),
+        // By elimination.
+        (Some(_), None) => Refusal::Filter(Strength::Weak),
+    }
+}
+
+/// The sender's kernel refused datagrams, and neither its queueing disciplines nor its interface did.
+fn refused<'f, 'a>(flow: &'f Flow<'a>, udp: &Udp, builder: &mut FindingBuilder<'_, '_>) -> Option<Dropped<'f, 'a>> {
+    let host = &flow.sender;
+    let end = Some(host.end);
+    let metric = "packets refused by the sender's kernel";
+    let enough = Bound::AtLeast(UDP_LOSS);
+    let source = "streams[].sender.udp.send_errors";
+    builder.value(metric, Some(udp.refused_share), "ratio", enough, end, source);
+    let few = Bound::Below((udp.refused * EXPLAINS / udp.datagrams_per_packet).max(1.0));
+    let metric = "packets dropped by the sender's qdiscs and interface";
+    let source = format!("host_series.{}.qdiscs", host.name());
+    builder.optional(metric, host.local_drops(), "packets", few, end, &source);
+    let Refusal::Filter(strength) = refusal(flow, udp) else { return None };
+    Some(Dropped {
+        host,
+        why: format!(
+            "the {}'s packet filter refused {} of the packets (EPERM): no qdisc and no interface dropped as many",
+            host.name(),
+            text::percent(udp.refused_share)
+        ),
+        strength,
     })
 }
 
@@ -120,7 +176,7 @@ fn by_rules<'f, 'a>(flow: &'f Flow<'a>, builder: &mut FindingBuilder<'_, '_>) ->
         text::number(lost),
         signs_text(flow)
     );
-    Some(Dropped { host, why })
+    Some(Dropped { host, why, strength: Strength::Moderate })
 }
 
 /// What [`signs_of_loss`] counts.

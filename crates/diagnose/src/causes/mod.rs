@@ -92,6 +92,7 @@ pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
                 | Cause::NetworkPath
                 | Cause::WindowGrowth
                 | Cause::ReceiverHostDrops
+                | Cause::LocalQdisc
         )
         // A full interface makes the path full.
         | (

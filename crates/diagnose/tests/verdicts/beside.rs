@@ -146,7 +146,15 @@ fn frequent_requeues_are_evidence_for_local_qdisc() {
     let with = |requeues: u64| {
         let mut document = lossy();
         let (drops, bytes, packets) = (20_000, 1_300_000_000, 900_000);
-        let qdisc = QdiscDelta { kind: "tbf".into(), parent: "root".into(), drops, bytes, packets, requeues, ..QdiscDelta::default() };
+        let qdisc = QdiscDelta {
+            kind: "tbf".into(),
+            parent: "root".into(),
+            drops,
+            bytes,
+            packets,
+            requeues,
+            ..QdiscDelta::default()
+        };
         document.host_series.client.as_mut().expect("a series").qdiscs.push(qdisc);
         let verdict = judge_watched(&document, Direction::Upload, &WatchHost::default());
         assert_eq!(verdict.cause, Cause::LocalQdisc, "{}", verdict.summary);

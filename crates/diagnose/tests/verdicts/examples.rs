@@ -33,7 +33,13 @@ fn examples() -> Vec<Example> {
     let mut host_drops = lossy().document();
     host_drops.host_series.server.as_mut().expect("a series").softnet.dropped = 1_000;
     let mut qdisc_drops = lossy().document();
-    let qdisc = QdiscDelta { kind: "tbf".into(), parent: "root".into(), drops: 20_000, bytes: 1_300_000_000, ..QdiscDelta::default() };
+    let qdisc = QdiscDelta {
+        kind: "tbf".into(),
+        parent: "root".into(),
+        drops: 20_000,
+        bytes: 1_300_000_000,
+        ..QdiscDelta::default()
+    };
     qdisc_drops.host_series.client.as_mut().expect("a series").qdiscs.push(qdisc);
     let spurious = each_reading(lossy().document(), |k, tcp| {
         (tcp.reord_seen, tcp.dsack_dups) = (Some(k), Some(tcp.total_retrans));

@@ -2,7 +2,7 @@
 
 use crate::common::{Scenario, idle, softirq_core};
 use landspeed_diagnose::diagnose;
-use landspeed_model::{Cause, Confidence, CoreUse, Direction, RunDocument, Verdict};
+use landspeed_model::{Cause, Confidence, CoreUse, CounterDelta, Direction, QdiscDelta, RunDocument, Verdict};
 
 fn judge(document: &RunDocument) -> Verdict {
     diagnose(document, Direction::Upload)
@@ -301,6 +301,32 @@ fn udp_loss_is_attributed_to_network_socket_or_cpu() {
     is(judge(&scenario.udp(Some(1_000_000_000), 100_000, 80_000, 20_000)), Cause::ReceiveBuffer, Confidence::Medium);
     let busy = Scenario { receiver_thread: 0.99, ..scenario };
     is(judge(&busy.udp(Some(1_000_000_000), 100_000, 80_000, 20_000)), Cause::ReceiverCpu, Confidence::High);
+}
+
+#[test]
+fn refused_datagrams_are_attributed_to_qdisc_or_filter() {
+    let judged = |drops: Option<u64>, counters: &[(&str, i64)]| {
+        let mut document = Scenario::default().udp(Some(1_500_000_000), 70_000, 70_000, 0);
+        let sender = document.streams[0].sender.as_mut().expect("a sender").udp.as_mut().expect("UDP");
+        sender.send_errors = Some(30_000);
+        let host = document.host_series.client.as_mut().expect("a series");
+        let qdisc = |drops| QdiscDelta { kind: "fq".into(), parent: "root".into(), drops, ..QdiscDelta::default() };
+        host.qdiscs = drops.map(qdisc).into_iter().collect();
+        let counter = |&(name, delta): &(&str, i64)| CounterDelta { name: name.to_owned(), delta };
+        host.snmp = counters.iter().map(counter).collect();
+        judge(&document)
+    };
+    // Read in two namespaces: every send call that failed counts as discarded, at a qdisc and at a filter.
+    let counted = |sent| [("Ip.OutRequests", 100_100), ("Ip.OutDiscards", 30_000), ("Ip.OutTransmits", sent)];
+    let verdict = is(judged(Some(0), &counted(70_100)), Cause::Firewall, Confidence::Medium);
+    assert!(verdict.summary.contains("refused 30 % of the packets (EPERM)"), "{}", verdict.summary);
+    is(judged(Some(0), &[]), Cause::Firewall, Confidence::Low);
+    let verdict = is(judged(Some(30_000), &counted(100_100)), Cause::LocalQdisc, Confidence::High);
+    assert!(verdict.summary.contains("ENOBUFS"), "{}", verdict.summary);
+    is(judged(Some(30_000), &[]), Cause::LocalQdisc, Confidence::High);
+    // A device below this interface: a VLAN or a bond.
+    is(judged(Some(0), &counted(100_100)), Cause::LocalQdisc, Confidence::Medium);
+    is(judged(None, &[]), Cause::LocalQdisc, Confidence::Medium);
 }
 
 #[test]

@@ -202,11 +202,8 @@ fn a_class_slower_than_the_flow_is_not_its_shaper() {
             overlimits: 290_000,
             ..QdiscDelta::default()
         };
-        let class = |mbps: &u64| QdiscDelta {
-            bytes: 200_000_000,
-            shaped_bps: Some(mbps * 1_000_000),
-            ..root.clone()
-        };
+        let class =
+            |mbps: &u64| QdiscDelta { bytes: 200_000_000, shaped_bps: Some(mbps * 1_000_000), ..root.clone() };
         let host = series(&mut document, At::Sender);
         (host.classes, host.qdiscs) = (rates_mbps.iter().map(class).collect(), vec![root]);
         judge(&document)
