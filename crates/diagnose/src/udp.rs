@@ -32,6 +32,8 @@ pub(crate) struct Udp {
     pub in_sender: f64,
     /// Part of `lost` that no host counter explains.
     pub in_network: f64,
+    /// Part of `lost` dropped in the hosts, in a run of two directions, whose counters do not separate them.
+    pub of_either: f64,
     /// Packets refused by the sender's kernel: dropped by its own qdisc (ENOBUFS) or packet filter (EPERM).
     pub refused: f64,
     /// Largest number of datagrams that the sender's kernel counts as one packet (GSO).
@@ -75,10 +77,11 @@ impl Udp {
         };
         // The accounting covers the whole run: for two directions its places cannot be separated.
         let losses = &flow.document.conservation.losses;
-        if flow.document.requested.direction != Direction::Both && !losses.is_empty() {
-            let at = |places: &[LossLocation]| -> f64 {
-                losses.iter().filter(|loss| places.contains(&loss.place)).map(|loss| loss.packets as f64).sum()
-            };
+        let at = |places: &[LossLocation]| -> f64 {
+            losses.iter().filter(|loss| places.contains(&loss.place)).map(|loss| loss.packets as f64).sum()
+        };
+        let both = flow.document.requested.direction == Direction::Both;
+        if !both && !losses.is_empty() {
             udp.at_socket = at(&[LossLocation::ReceiverSocket]).min(lost);
             udp.in_batches = losses.iter().any(|loss| loss.place == LossLocation::ReceiverSocket && !loss.exact);
             udp.in_sender = at(&[LossLocation::SenderQdisc, LossLocation::SenderNic]);
@@ -96,6 +99,12 @@ impl Udp {
         udp.in_receiver = udp.in_receiver.min(lost - udp.at_socket);
         udp.in_sender = udp.in_sender.min(lost - udp.at_socket - udp.in_receiver);
         udp.in_network = lost - udp.at_socket - udp.in_receiver - udp.in_sender;
+        if both && !losses.is_empty() {
+            // Neither direction lost more there than both together.
+            let in_network = at(&[LossLocation::Network]).min(udp.in_network);
+            udp.of_either = udp.in_network - in_network;
+            udp.in_network = in_network;
+        }
         udp
     }
 

@@ -148,6 +148,9 @@ fn lost(flow: &Flow, udp: &Udp, mut builder: FindingBuilder) -> Finding {
     let metric = "lost packets no host counter explains";
     let most = Bound::AtLeast(EXPLAINS);
     let in_network = builder.value(metric, udp.share(udp.in_network), "ratio", most, None, "conservation.losses");
+    if lossy == Some(true) && udp.share(udp.of_either) >= Some(EXPLAINS) {
+        builder.record_missing("which host dropped the packets: its counters do not separate the two directions");
+    }
     if lossy != Some(true) || in_network != Some(true) || latency_inflation(flow).is_some_and(|ratio| ratio >= 2.0) {
         return builder.refuted();
     }

@@ -2,7 +2,9 @@
 
 use crate::common::{Scenario, idle, softirq_core};
 use landspeed_diagnose::diagnose;
-use landspeed_model::{Cause, Confidence, CoreUse, CounterDelta, Direction, QdiscDelta, RunDocument, Verdict};
+use landspeed_model::{
+    Cause, Confidence, CoreUse, CounterDelta, Direction, LossLocation, PlacedLoss, QdiscDelta, RunDocument, Verdict,
+};
 
 fn judge(document: &RunDocument) -> Verdict {
     diagnose(document, Direction::Upload)
@@ -327,6 +329,25 @@ fn refused_datagrams_are_attributed_to_qdisc_or_filter() {
     // A device below this interface: a VLAN or a bond.
     is(judged(Some(0), &counted(100_100)), Cause::LocalQdisc, Confidence::Medium);
     is(judged(None, &[]), Cause::LocalQdisc, Confidence::Medium);
+}
+
+#[test]
+fn losses_placed_in_the_hosts_are_not_the_networks_in_two_directions() {
+    let judged = |losses: &[(LossLocation, u64)]| {
+        let mut document = Scenario::default().udp(Some(1_000_000_000), 100_000, 80_000, 0);
+        document.requested.direction = Direction::Both;
+        let placed = |&(place, packets): &(LossLocation, u64)| {
+            let source = String::new();
+            PlacedLoss { place, packets, exact: false, source }
+        };
+        document.conservation.losses = losses.iter().map(placed).collect();
+        judge(&document)
+    };
+    let verdict = judged(&[(LossLocation::SenderQdisc, 19_000), (LossLocation::Network, 1_000)]);
+    is(verdict.clone(), Cause::Undetermined, Confidence::Low);
+    assert!(verdict.missing.iter().any(|what| what.contains("two directions")), "{:?}", verdict.missing);
+    is(judged(&[(LossLocation::Network, 25_000)]), Cause::NetworkLoss, Confidence::High);
+    is(judged(&[]), Cause::NetworkLoss, Confidence::High);
 }
 
 #[test]
