@@ -2,15 +2,16 @@
 
 use landspeed_model::{Cause, Confidence, Evidence, Status, Verdict};
 
-use crate::causes::{evaluate_all, explains};
+use crate::causes::{self, evaluate_all, explains};
 use crate::contradictions::contradicts_itself;
 use crate::epochs::epochs;
 use crate::finding::{Bound, Finding, FindingBuilder, Standing, Strength};
 use crate::flow::Flow;
 use crate::refute::refute;
 use crate::starved;
+use crate::stream::StreamView;
 use crate::text;
-use crate::thresholds::MIN_JUDGED_NS;
+use crate::thresholds::{MIN_JUDGED_NS, PASSED_SEGMENTS};
 
 /// Evaluates every cause and names one, or explains why none can be named.
 pub(crate) fn decide(flow: &Flow) -> Verdict {
@@ -169,7 +170,7 @@ fn no_data_verdict(flow: &Flow) -> Option<Verdict> {
         return Some(none(summary, missing_readings(flow), next));
     }
     if flow.goodput_bps <= 0.0 {
-        if let Some(verdict) = path_mtu(flow) {
+        if let Some(verdict) = path_mtu(flow).or_else(|| path_down(flow)) {
             return Some(verdict);
         }
         if flow.is_receiver_missing() {
@@ -221,6 +222,10 @@ fn path_mtu(flow: &Flow) -> Option<Verdict> {
         );
         (why, place)
     };
+    // What passed before did not become too large.
+    if narrow.is_none() && probed.is_none() && passed_before(flow) {
+        return None;
+    }
     let is_known = narrow.is_some() || place.is_some() || probed.is_some();
     let strength = if is_known { Strength::Strong } else { Strength::Moderate };
     let size = match probed {
@@ -243,6 +248,29 @@ fn path_mtu(flow: &Flow) -> Option<Verdict> {
         next_step: finding.next_step,
         epochs: epochs(flow),
     })
+}
+
+/// Whether full-sized segments were acknowledged on every stream, before the steady phase.
+fn passed_before(flow: &Flow) -> bool {
+    let passed = |stream: &StreamView<'_>| {
+        let mut samples = stream.sender()?.samples.iter().filter_map(|sample| sample.tcp.as_deref());
+        Some(samples.any(|tcp| {
+            tcp.bytes_acked.is_some_and(|bytes| bytes as f64 >= PASSED_SEGMENTS * f64::from(tcp.snd_mss_bytes))
+        }))
+    };
+    flow.streams.iter().all(|stream| passed(stream) == Some(true))
+}
+
+/// Verdict on a run that delivered nothing in its steady phase, because the path went down before.
+fn path_down(flow: &Flow) -> Option<Verdict> {
+    let finding = causes::path_down(flow);
+    let mut strength = finding.strength()?;
+    for weakens in [!flow.complete(), !flow.is_rr() && !flow.has_enough_samples()] {
+        if weakens {
+            strength = strength.lowered();
+        }
+    }
+    Some(verdict(flow, &[], &finding, &[], strength.confidence()))
 }
 
 /// Lists what was not visible in this run.

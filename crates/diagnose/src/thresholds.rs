@@ -80,6 +80,9 @@ pub(crate) const QUOTA_SEEN: f64 = 0.05;
 /// Time without any ACK up to the end of the phase: the path is down, nanoseconds. Several retransmission timeouts.
 pub(crate) const DOWN_NS: f64 = 1e9;
 
+/// Ratio of the bytes acknowledged to the MSS from which on full-sized segments have passed: more than what opens a stream.
+pub(crate) const PASSED_SEGMENTS: f64 = 2.0;
+
 /// Share of the samples with a thread in state D (uninterruptible sleep): it waits for storage.
 pub(crate) const STATE_BLOCKED: f64 = 0.3;
 

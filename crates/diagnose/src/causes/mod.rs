@@ -24,6 +24,7 @@ mod storage;
 use landspeed_model::Cause;
 
 pub(crate) use cpu_quota::{quota_of, throttled_share};
+pub(crate) use path_down::evaluate as path_down;
 
 use crate::finding::Finding;
 use crate::flow::Flow;

@@ -21,7 +21,7 @@ fn send_buffer() -> Scenario {
 }
 
 /// A probe that found a path MTU of 1300 bytes behind an interface of 1500.
-fn probe_of_1300_bytes() -> MtuProbe {
+pub fn probe_of_1300_bytes() -> MtuProbe {
     MtuProbe {
         direction: Direction::Upload,
         path_mtu_bytes: Some(1300),

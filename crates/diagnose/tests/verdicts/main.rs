@@ -6,6 +6,7 @@ mod common;
 mod consistent;
 mod docs;
 mod doubt;
+mod down;
 mod examples;
 mod gaps;
 mod hostile;

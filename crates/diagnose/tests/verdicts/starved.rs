@@ -19,7 +19,7 @@ fn judge(document: &RunDocument) -> Verdict {
 type Change = fn(&mut RunDocument, At);
 
 /// A path that is full and holds a standing queue.
-fn full_path() -> RunDocument {
+pub fn full_path() -> RunDocument {
     Scenario { flight_cwnd: 1.0, notsent: 3_000_000, fill: 0.9, srtt_us: 48_000, ..Scenario::default() }.document()
 }
 
