@@ -9,5 +9,6 @@ mod mtu_paths;
 mod mtu_relay;
 mod mtu_run;
 mod phases_accounting;
+mod placed_losses;
 mod recorded_runs;
 mod udp_accounting;

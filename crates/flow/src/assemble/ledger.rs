@@ -1,7 +1,7 @@
 //! Accounting: bytes or packets sent, received and lost, and where they were lost.
 
 use landspeed_model::{
-    Conservation, Direction, LossLocation, Parameters, PlacedLoss, Protocol, StreamEnd, Term, UdpTotals,
+    Conservation, Direction, LossLocation, Parameters, PlacedLoss, Protocol, QdiscDelta, StreamEnd, Term, UdpTotals,
 };
 
 use super::known::{Known, Unknown};
@@ -219,12 +219,13 @@ fn attribute_losses(
             moved.map(|c| c.delta.max(0) as u64).sum()
         }
     };
-    placed.add(
-        LossLocation::SenderQdisc,
-        total(&senders, &|end| end.host.qdiscs.iter().filter(|q| q.parent == "root").map(|q| q.drops).sum()),
-        false,
-        "queueing discipline statistics",
-    );
+    // The drops of `clsact` are those of both directions.
+    let both = parameters.direction == Direction::Both;
+    let leaves = |qdisc: &&QdiscDelta| if both { qdisc.parent == "root" } else { qdisc.counts_egress_drops() };
+    let dropped = total(&senders, &|end| end.host.qdiscs.iter().filter(leaves).map(|qdisc| qdisc.drops).sum());
+    // A datagram whose send call failed was dropped there as well, and is not among the packets sent.
+    let refused = reports.datagrams(true, |udp| Some(udp.send_errors.unwrap_or(0))).unwrap_or(0);
+    placed.add(LossLocation::SenderQdisc, dropped.saturating_sub(refused), false, "queueing discipline statistics");
     placed.add(
         LossLocation::SenderNic,
         total(&senders, &nic(&["rtnl.tx_dropped", "rtnl.tx_errors"])),
