@@ -149,6 +149,11 @@ impl<'a> HostView<'a> {
         self.qdisc_drops(QdiscDelta::counts_egress_drops)
     }
 
+    /// Received packets that filters of the interface (`ingress`, `clsact`) dropped before IP; 0 if none was read.
+    pub(crate) fn ingress_drops(&self) -> f64 {
+        self.qdisc_drops(QdiscDelta::counts_ingress_drops)
+    }
+
     /// Packets that the interface or its queueing disciplines dropped instead of sending them; `None` if the disciplines
     /// were not read.
     pub(crate) fn local_drops(&self) -> Option<f64> {

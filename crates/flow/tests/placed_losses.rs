@@ -50,3 +50,18 @@ fn refused_datagrams_do_not_explain_losses() {
     are_placed(&refusing(900, 300), &[(LossLocation::SenderQdisc, 600), (LossLocation::Network, 400)]);
     are_placed(&refusing(5_000, 0), &[(LossLocation::SenderQdisc, LOST)]);
 }
+
+#[test]
+fn drops_of_a_policer_are_at_the_receivers_interface() {
+    let policed = |kind: &str| {
+        placed(|run| {
+            run.server.as_mut().expect("a server").host.qdiscs =
+                vec![drops("noqueue", "root", 0), drops(kind, "ingress", 700)];
+        })
+    };
+    for kind in ["ingress", "clsact"] {
+        let found = policed(kind);
+        are_placed(&found, &[(LossLocation::ReceiverNic, 700), (LossLocation::Network, 300)]);
+        assert_eq!(found[0].2, "ingress qdisc statistics");
+    }
+}

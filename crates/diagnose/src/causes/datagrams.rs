@@ -3,6 +3,7 @@
 use landspeed_model::Cause;
 
 use crate::causes::firewall::{Refusal, refusal};
+use crate::causes::receiver_drops::find_policer;
 use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
 use crate::route::DropPlace;
@@ -100,6 +101,11 @@ fn receiving_host(flow: &Flow, udp: &Udp, mut builder: FindingBuilder) -> Findin
         builder.value(metric, Some(route.host_drops), "packets", Bound::Above(0.0), end, "host_drops[].dropped");
     }
     let name = flow.receiver.name();
+    if flow.receiver.ingress_drops() >= udp.lost * EXPLAINS && !in_lab {
+        let why = format!("{}, most of them by a filter of the {name}'s interface (a policer)", lost_text(udp));
+        let place = format!("{name}, ingress filter");
+        return Finding { place: Some(place), ..builder.holds(Strength::Moderate, why, find_policer(flow)) };
+    }
     let why = format!("{}, most of them inside the {name} before the socket", lost_text(udp));
     let next = format!(
         "On the {name} raise net.core.netdev_max_backlog and the receive ring, and spread interrupts over more cores; or \

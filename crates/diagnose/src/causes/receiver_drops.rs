@@ -32,6 +32,8 @@ pub(crate) fn bad_frames(flow: &Flow, retransmits: f64) -> bool {
 
 /// Drop counters of the receiving host, packets.
 struct Counted {
+    /// Filters of the interface: a policer.
+    ingress: Option<f64>,
     backlog: Option<f64>,
     ring: Option<f64>,
     /// `Ip.InDiscards`: no memory, or a full queue.
@@ -41,6 +43,7 @@ struct Counted {
 fn counted(flow: &Flow) -> Counted {
     let host = &flow.receiver;
     Counted {
+        ingress: host.series.map(|_| host.ingress_drops()).filter(|&packets| packets > 0.0),
         backlog: host.series.map(|series| series.softnet.dropped as f64),
         ring: host.nic_sum(ring_counter).map(|packets| packets as f64),
         discards: host.snmp("Ip.InDiscards").map(|packets| packets.max(0) as f64),
@@ -53,6 +56,8 @@ pub(crate) fn read(builder: &mut FindingBuilder, flow: &Flow, retransmits: f64) 
     let end = Some(flow.receiver.end);
     let enough = Bound::AtLeast((retransmits * EXPLAINS).max(1.0));
     let counted = counted(flow);
+    let source = format!("host_series.{name}.qdiscs");
+    builder.optional("packets dropped by filters of the interface", counted.ingress, "packets", enough, end, &source);
     let source = format!("host_series.{name}.softnet.dropped");
     builder.optional("packets dropped by the backlog", counted.backlog, "packets", enough, end, &source);
     let source = format!("host_series.{name}.nic");
@@ -76,7 +81,9 @@ pub(super) fn by_counters(flow: &Flow, retransmits: f64) -> Option<NamedCause> {
     }
     let found = |packets: Option<f64>| packets.filter(|&packets| packets >= enough);
     let name = flow.receiver.name();
-    let (what, packets, next) = if let Some(packets) = found(counted.backlog) {
+    let (what, packets, next) = if let Some(packets) = found(counted.ingress) {
+        ("ingress filter", packets, find_policer(flow))
+    } else if let Some(packets) = found(counted.backlog) {
         let now = flow.receiver.sysctl_max("net.core.netdev_max_backlog").unwrap_or(0);
         let to = now.saturating_mul(2).max(BACKLOG.0);
         let raise = if to <= BACKLOG.1 {
@@ -116,6 +123,16 @@ pub(super) fn by_counters(flow: &Flow, retransmits: f64) -> Option<NamedCause> {
     Some(NamedCause::new(Cause::ReceiverHostDrops, Strength::Moderate, why, next).at(format!("{name}, {what}")))
 }
 
+/// Advice for packets that a filter of the receiver's interface dropped.
+pub(super) fn find_policer(flow: &Flow) -> String {
+    let nic = flow.receiver.snapshot.and_then(|snapshot| snapshot.nic.as_ref());
+    let nic = nic.map_or("IFACE", |nic| nic.name.as_str());
+    format!(
+        "On {} look for a policer with `tc -s filter show dev {nic} ingress`: raise its rate and burst, or stay below it.",
+        flow.label(&flow.receiver)
+    )
+}
+
 /// As [`by_counters`], for a watched flow received by this host: retransmissions are unknown, so segments
 /// that arrived out of order are counted.
 pub(super) fn at_local_host(flow: &Flow) -> Option<NamedCause> {
@@ -123,7 +140,10 @@ pub(super) fn at_local_host(flow: &Flow) -> Option<NamedCause> {
     let disordered = signs_of_loss(flow).filter(|&segments| here && segments >= FEW_RETRANSMITS)?;
     by_counters(flow, FEW_RETRANSMITS / EXPLAINS).filter(|_| {
         let counted = counted(flow);
-        let dropped = [counted.backlog, counted.ring, counted.discards].into_iter().flatten().fold(0.0, f64::max);
+        let dropped = [counted.ingress, counted.backlog, counted.ring, counted.discards]
+            .into_iter()
+            .flatten()
+            .fold(0.0, f64::max);
         // Drops of other flows' packets do not make this flow's segments arrive out of order.
         disordered >= dropped * EXPLAINS
     })

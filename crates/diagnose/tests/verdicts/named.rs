@@ -414,6 +414,25 @@ fn drops_by_the_receiver_host_are_not_network_loss() {
 }
 
 #[test]
+fn drops_of_the_receivers_policer_are_not_network_loss() {
+    let policer =
+        QdiscDelta { kind: "ingress".into(), parent: "ingress".into(), drops: 19_000, ..QdiscDelta::default() };
+    let policed = |mut document: RunDocument| {
+        document.host_series.server.as_mut().unwrap().qdiscs.push(policer.clone());
+        judge(&document)
+    };
+    let mut datagrams = Scenario::default().udp(Some(1_000_000_000), 100_000, 80_000, 0);
+    let placed = |place, packets| PlacedLoss { place, packets, exact: false, source: String::new() };
+    datagrams.conservation.losses =
+        vec![placed(LossLocation::ReceiverNic, 19_000), placed(LossLocation::Network, 1_000)];
+    for verdict in [policed(lossy().document()), policed(datagrams)] {
+        let verdict = is(verdict, Cause::ReceiverHostDrops, Confidence::Medium);
+        assert_eq!(verdict.place.as_deref(), Some("server, ingress filter"));
+        assert!(verdict.next_step.contains("`tc -s filter show dev IFACE ingress`"), "{}", verdict.next_step);
+    }
+}
+
+#[test]
 fn ecn_marks_indicate_congestion() {
     let mut document = Scenario { resent_ratio: 0.0, ..lossy() }.document();
     for (k, sample) in (0..).zip(&mut document.streams[0].sender.as_mut().unwrap().samples) {

@@ -232,6 +232,11 @@ fn attribute_losses(
         false,
         "interface statistics",
     );
+    let ingress = |end: &EndReport| {
+        let qdiscs = end.host.qdiscs.iter().filter(|qdisc| qdisc.counts_ingress_drops());
+        qdiscs.map(|qdisc| qdisc.drops).sum()
+    };
+    placed.add(LossLocation::ReceiverNic, total(&receivers, &ingress), false, "ingress qdisc statistics");
     placed.add(
         LossLocation::ReceiverBacklog,
         total(&receivers, &|end| end.host.softnet.dropped),

@@ -24,6 +24,7 @@ pub const UNSUPPORTED_IN_LAB: &[(&str, &str)] = &[
     ("/sys/fs/cgroup/", "the first control group has no limits"),
     ("modprobe ", "the lab's kernel has no modules"),
     ("nft ", "the lab's kernel has no packet filter"),
+    ("tc -s filter ", "no interface there has filters"),
     ("vmstat ", "the lab's kernel counts no paging"),
     ("net.ipv4.tcp_tw_recycle", "no kernel has it: that is the finding"),
     // Services, and programs that are not installed on every host.
@@ -60,6 +61,7 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("sysctl -w net.core.netdev_max_backlog={to}", "sysctl -w net.core.netdev_max_backlog=65536"),
     ("sysctl -w {assignment}", "sysctl -w net.ipv4.tcp_rmem='4096 131072 12582912'"),
     ("sysctl -w net.core.rmem_max={need}", "sysctl -w net.core.rmem_max=301496"),
+    ("tc -s filter show dev {nic} ingress", "tc -s filter show dev ens1f0np0 ingress"),
     ("tuned-adm profile {NAME}", "tuned-adm profile landspeed"),
 ];
 
