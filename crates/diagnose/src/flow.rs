@@ -6,7 +6,7 @@ use landspeed_model::{
     WatchHost,
 };
 
-use crate::host::{End, HostView, mean};
+use crate::host::{End, HostView, Ip, mean};
 use crate::route::Route;
 use crate::stream::StreamView;
 use crate::text;
@@ -439,10 +439,15 @@ impl<'a> Flow<'a> {
         self.with_headers(14.0)
     }
 
+    /// Version of IP of the streams.
+    pub(crate) fn ip(&self) -> Ip {
+        let v6 = self.streams.first().is_some_and(|stream| stream.stream.client_addr.matches(':').count() > 1);
+        if v6 { Ip::V6 } else { Ip::V4 }
+    }
+
     /// Goodput plus IP, transport and `link` bytes of headers per packet, bits/s.
     fn with_headers(&self, link: f64) -> Option<f64> {
-        let v6 = self.streams.first().is_some_and(|stream| stream.stream.client_addr.matches(':').count() > 1);
-        let ip = if v6 { 40.0 } else { 20.0 };
+        let ip = if self.ip() == Ip::V6 { 40.0 } else { 20.0 };
         let (payload, transport) = if self.is_udp() {
             (f64::from(self.parameters.udp.as_ref()?.payload_bytes), 8.0)
         } else {

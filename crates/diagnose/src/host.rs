@@ -2,6 +2,15 @@
 
 use landspeed_model::{Direction, EndCost, Ends, HostSeries, HostSnapshot, QdiscDelta, RunDocument};
 
+/// Version of IP: the kernel counts each by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ip {
+    /// IPv4 (`/proc/net/snmp`).
+    V4,
+    /// IPv6 (`/proc/net/snmp6`).
+    V6,
+}
+
 /// One side of the test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
@@ -173,38 +182,52 @@ impl<'a> HostView<'a> {
         Some(series.snmp.iter().find(|counter| counter.name == name).map_or(0, |counter| counter.delta))
     }
 
-    /// Packets that IPv4 received and neither delivered, forwarded nor counted as an error: a packet filter dropped
-    /// them. A packet is what GRO made of several segments. `None` if the counters were not read.
-    pub(crate) fn filtered_in(&self) -> Option<f64> {
-        let received = self.snmp("Ip.InReceives").filter(|&packets| packets > 0)?;
+    /// Packets that IP received and neither delivered, forwarded nor counted as an error: a packet filter dropped them. A
+    /// packet is what GRO made of several segments. `None` if the counters were not read.
+    pub(crate) fn filtered_in(&self, ip: Ip) -> Option<f64> {
+        let received = self.ip(ip, "InReceives").filter(|&packets| packets > 0)?;
         let accounted = [
-            "Ip.InDelivers",
-            "Ip.InDiscards",
-            "Ip.InHdrErrors",
-            "Ip.InAddrErrors",
-            "Ip.InUnknownProtos",
-            "Ip.ForwDatagrams",
-            "IpExt.InNoRoutes",
-            "IpExt.InTruncatedPkts",
-            "IpExt.InCsumErrors",
-            "TcpExt.IPReversePathFilter",
+            "InDelivers",
+            "InDiscards",
+            "InHdrErrors",
+            "InAddrErrors",
+            "InUnknownProtos",
+            "ForwDatagrams",
+            "InNoRoutes",
+            "InTruncatedPkts",
         ];
-        let fragments = self.snmp("Ip.ReasmReqds")? - self.snmp("Ip.ReasmOKs")?;
-        let accounted: i64 = accounted.iter().filter_map(|name| self.snmp(name)).sum();
-        Some((received - accounted - fragments).max(0) as f64)
+        let of_version: &[&str] = match ip {
+            Ip::V4 => &["IpExt.InCsumErrors", "TcpExt.IPReversePathFilter"],
+            // Multicast for groups of other hosts is dropped without a count.
+            Ip::V6 => &["Ip6InTooBigErrors", "Ip6InMcastPkts"],
+        };
+        let fragments = self.ip(ip, "ReasmReqds")? - self.ip(ip, "ReasmOKs")?;
+        let accounted: i64 = accounted.iter().filter_map(|name| self.ip(ip, name)).sum();
+        let of_version: i64 = of_version.iter().filter_map(|name| self.snmp(name)).sum();
+        Some((received - accounted - of_version - fragments).max(0) as f64)
     }
 
-    /// Packets that IPv4 was asked to send and did not hand to the interface, and the packets it was asked to send: a
-    /// packet filter dropped the difference. `None` if the counters were not read (`Ip.OutTransmits` is new in Linux 6.6).
-    /// `Ip.OutDiscards` is no part of it: it counts every datagram whose send call failed, those that a qdisc dropped after
-    /// `Ip.OutTransmits` too.
-    pub(crate) fn filtered_out(&self) -> Option<(f64, f64)> {
-        let transmitted = self.snmp("Ip.OutTransmits").filter(|&packets| packets > 0)?;
-        let asked = self.snmp("Ip.OutRequests")?;
-        let forwarded = self.snmp("Ip.ForwDatagrams")?;
-        let fragments = self.snmp("Ip.FragCreates")? - self.snmp("Ip.FragOKs")?;
-        let accounted = self.snmp("Ip.OutNoRoutes")? + self.snmp("Ip.FragFails")? - fragments - forwarded;
+    /// Packets that IP was asked to send and did not hand to the interface, and the packets it was asked to send: a packet
+    /// filter dropped the difference. `None` if the counters were not read (`OutTransmits` is new in Linux 6.6).
+    /// `OutDiscards` is no part of it: it counts every datagram whose send call failed, those that a qdisc dropped after
+    /// `OutTransmits` too.
+    pub(crate) fn filtered_out(&self, ip: Ip) -> Option<(f64, f64)> {
+        let transmitted = self.ip(ip, "OutTransmits").filter(|&packets| packets > 0)?;
+        let asked = self.ip(ip, "OutRequests")?;
+        let forwarded = self.ip(ip, "ForwDatagrams")?;
+        let fragments = self.ip(ip, "FragCreates")? - self.ip(ip, "FragOKs")?;
+        let accounted = self.ip(ip, "OutNoRoutes")? + self.ip(ip, "FragFails")? - fragments - forwarded;
         Some(((asked - transmitted - accounted).max(0) as f64, asked as f64))
+    }
+
+    /// Increase of a counter of this version of IP, by its name in `/proc/net/snmp`.
+    fn ip(&self, ip: Ip, name: &str) -> Option<i64> {
+        match (ip, name) {
+            (Ip::V4, "InNoRoutes" | "InTruncatedPkts") => self.snmp(&format!("IpExt.{name}")),
+            (Ip::V4, _) => self.snmp(&format!("Ip.{name}")),
+            (Ip::V6, "ForwDatagrams") => self.snmp("Ip6OutForwDatagrams"),
+            (Ip::V6, _) => self.snmp(&format!("Ip6{name}")),
+        }
     }
 
     /// Segments in a received packet, on average: GRO makes one packet of several segments.

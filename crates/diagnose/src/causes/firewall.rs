@@ -4,7 +4,7 @@ use landspeed_model::Cause;
 
 use crate::finding::{Bound, Finding, FindingBuilder, Strength};
 use crate::flow::Flow;
-use crate::host::HostView;
+use crate::host::{HostView, Ip};
 use crate::text;
 use crate::thresholds::{EXPLAINS, FEW_RETRANSMITS, FILTERED_SHARE, UDP_LOSS};
 use crate::udp::Udp;
@@ -39,7 +39,7 @@ struct Dropped<'f, 'a> {
 /// The receiver's IP dropped about as many packets on their way to TCP or UDP as the flow lost.
 fn received<'f, 'a>(flow: &'f Flow<'a>, builder: &mut FindingBuilder<'_, '_>) -> Option<Dropped<'f, 'a>> {
     let host = &flow.receiver;
-    let filtered = host.filtered_in()?;
+    let filtered = host.filtered_in(flow.ip())?;
     let (lost, what) = match &flow.udp {
         Some(udp) => (Some(udp.lost).filter(|_| udp.loses())?, "datagrams were lost"),
         None => (signs_of_loss(flow)?, signs_text(flow)),
@@ -49,7 +49,10 @@ fn received<'f, 'a>(flow: &'f Flow<'a>, builder: &mut FindingBuilder<'_, '_>) ->
     let least = if flow.udp.is_some() || flow.sender_seen() { lost * EXPLAINS } else { 0.0 };
     let enough = Bound::AtLeast(least.max(FEW_RETRANSMITS));
     let metric = "packets received by IP and dropped before TCP or UDP";
-    let source = format!("host_series.{}.snmp, Ip.InReceives − Ip.InDelivers", host.name());
+    let source = match flow.ip() {
+        Ip::V4 => format!("host_series.{}.snmp, Ip.InReceives − Ip.InDelivers", host.name()),
+        Ip::V6 => format!("host_series.{}.snmp, Ip6InReceives − Ip6InDelivers", host.name()),
+    };
     let met = builder.value(metric, Some(segments), "packets", enough, Some(host.end), &source) == Some(true);
     // A filter that drops far more than the flow lost drops other traffic.
     let own = lost >= segments * EXPLAINS;
@@ -71,13 +74,16 @@ fn sent<'f, 'a>(flow: &'f Flow<'a>, builder: &mut FindingBuilder<'_, '_>) -> Opt
         return refused(flow, udp, builder);
     }
     let host = &flow.sender;
-    let (filtered, asked) = host.filtered_out()?;
+    let (filtered, asked) = host.filtered_out(flow.ip())?;
     let share = filtered / asked;
     if filtered < FEW_RETRANSMITS {
         return None;
     }
     let metric = "packets dropped between TCP or UDP and the interface";
-    let source = format!("host_series.{}.snmp, Ip.OutRequests − Ip.OutTransmits", host.name());
+    let source = match flow.ip() {
+        Ip::V4 => format!("host_series.{}.snmp, Ip.OutRequests − Ip.OutTransmits", host.name()),
+        Ip::V6 => format!("host_series.{}.snmp, Ip6OutRequests − Ip6OutTransmits", host.name()),
+    };
     let enough = Bound::AtLeast(FILTERED_SHARE);
     let met = builder.value(metric, Some(share), "ratio", enough, Some(host.end), &source) == Some(true);
     met.then(|| Dropped {
@@ -103,7 +109,7 @@ pub(super) enum Refusal {
 /// and what a filter drops never reached the interface.
 pub(super) fn refusal(flow: &Flow, udp: &Udp) -> Refusal {
     let explains = |packets: f64| packets * udp.datagrams_per_packet >= udp.refused * EXPLAINS;
-    let filtered = flow.sender.filtered_out().map(|(filtered, _)| filtered);
+    let filtered = flow.sender.filtered_out(flow.ip()).map(|(filtered, _)| filtered);
     match (flow.sender.local_drops(), filtered) {
         (drops, Some(filtered)) if explains(filtered) && drops.is_none_or(|drops| drops < filtered) => {
             Refusal::Filter(Strength::Moderate)

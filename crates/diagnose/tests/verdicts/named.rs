@@ -351,6 +351,37 @@ fn losses_placed_in_the_hosts_are_not_the_networks_in_two_directions() {
 }
 
 #[test]
+fn packet_filters_drop_ipv6_too() {
+    let judged = |v6: bool, server: bool, counters: &[(&str, i64)]| {
+        let mut document = if server { lossy().document() } else { Scenario::default().document() };
+        if v6 {
+            document.streams[0].client_addr = "[2001:db8::1]:4000".to_owned();
+        }
+        let ends = &mut document.host_series;
+        let series = if server { ends.server.as_mut() } else { ends.client.as_mut() }.expect("a series");
+        let counter = |&(name, delta): &(&str, i64)| CounterDelta { name: name.to_owned(), delta };
+        series.snmp = counters.iter().map(counter).collect();
+        judge(&document)
+    };
+    let resent = lossy().document().streams[0].sender.as_ref().unwrap().samples.last().unwrap().tcp.clone();
+    let lost = i64::from(resent.expect("a reading").total_retrans);
+    // Multicast for other groups is received and not delivered.
+    let received = [
+        ("Ip6InReceives", 100_000),
+        ("Ip6InMcastPkts", 500),
+        ("Ip6InDelivers", 99_500 - lost),
+        ("Ip.InReceives", 40),
+    ];
+    let received = |delivered| [&received[..], &[("Ip.InDelivers", delivered)]].concat();
+    is(judged(true, true, &received(40)), Cause::Firewall, Confidence::Medium);
+    assert_ne!(judged(false, true, &received(40)).cause, Cause::Firewall, "the flow is of IPv4");
+    let sent =
+        [("Ip6OutRequests", 100_000), ("Ip6OutTransmits", 80_000), ("Ip.OutRequests", 90), ("Ip.OutTransmits", 90)];
+    is(judged(true, false, &sent), Cause::Firewall, Confidence::Medium);
+    assert_ne!(judged(false, false, &sent).cause, Cause::Firewall, "the flow is of IPv4");
+}
+
+#[test]
 fn a_small_udp_buffer_is_named_with_the_needed_size() {
     let small = Scenario { rcvbuf: 65_536, ..Scenario::default() };
     let mut document = small.udp(Some(200_000_000), 100_000, 60_000, 40_000);
