@@ -148,12 +148,18 @@ pub(crate) fn symptoms(flow: &Flow) -> Symptoms {
     }
 }
 
-/// Segments retransmitted up to `until_ns`, all streams.
+/// Segments retransmitted up to `until_ns`, all streams, without those before the first sample: SYNs, whose timeout an RTT
+/// of a second or a busy server exceeds.
 fn retransmits_until(flow: &Flow, until_ns: u64) -> f64 {
     let last = |stream: &StreamView<'_>| {
-        let samples = &stream.sender()?.samples;
-        let before = samples.iter().rev().filter(|sample| sample.t_ns <= until_ns);
-        before.filter_map(|sample| sample.tcp.as_deref()).map(|tcp| f64::from(tcp.total_retrans)).next()
+        let mut readings = stream
+            .sender()?
+            .samples
+            .iter()
+            .take_while(|sample| sample.t_ns <= until_ns)
+            .filter_map(|sample| sample.tcp.as_deref());
+        let first = readings.next()?.total_retrans;
+        Some(f64::from(readings.last().map_or(0, |tcp| tcp.total_retrans.saturating_sub(first))))
     };
     flow.streams.iter().filter_map(last).sum()
 }

@@ -158,6 +158,30 @@ fn losses_at_one_window_indicate_a_shallow_buffer() {
 }
 
 #[test]
+fn retransmitted_syns_are_not_slow_start_overshoot() {
+    let judged = |before: u32, early: u32| {
+        let mut document = Scenario {
+            resent_ratio: 0.0,
+            streams: 12,
+            growth: 1.3,
+            sender_thread: 0.0,
+            receiver_thread: 0.0,
+            ..lossy()
+        }
+        .document();
+        for stream in &mut document.streams {
+            for sample in &mut stream.sender.as_mut().expect("a sender").samples {
+                let early = if sample.t_ns > 0 { early } else { 0 };
+                sample.tcp.as_mut().expect("a reading").total_retrans = before + early;
+            }
+        }
+        judge(&document)
+    };
+    assert_ne!(judged(1, 0).cause, Cause::SlowStartOvershoot, "one SYN of each stream");
+    is(judged(1, 4), Cause::SlowStartOvershoot, Confidence::Medium);
+}
+
+#[test]
 fn a_queue_that_overflows_is_named() {
     names(&Scenario { srtt_us: 38_000, ..lossy() }, Cause::NetworkCongestion, Confidence::High);
 }
