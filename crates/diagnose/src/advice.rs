@@ -46,10 +46,10 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
         format!("BDP of {} × {}{whose}", text::rate(target_bps), text::micros(us))
     });
     let estimate = need.zip(basis);
-    if let Some(asked) = flow.parameters.window_bytes {
-        return without_window_option(host, buffer, asked as f64, estimate);
-    }
     let limit = host.sysctl_max(buffer.sysctl).map(|bytes| bytes as f64);
+    if let Some(asked) = flow.parameters.window_bytes {
+        return without_window_option(host, buffer, asked as f64, now, estimate);
+    }
     if let Some(fixed) = fixed_by_program(flow, host, buffer, now) {
         return format!("{}, then {again}.", ask_for_more(flow, host, buffer, now, estimate, fixed));
     }
@@ -95,17 +95,36 @@ pub(crate) fn enlarge(flow: &Flow, host: &HostView, buffer: Buffer, now: Option<
     )
 }
 
-/// Advice for a buffer that `--window` fixed at `asked` bytes.
-fn without_window_option(host: &HostView, buffer: Buffer, asked: f64, estimate: Option<(f64, String)>) -> String {
-    let locked = format!("{} was fixed at {} by --window: drop --window", buffer.option, text::bytes(asked));
+/// Whether the kernel may enlarge a buffer of `now` bytes that a program no longer sizes; if its limit was not read, that is
+/// unknown.
+fn kernel_allows_more(host: &HostView, buffer: Buffer, now: f64) -> bool {
+    host.sysctl_max(buffer.sysctl).is_some_and(|limit| limit as f64 > now)
+}
+
+/// Advice for a buffer that `--window` fixed at `asked` bytes; `now` is its size as `getsockopt` returns it.
+fn without_window_option(
+    host: &HostView,
+    buffer: Buffer,
+    asked: f64,
+    now: Option<f64>,
+    estimate: Option<(f64, String)>,
+) -> String {
+    let fixed = format!("{} was fixed at {} by --window", buffer.option, text::bytes(asked));
     // The kernel doubles the size that a program asks for (socket(7)).
+    let frees = kernel_allows_more(host, buffer, now.unwrap_or(2.0 * asked));
+    let free = if frees {
+        "drop --window to let the kernel size it".to_owned()
+    } else {
+        format!("raise {}[2] above twice that and drop --window", buffer.sysctl)
+    };
     let Some((ask, basis)) = estimate.map(|(need, basis)| (need / 2.0, basis)).filter(|(ask, _)| *ask > asked) else {
-        return format!("{locked}, then run again.");
+        return format!("{fixed}: {free}, then run again.");
     };
     let bound = host.sysctl_max(buffer.explicit).filter(|&bytes| (bytes as f64) < ask);
     let bound = bound.map(|bytes| format!(", which {} of {} forbids", buffer.explicit, text::bytes(bytes as f64)));
+    let free = if frees { format!("{free}, or ") } else { String::new() };
     format!(
-        "{locked} to let the kernel size it, or ask for at least {} ({basis}; the kernel doubles it){}; then run again.",
+        "{fixed}: {free}ask for at least {} ({basis}; the kernel doubles it){}; then run again.",
         text::bytes(ask),
         bound.unwrap_or_default()
     )
@@ -141,9 +160,13 @@ fn ask_for_more(
     let bound = bound.map_or(String::new(), |bytes| {
         format!(", for which {} ({} now) has to be raised", buffer.explicit, text::bytes(bytes as f64))
     });
+    let free = if kernel_allows_more(host, buffer, now) {
+        "remove that call from the program, or "
+    } else {
+        Default::default()
+    };
     format!(
-        "{fixed} {option} to {}, so the kernel on {} does not size the buffer: remove that call from the program, or ask for \
-         at least {}{bound}",
+        "{fixed} {option} to {}, so the kernel on {} does not size the buffer: {free}ask for at least {}{bound}",
         text::bytes(now / 2.0),
         flow.label(host),
         text::bytes(need),
@@ -160,8 +183,8 @@ fn raise_unread(label: &str, buffer: Buffer, again: &str, estimate: Option<(f64,
     );
     format!(
         "On {label} see whether the program sets {}: then the kernel does not size the buffer (`ss -tm` shows the size), and the \
-         call has to be removed. If not, raise {}[2] to at least {to}, and to no less than it is now; then {again}.",
-        buffer.option, buffer.sysctl
+         call has to ask for more, or to be removed if {}[2] is larger. If not, raise {}[2] to at least {to}, and to no less than it is now; then {again}.",
+        buffer.option, buffer.sysctl, buffer.sysctl
     )
 }
 

@@ -200,6 +200,30 @@ fn buffer_advice_is_two_bdp() {
     assert!(advice.contains("fixed at 64.0 KiB by --window"), "{advice}");
 }
 
+#[test]
+fn dropping_a_window_is_advised_only_where_the_kernel_allows_more() {
+    let advice = |rtt_us: u32, limit_bytes: u64| {
+        let mut locked = Scenario {
+            rcvbuf: 128 << 10,
+            min_rtt_us: rtt_us,
+            srtt_us: rtt_us + 100,
+            line_rate_bps: Some(10_000_000_000),
+            ..receiver_window()
+        };
+        locked.parameters.window_bytes = Some(64 << 10);
+        let mut document = locked.document();
+        let host = document.hosts.server.as_mut().expect("a host");
+        host.sysctls.insert("net.ipv4.tcp_rmem".to_owned(), format!("4096 65536 {limit_bytes}"));
+        let verdict = judge(&document);
+        assert_eq!(verdict.cause, Cause::ReceiverWindow, "{}", verdict.summary);
+        verdict.next_step
+    };
+    let free = advice(50_000, 6 << 20);
+    assert!(free.contains("drop --window to let the kernel size it, or ask for at least"), "{free}");
+    let lower = advice(50_000, 128 << 10);
+    assert!(!lower.contains("drop --window") && lower.contains("by --window: ask for at least"), "{lower}");
+}
+
 pub fn rr(mode: RrMode, offered: Option<f64>, achieved: f64, mean_ns: f64) -> RunDocument {
     let mut scenario = Scenario::default();
     scenario.parameters.protocol = Protocol::TcpRr;
