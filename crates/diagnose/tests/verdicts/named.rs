@@ -1,5 +1,6 @@
 //! Every measured cause is named from figures like the measured ones (docs/verdicts-accuracy.md), for cubic and BBR.
 
+use crate::beside::each_reading;
 use crate::common::{Scenario, idle, softirq_core};
 use landspeed_diagnose::diagnose;
 use landspeed_model::{
@@ -189,6 +190,31 @@ fn a_queue_that_overflows_is_named() {
 #[test]
 fn loss_in_every_interval_may_be_a_shallow_buffer() {
     names(&Scenario { goodput_bps: 1e9, ..lossy() }, Cause::ShallowBuffer, Confidence::Low);
+}
+
+#[test]
+fn reordering_on_a_full_path_is_a_hint() {
+    let judged = |congestion: &'static str, srtt_us: u32| {
+        let scenario = Scenario { congestion, srtt_us, resent_ratio: 0.005, ..lossy() };
+        let mut document = each_reading(scenario.document(), |k, tcp| {
+            (tcp.reord_seen, tcp.dsack_dups) = (Some(k), Some(tcp.total_retrans));
+            tcp.data_segs_in = tcp.data_segs_out;
+        });
+        // Both TCPs counted the same segments.
+        let sent = document.streams[0].sender.as_ref().unwrap().samples.last().unwrap().tcp.as_ref().unwrap();
+        let sent = sent.data_segs_out;
+        let received = document.streams[0].receiver.as_mut().unwrap().samples.last_mut().unwrap();
+        received.tcp.as_mut().unwrap().data_segs_in = sent;
+        judge(&document)
+    };
+    is(judged("cubic", 20_100), Cause::Reordering, Confidence::High);
+    for doubtful in [judged("cubic", 60_000), judged("bbr", 20_100)] {
+        assert!(
+            doubtful.cause != Cause::Reordering || doubtful.confidence == Confidence::Low,
+            "{}",
+            doubtful.summary
+        );
+    }
 }
 
 #[test]

@@ -312,8 +312,9 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> NamedCause {
     // Reordering makes a sender reduce and regrow its window; a path that delivers evenly is full
     // nevertheless.
     if let Some(strength) = reorders(seen, retransmits).filter(|_| !seen.delivers_evenly()) {
-        // BBR keeps its rate when it takes reordering for loss.
-        let strength = if flow.is_model_based() { Strength::Weak } else { strength };
+        // BBR keeps its rate when it takes reordering for loss, and a standing queue means that the path is full.
+        let doubtful = flow.is_model_based() || seen.queue == Queue::Standing;
+        let strength = if doubtful { Strength::Weak } else { strength };
         return reordering(seen, strength);
     }
     let one_end = !flow.receiver_seen();
