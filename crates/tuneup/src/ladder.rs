@@ -311,12 +311,20 @@ impl Ladder {
     fn take_diagnosis(&mut self, now_ns: u64, outcome: TestOutcome) {
         match outcome {
             TestOutcome::Diagnosed(_, diagnosis) => {
+                self.failed = 0;
                 if self.first_verdict.is_none() {
                     self.first_verdict = Some(diagnosis.verdict.clone());
                     self.set_lengths(diagnosis.facts.min_rtt_us);
                 }
                 self.diagnosis = Some(diagnosis);
                 self.exclude_previous();
+            }
+            TestOutcome::Refused(_)
+                if self.diagnosis.is_none() && self.failed < MAX_REPEATS && self.has_time_for(now_ns, 1) =>
+            {
+                self.failed += 1;
+                self.phase = Phase::Diagnose;
+                return;
             }
             // If the first settings fail, there is nothing to improve on; later on, the previous verdict stays.
             TestOutcome::Refused(why) if self.diagnosis.is_none() => return self.stop(TuneupEnd::Failed, why),

@@ -353,6 +353,22 @@ fn empty_tests_of_settings_that_worked_are_repeated() {
 }
 
 #[test]
+fn an_empty_first_test_is_repeated() {
+    let ended = |empty_until_s: u64| {
+        let simulate = move |settings: &Settings, now_ns: u64| {
+            (now_ns >= empty_until_s * SECOND).then(|| simulate_mistuned(settings, now_ns))?
+        };
+        let world = SimulatedHosts { sigma: 0.01, memory: 0.0, ..hosts(simulate, Cause::ReceiverWindow) };
+        let Search { ladder, .. } = world.search(&mistuned(), BUDGET, 1);
+        (ladder.ended().map(|(end, _)| end), ladder.tests())
+    };
+    let (end, tests) = ended(4);
+    assert!(end != Some(TuneupEnd::Failed) && tests > 10, "{end:?} after {tests} tests");
+    let (end, tests) = ended(10_000);
+    assert_eq!((end, tests < 5), (Some(TuneupEnd::Failed), true), "{tests} tests");
+}
+
+#[test]
 fn a_server_that_delivers_nothing_any_more_ends_the_search() {
     let simulate =
         |settings: &Settings, now_ns: u64| (now_ns < 40 * SECOND).then(|| simulate_mistuned(settings, now_ns))?;
