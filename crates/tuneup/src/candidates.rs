@@ -25,6 +25,8 @@ const MAX_WINDOW: u64 = 1 << 29;
 const PACE_SHARE: f64 = 0.94;
 /// Queueing disciplines that pace or manage their queue; candidates do not replace them.
 const GOOD_QDISCS: [&str; 4] = ["fq", "fq_codel", "cake", "noqueue"];
+/// Queueing disciplines that hold all flows of an interface to a rate, whatever their leaves are.
+const SHAPING_QDISCS: [&str; 4] = ["tbf", "htb", "hfsc", "cbq"];
 /// Replacements for other queueing disciplines; the first one available is used. Every kernel has the last one.
 const NEW_QDISCS: [(&str, &str); 3] = [
     ("fq", "fq paces each flow and its queue is not shared"),
@@ -345,17 +347,17 @@ impl Source<'_> {
         let end = self.facts.sender();
         let root = end.qdiscs.first().map_or("", String::as_str);
         let Some(interface) = &end.interface else { return Vec::new() };
-        if self.facts.loopback
-            || root.is_empty()
-            || end.qdiscs.iter().any(|kind| GOOD_QDISCS.contains(&kind.as_str()))
-        {
+        let shapes = SHAPING_QDISCS.contains(&root);
+        let good = !shapes && end.qdiscs.iter().any(|kind| GOOD_QDISCS.contains(&kind.as_str()));
+        if self.facts.loopback || root.is_empty() || good {
             return Vec::new();
         }
         let to = |(kind, reason): (&str, &str)| {
             let change = Change::new(Target::Qdisc { interface: interface.clone() }, kind);
             self.host(self.facts.client_sends, change, &format!("{interface} qdisc {root} → {kind}"), reason)
         };
-        let others = NEW_QDISCS.into_iter().filter(|(kind, _)| end.qdiscs.iter().all(|now| now != kind));
+        let in_use = if shapes { &end.qdiscs[..1] } else { &end.qdiscs[..] };
+        let others = NEW_QDISCS.into_iter().filter(|(kind, _)| in_use.iter().all(|now| now != kind));
         others.map(to).find(|candidate| !self.refused.contains(&candidate.key)).into_iter().collect()
     }
 
@@ -512,6 +514,23 @@ mod tests {
             unique.dedup();
             assert_eq!(unique.len(), found.len(), "{:?}", keys(&found));
             assert!(found.iter().all(|candidate| candidate.settings != best));
+        }
+    }
+
+    #[test]
+    fn shaping_roots_are_replaced_whatever_their_leaves() {
+        let offered = |qdiscs: &[&str]| {
+            let mut facts = facts();
+            facts.client.qdiscs = qdiscs.iter().map(|&kind| kind.to_owned()).collect();
+            let plain = settings(Parameters::default());
+            let found = candidates(&plain, &verdict(Cause::LocalQdisc), &facts, true, &BTreeSet::new());
+            keys(&found).into_iter().find(|key| key.contains("qdisc")).map(str::to_owned)
+        };
+        for shaped in [&["htb", "fq_codel"][..], &["tbf", "fq"], &["tbf", "bfifo"]] {
+            assert_eq!(offered(shaped).as_deref(), Some("client:eth0 qdisc=fq"), "{shaped:?}");
+        }
+        for good in [&["fq"][..], &["mq", "fq_codel", "fq_codel"], &["noqueue"]] {
+            assert_eq!(offered(good), None, "{good:?}");
         }
     }
 
