@@ -80,7 +80,7 @@ pub fn bound(
 /// begins 250 ms after the one before, or when that fails (RFC 8305). Gives up after ten seconds, or when `stop` is set.
 ///
 /// # Errors
-/// That of the first address, with what the others answered.
+/// That of the first address, with what the others answered; that of this host, if it can use none of them.
 pub fn connect_first(
     candidates: &[(SocketAddr, Option<SocketAddr>)],
     stop: &AtomicBool,
@@ -89,15 +89,21 @@ pub fn connect_first(
     let mut waiting = candidates.iter();
     let mut begun: Vec<(Socket, SocketAddr)> = Vec::new();
     let mut failed: Vec<(SocketAddr, io::Error)> = Vec::new();
+    let mut unusable = None;
     let mut next_ns = 0;
     loop {
         if begun.is_empty() || clock::monotonic_ns() >= next_ns {
             match waiting.next() {
                 Some(&(server, bind)) => {
                     next_ns = clock::monotonic_ns() + ATTEMPT_DELAY_NS;
-                    match begin_connect(server, bind)? {
-                        Ok(socket) => begun.push((socket, server)),
-                        Err(error) => failed.push((server, error)),
+                    match begin_connect(server, bind) {
+                        Ok(Ok(socket)) => begun.push((socket, server)),
+                        Ok(Err(error)) => failed.push((server, error)),
+                        // A host without IPv6 may have IPv4.
+                        Err(error) => {
+                            unusable.get_or_insert(error);
+                            next_ns = 0;
+                        }
                     }
                     continue;
                 }
@@ -130,7 +136,11 @@ pub fn connect_first(
             }
         }
     }
-    Err(FlowError::or_interrupted(stop, all_failed(candidates, failed)))
+    let error = match unusable {
+        Some(error) if failed.is_empty() => error,
+        _ => all_failed(candidates, failed),
+    };
+    Err(FlowError::or_interrupted(stop, error))
 }
 
 /// Begins to connect. The outer error is one of this host, the inner one of the path.
@@ -313,6 +323,21 @@ mod tests {
         let server = listener.local_addr().unwrap();
         assert_eq!(first(&[silent, server]).unwrap(), server);
         drop(occupant);
+    }
+
+    #[test]
+    fn an_address_this_host_cannot_use_is_followed_by_the_next() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = listener.local_addr().unwrap();
+        // No host has an address of TEST-NET-1, so that it cannot be bound.
+        let foreign: SocketAddr = "192.0.2.1:0".parse().unwrap();
+        let stop = AtomicBool::new(false);
+        let (_, found) = connect_first(&[(server, Some(foreign)), (server, None)], &stop).unwrap();
+        assert_eq!(found, server);
+        let error = connect_first(&[(server, Some(foreign))], &stop).unwrap_err();
+        assert!(error.to_string().contains("192.0.2.1"), "{error}");
+        let both = [(server, Some(foreign)), (refusing(), None)];
+        assert_eq!(connect_first(&both, &stop).unwrap_err().code(), "connection-refused");
     }
 
     #[test]
