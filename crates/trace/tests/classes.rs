@@ -124,6 +124,29 @@ fn an_identical_packet_is_a_network_duplicate() {
 }
 
 #[test]
+fn copies_without_identification_are_not_tail_loss_probes() {
+    let played = |after_ns: u64, tsvals: [Option<u32>; 2]| {
+        let mut play = Conversation::new();
+        let marked = |tsval: Option<u32>| Extra {
+            identification: Some(0),
+            timestamps: tsval.map(|tsval| (tsval, 1)),
+            ..Extra::default()
+        };
+        play.segment(20 * MS, true, play.number(0), 1, MSS, marked(tsvals[0]));
+        play.segment(20 * MS + after_ns, true, play.number(0), 1, MSS, marked(tsvals[1]));
+        play.ack(40, 1);
+        let flow = play.flow();
+        (flow.retransmits, flow.forward.duplicates)
+    };
+    let (same, later) = ([Some(700), Some(700)], [Some(700), Some(712)]);
+    assert_eq!(played(40_000, same), (0, 1));
+    assert_eq!(played(12 * MS, later), (1, 0), "a tail loss probe");
+    assert_eq!(played(2 * MS, same), (1, 0), "too late for a copy");
+    assert_eq!(played(40_000, [Some(700), Some(701)]), (1, 0), "sent again");
+    assert_eq!(played(40_000, [None, None]), (1, 0), "neither mark");
+}
+
+#[test]
 fn a_zero_window_probe_is_not_a_retransmit() {
     let mut play = Conversation::new();
     play.data(20, 0);

@@ -11,6 +11,9 @@ use crate::row::Class;
 
 /// Minimum idle time of a connection before an RTO, nanoseconds.
 const MIN_PAUSE_NS: u64 = 1_000_000;
+/// Maximum time between a packet without an IP identification and its copy, nanoseconds: a tail loss probe waits for two RTTs
+/// and at least `TCP_TIMEOUT_MIN` (RFC 8985, section 7.2).
+const MAX_COPY_NS: u64 = 1_000_000;
 /// Granularity of Linux's RACK timer (`TCP_TIMEOUT_MIN`, two to three jiffies) at 100 Hz, nanoseconds.
 const MAX_RACK_TIMER_NS: u64 = 30_000_000;
 /// Age from which an IP identification does not show the order of two packets, nanoseconds.
@@ -172,12 +175,16 @@ impl FlowDirection {
     fn is_network_duplicate(&self, start: u64, end: u64, info: SegmentInfo) -> bool {
         self.last_data.is_some_and(|LastData { start: seen, length, mark, time_ns }| {
             let same = seen == start && u64::from(length) == end - start;
-            // A sender may use an identification again, or always the same; a retransmit comes later.
-            let soon = info.time_ns.saturating_sub(time_ns) < MIN_TIMEOUT_NS;
-            same && soon
-                && mark.identification != 0
-                && mark.identification == info.mark.identification
-                && mark.timestamp == info.mark.timestamp
+            let waited_ns = info.time_ns.saturating_sub(time_ns);
+            let alike = mark.identification == info.mark.identification && mark.timestamp == info.mark.timestamp;
+            let is_copy = if mark.identification != 0 {
+                // A sender may use an identification again, or always the same; a retransmit comes later.
+                waited_ns < MIN_TIMEOUT_NS
+            } else {
+                // IPv6 has none. No timer is that short, and a tail loss probe has a new TSval.
+                waited_ns <= MAX_COPY_NS && mark.timestamp.is_some() && !self.is_requested(start)
+            };
+            same && alike && is_copy
         })
     }
 
