@@ -50,7 +50,7 @@ use crate::validate;
 const SILENCE_TIMEOUT_NS: u64 = 15_000_000_000;
 /// Time after the planned end of a test that a path without any packet from the server's host gets to recover,
 /// nanoseconds, in addition to four round trips.
-const DOWN_TIMEOUT_NS: u64 = 3_000_000_000;
+pub const DOWN_TIMEOUT_NS: u64 = 3_000_000_000;
 /// Timeout for each step of the server before the start, in addition to four round trips once the RTT is known.
 const STEP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Number of pings that estimate the clock offset.

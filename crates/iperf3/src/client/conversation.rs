@@ -2,15 +2,18 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use landspeed_flow::client::DOWN_TIMEOUT_NS;
 use landspeed_flow::control::channel::min_rtt_ns;
-use landspeed_flow::control::deadline::{Deadline, timeout};
+use landspeed_flow::control::deadline::{Deadline, timeout, timeout_ns};
 use landspeed_flow::control::patient;
 use landspeed_flow::error::FlowError;
 use landspeed_flow::sockets;
+use landspeed_model::TcpInfo;
+use landspeed_sys::{clock, socket};
 use serde_json::Value;
 
 use super::STEP_TIMEOUT;
@@ -18,6 +21,22 @@ use crate::wire::{ControlConnection, Cookie, State, server_error};
 
 /// Time left after an interrupt for the current step and for the message that the client terminates.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// Returns the time without an ACK although data is outstanding, from `since_ns` (monotonic) at the earliest,
+/// nanoseconds; 0 if nothing is outstanding.
+pub fn silent_ns(fd: BorrowedFd<'_>, since_ns: u64) -> u64 {
+    let info = socket::tcp_info(fd).ok().map(|raw| TcpInfo::decode(raw.as_bytes())).filter(|info| info.unacked > 0);
+    let waited_ns = clock::monotonic_ns().saturating_sub(since_ns);
+    info.map_or(0, |info| waited_ns.min(u64::from(info.last_ack_recv_ms) * 1_000_000))
+}
+
+/// Gives a test up that has ended, if its path is down: waiting for a drain and results is in vain.
+pub fn check_path(silent_ns: u64, rtt_ns: u64) -> Result<(), FlowError> {
+    if silent_ns < timeout_ns(DOWN_TIMEOUT_NS, rtt_ns) {
+        return Ok(());
+    }
+    Err(FlowError::PathDown { seconds: silent_ns / 1_000_000_000 })
+}
 
 /// The control connection of a client.
 pub struct Conversation<'a> {
@@ -69,7 +88,36 @@ impl<'a> Conversation<'a> {
     /// Waits for a state; any other one is an error.
     pub fn expect(&mut self, wanted: State, during: &'static str) -> Result<(), FlowError> {
         let step = self.step();
-        let byte = self.line.receive(&step).map_err(|source| {
+        let byte = self.line.receive(&step);
+        self.interpret(byte, &step, wanted, during)
+    }
+
+    /// As [`Self::expect`], after a message was sent; gives up when the path is down.
+    pub fn expect_answer(&mut self, wanted: State, during: &'static str) -> Result<(), FlowError> {
+        let (step, asked_ns) = (self.step(), clock::monotonic_ns());
+        let byte = loop {
+            let slice_ms = match step.slice() {
+                Ok(slice) => slice.as_millis() as u32,
+                Err(missed) => break Err(missed),
+            };
+            match self.line.poll(slice_ms) {
+                Ok(Some(byte)) => break Ok(byte),
+                Ok(None) => check_path(silent_ns(self.line.stream().as_fd(), asked_ns), self.round_trip_ns())?,
+                Err(lost) => break Err(lost),
+            }
+        };
+        self.interpret(byte, &step, wanted, during)
+    }
+
+    /// Returns the error of anything but the state waited for.
+    fn interpret(
+        &mut self,
+        byte: io::Result<u8>,
+        step: &Deadline<'_>,
+        wanted: State,
+        during: &'static str,
+    ) -> Result<(), FlowError> {
+        let byte = byte.map_err(|source| {
             let error = match source.kind() {
                 io::ErrorKind::TimedOut => step.missed("the server's next message"),
                 io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset if wanted == State::CreateStreams => {

@@ -15,7 +15,7 @@ use landspeed_flow::sockets;
 use landspeed_model::{Parameters, Protocol, Sample, TcpInfo};
 use landspeed_sys::{clock, socket};
 
-use super::STEP_TIMEOUT;
+use super::{STEP_TIMEOUT, conversation};
 use crate::wire::Cookie;
 
 /// Timeout for the answer to a UDP hello, in addition to four round trips, and interval at which the hello is repeated,
@@ -158,6 +158,12 @@ impl DuplicatedStream {
     fn tcp_info(&self) -> Option<TcpInfo> {
         let fd = self.fd.as_ref().filter(|_| self.tcp).map(AsFd::as_fd);
         fd.and_then(|fd| socket::tcp_info(fd).ok()).map(|raw| TcpInfo::decode(raw.as_bytes()))
+    }
+
+    /// Time without an ACK although data is outstanding, nanoseconds; 0 if none is, and for UDP.
+    pub fn silent_ns(&self) -> u64 {
+        let fd = self.fd.as_ref().filter(|_| self.tcp).map(AsFd::as_fd);
+        fd.map_or(0, |fd| conversation::silent_ns(fd, 0))
     }
 
     /// Returns a sample of the stream's counters.

@@ -11,7 +11,7 @@ use landspeed_flow::progress::SenderDone;
 use landspeed_model::{Direction, Parameters, Sample};
 use landspeed_sys::clock;
 
-use super::conversation::Conversation;
+use super::conversation::{Conversation, check_path};
 use super::open::DuplicatedStream;
 use crate::ReportTimes;
 use crate::wire::State;
@@ -141,7 +141,7 @@ impl<'a, 'c> Server<'a, 'c> {
     fn end(&mut self) -> Result<Stage, FlowError> {
         self.conversation.send(State::TestEnd, "ending the test")?;
         let ended_ns = clock::monotonic_ns();
-        self.conversation.expect(State::ExchangeResults, "ending the test")?;
+        self.conversation.expect_answer(State::ExchangeResults, "ending the test")?;
         Ok(Stage::Draining { ended_ns, received: 0, since_ns: ended_ns })
     }
 }
@@ -169,6 +169,8 @@ impl Peer for Server<'_, '_> {
             }
             Stage::Flushing { deadline_ns } => {
                 if self.held.iter().any(|held| held.queued() > 0) && clock::monotonic_ns() < deadline_ns {
+                    let silent = self.held.iter().filter(|held| held.queued() > 0).map(DuplicatedStream::silent_ns);
+                    check_path(silent.min().unwrap_or(0), self.rtt_ns)?;
                     nap();
                     self.stage
                 } else if self.held.iter().any(|held| held.sends) {
