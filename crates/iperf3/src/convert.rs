@@ -27,6 +27,8 @@ pub struct ReportOptions {
     pub extra_data: Option<String>,
     /// Server name as given by the user, and its port.
     pub server: (String, u16),
+    /// Whether the remote end's totals are already without the omitted part, as an iperf3 client reports them.
+    pub remote_after_omit: bool,
 }
 
 /// iperf3 release whose JSON format is written.
@@ -173,6 +175,8 @@ struct Test<'a> {
     /// End of the omitted part, and time at which the senders stop, nanoseconds.
     omit_ns: u64,
     stop_ns: u64,
+    /// Whether the remote end's totals are already without the omitted part.
+    remote_after_omit: bool,
     /// Report times, nanoseconds after the start.
     report_times: Vec<u64>,
 }
@@ -201,6 +205,12 @@ impl StreamReading {
     fn of(sample: &Sample, packets: u64) -> Self {
         let packets = sample.packets.unwrap_or(packets);
         Self { t_ns: sample.t_ns, bytes: sample.bytes, packets, tcp: sample.tcp.clone() }
+    }
+
+    /// Retransmits since the start; `None` if the sample lacks `tcp_info`.
+    fn retransmits(&self) -> Option<i64> {
+        let at_start = (self.t_ns == 0).then_some(0);
+        self.tcp.as_ref().map(|tcp| i64::from(tcp.total_retrans)).or(at_start)
     }
 }
 
@@ -240,6 +250,7 @@ impl<'a> Test<'a> {
             streams,
             omit_ns: p.omit_ns,
             stop_ns: 0,
+            remote_after_omit: false,
             report_times: Vec::new(),
         }
     }
@@ -256,7 +267,8 @@ impl<'a> Test<'a> {
             0 => report_times(omit_ns, stop_ns, options.interval_ns),
             due_ns => [due_ns].into_iter().chain((stop_ns > due_ns).then_some(stop_ns)).collect(),
         };
-        let mut test = Self { omit_ns, stop_ns, ..Self::of_streams(run, p) };
+        let remote_after_omit = options.remote_after_omit;
+        let mut test = Self { omit_ns, stop_ns, remote_after_omit, ..Self::of_streams(run, p) };
         let cut = report_times.iter().position(|moment| *moment == omit_ns).filter(|_| omit_ns > 0);
         for numbered in &mut test.streams {
             let id = numbered.stream.id;
@@ -296,9 +308,8 @@ impl<'a> Test<'a> {
         if self.udp {
             row.packets = Some(to.packets.saturating_sub(from.packets) as i64);
         } else if numbered.sends() {
-            let before = from.tcp.as_ref().map_or(0, |tcp| tcp.total_retrans);
             if let Some(now) = &to.tcp {
-                row.retransmits = Some(i64::from(now.total_retrans) - i64::from(before));
+                row.retransmits = from.retransmits().map(|before| i64::from(now.total_retrans) - before);
                 row.snd_cwnd = Some(u64::from(now.snd_cwnd) * u64::from(now.snd_mss_bytes));
                 row.rtt = Some(now.rtt_us.into());
                 row.rttvar = Some(now.rttvar_us.into());
@@ -354,9 +365,12 @@ impl<'a> Test<'a> {
 
     fn total(&self, numbered: &NumberedStream<'_>) -> EndStream {
         let span = (0, self.stop_ns - self.omit_ns);
-        // Without remote counters at the end of the omitted part, subtract the local ones.
         let at_cut = numbered.cut.as_ref();
-        let bytes = |end: &StreamEnd| end.bytes.saturating_sub(at_cut.map_or(0, |cut| cut.bytes));
+        // Without remote bytes at the end of the omitted part, subtract the local ones.
+        let bytes = |end: &StreamEnd, local: bool| {
+            let cut = at_cut.filter(|_| local || !self.remote_after_omit);
+            end.bytes.saturating_sub(cut.map_or(0, |cut| cut.bytes))
+        };
         let row_of = |bytes| Row { socket: Some(numbered.number), ..row(span, bytes, numbered.sends()) };
         let (sender, receiver) = (numbered.stream.sender.as_ref(), numbered.stream.receiver.as_ref());
         if self.udp {
@@ -364,23 +378,32 @@ impl<'a> Test<'a> {
             let row = sender.and_then(|end| {
                 let sent = end.udp.as_ref()?.sent_packets;
                 let arrived = receiver.and_then(|end| end.udp.as_ref());
-                let packets = sent.saturating_sub(at_cut.map_or(0, |cut| cut.packets)) as i64;
-                let lost = arrived.map(|udp| sent as i64 - udp.delivered_packets as i64);
+                // Only the local end's counts at the end of the omitted part are known: the losses of the rest are not,
+                // and at a receiver not even how many packets the rest had.
+                let local_cut = at_cut.filter(|_| numbered.sends());
+                let packets = if self.omit_ns == 0 { Some(sent) } else { local_cut.map(|cut| sent.saturating_sub(cut.packets)) };
+                let packets = packets.map(|packets| packets as i64);
+                let counted = arrived.filter(|_| self.omit_ns == 0);
+                let lost = counted.map(|udp| sent as i64 - udp.delivered_packets as i64);
                 Some(Row {
                     jitter_ms: arrived.and_then(jitter_ms),
                     lost_packets: lost,
-                    packets: Some(packets),
-                    lost_percent: lost.map(|lost| percent(lost, packets)),
-                    out_of_order: arrived.and_then(|udp| udp.reordered_packets).map(|count| count as i64),
-                    ..row_of(bytes(end))
+                    packets,
+                    lost_percent: lost.zip(packets).map(|(lost, packets)| percent(lost, packets)),
+                    out_of_order: counted.and_then(|udp| udp.reordered_packets).map(|count| count as i64),
+                    ..row_of(bytes(end, numbered.sends()))
                 })
             });
             return EndStream { udp: row, ..EndStream::default() };
         }
         let sent = sender.map(|end| {
-            let omitted = at_cut.and_then(|cut| cut.tcp.as_ref()).map_or(0, |tcp| tcp.total_retrans);
-            let mut row = row_of(bytes(end));
-            row.retransmits = end.retransmits.map(|all| all as i64 - i64::from(omitted));
+            let mut row = row_of(bytes(end, numbered.sends()));
+            let omitted = if self.omit_ns == 0 || (self.remote_after_omit && !numbered.sends()) {
+                Some(0)
+            } else {
+                at_cut.filter(|_| numbered.sends()).and_then(StreamReading::retransmits)
+            };
+            row.retransmits = end.retransmits.zip(omitted).map(|(all, omitted)| all as i64 - omitted);
             let tcp = end.samples.iter().filter(|sample| sample.t_ns > self.omit_ns).filter_map(|s| s.tcp.as_deref());
             let readings: Vec<_> = tcp.filter(|tcp| tcp.rtt_us > 0).collect();
             if !readings.is_empty() {
@@ -393,12 +416,14 @@ impl<'a> Test<'a> {
             }
             row
         });
-        EndStream { sender: sent, receiver: receiver.map(|end| row_of(bytes(end))), udp: None }
+        EndStream { sender: sent, receiver: receiver.map(|end| row_of(bytes(end, !numbered.sends()))), udp: None }
     }
 
-    /// What a receiver counted of a UDP stream whose sender did not report: its datagrams, but not how many were sent.
+    /// What a receiver counted of a UDP stream whose sender did not report, or the local receiver if the losses of the
+    /// measured part are unknown: its datagrams, but not how many were sent.
     fn received_alone(&self, numbered: &NumberedStream<'_>) -> Option<Row> {
-        let receiver = numbered.stream.receiver.as_ref().filter(|_| numbered.stream.sender.is_none())?;
+        let known = numbered.stream.sender.is_none() || !numbered.sends();
+        let receiver = numbered.stream.receiver.as_ref().filter(|_| known)?;
         let bytes = receiver.bytes.saturating_sub(numbered.cut.as_ref().map_or(0, |cut| cut.bytes));
         let udp = receiver.udp.as_ref()?;
         Some(Row { jitter_ms: jitter_ms(udp), ..row((0, self.stop_ns - self.omit_ns), bytes, false) })
@@ -525,22 +550,4 @@ fn percent(part: i64, whole: i64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn report_times_cover_the_whole_test() {
-        let s = SECOND_NS;
-        assert_eq!(report_times(0, 2 * s + 5, s), [0, s, 2 * s + 5]);
-        assert_eq!(report_times(s + s / 2, 3 * s + s / 2, s), [0, s, s + s / 2, 2 * s + s / 2, 3 * s + s / 2]);
-        assert_eq!(report_times(0, s / 2, s), [0, s / 2]);
-    }
-
-    #[test]
-    fn timestamps_are_written_in_http_format() {
-        let at = timestamp("2026-11-22T06:13:24.657Z").expect("a moment");
-        assert_eq!(at.time, "Sun, 22 Nov 2026 06:13:24 GMT");
-        assert_eq!((at.timesecs, at.timemillisecs), (1_795_328_004, Some(1_795_328_004_657)));
-        assert_eq!(timestamp("yesterday"), None);
-    }
-}
+mod tests;

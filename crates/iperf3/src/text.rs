@@ -259,12 +259,14 @@ impl<'a> TextReport<'a> {
             } else {
                 (&end.sum_sent, &end.sum_received)
             };
-            // Without the sender's report, a UDP test has only what all receivers counted.
-            let alone = streams.is_empty() && sent.is_none() && received.is_some();
+            // Without the sender's report, or the losses, a UDP test has only what all receivers counted.
+            let lost = streams.iter().filter_map(|stream| stream.udp.as_ref()?.lost_packets);
+            let alone = self.udp && received.is_some() && lost.count() == 0;
             if streams.len() > 1 || alone {
-                for (sum, role) in [(sent, "sender"), (received, "receiver")] {
+                let sent = sent.as_ref().filter(|_| streams.len() > 1);
+                for (sum, role) in [(sent, "sender"), (received.as_ref(), "receiver")] {
                     // In sums, `sender` tells which side counted; in a line it is the direction.
-                    let Some(sum) = sum.clone().map(|sum| Row { sender, ..sum }) else { continue };
+                    let Some(sum) = sum.map(|sum| Row { sender, ..sum.clone() }) else { continue };
                     if self.udp { self.datagram_total(out, &sum, role) } else { self.total(out, &sum, role) }
                 }
             }
@@ -285,10 +287,9 @@ impl<'a> TextReport<'a> {
     /// Writes the single row of a UDP stream as two lines: sent and received.
     fn datagram_totals(&self, out: &mut String, row: &Row) {
         let sums = (&self.document.end.sum_sent, &self.document.end.sum_received);
-        let packets = row.packets.unwrap_or_default();
         let sent = Row { jitter_ms: Some(0.0), lost_packets: Some(0), lost_percent: Some(0.0), ..row.clone() };
         self.datagram_total(out, &sent, "sender");
-        let Some(lost) = row.lost_packets else { return };
+        let (Some(lost), Some(packets)) = (row.lost_packets, row.packets) else { return };
         // All datagrams have the same length.
         let arrived =
             row.bytes.checked_div(packets.unsigned_abs()).unwrap_or(0) * (packets - lost).max(0).unsigned_abs();

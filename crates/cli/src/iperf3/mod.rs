@@ -85,6 +85,7 @@ fn client(args: &Args) -> anyhow::Result<CommandOutcome> {
         blocks: args.blockcount.unwrap_or(0),
         extra_data: args.extra_data.clone(),
         server: (request.target.host.clone(), args.port),
+        remote_after_omit: false,
     };
     let mut reporter = Reporter::new(args.report_format(), &options, out);
     let run = match remote_end(args, reporter.is_live()) {

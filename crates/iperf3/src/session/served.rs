@@ -57,7 +57,7 @@ impl ServedTest<'_> {
         let mut run = assemble::document(found);
         let results = Value::Object(theirs.encode());
         run.iperf3 = Some(Iperf3End { results, output: None, not_visible: Vec::new() });
-        let options = ReportOptions { interval_ns, ..ReportOptions::default() };
+        let options = ReportOptions { interval_ns, remote_after_omit: true, ..ReportOptions::default() };
         let mut document = convert::document(&run, &options);
         let start = &mut document.start;
         start.connecting_to = None;
