@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use landspeed_flow::assemble::{self, CollectedRun};
-use landspeed_model::RunDocument;
+use landspeed_model::{LossLocation, RunDocument};
 use landspeed_testkit::missing::{invented, parts, recordings, unknown, without};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -111,5 +111,64 @@ proptest! {
         let parts = parts(&recording.run);
         let missing: Vec<&str> = parts.iter().zip(masks).filter(|(_, mask)| *mask).map(|(part, _)| &**part).collect();
         check(recording, &missing);
+    }
+}
+
+/// Changes a recorded UDP run: `change` gets its receiver's counts and the unavailable values of the server's host.
+fn changed_udp(change: impl FnOnce(&mut Value, &mut Value)) -> RunDocument {
+    let recording = RECORDINGS.iter().find(|recording| recording.name == "udp").expect("recorded");
+    let mut run = recording.run.clone();
+    let mut unavailable = run["server"]["host"]["unavailable"].take();
+    change(&mut run["server"]["streams"][0]["end"]["udp"], &mut unavailable);
+    run["server"]["host"]["unavailable"] = unavailable;
+    document(&run)
+}
+
+#[test]
+fn losses_with_an_unread_counter_are_not_the_networks() {
+    let network = |run: &RunDocument| -> u64 {
+        let losses = run.conservation.losses.iter().filter(|loss| loss.place == LossLocation::Network);
+        losses.map(|loss| loss.packets).sum()
+    };
+    let lose = |udp: &mut Value| {
+        udp["delivered_packets"] = json!(udp["delivered_packets"].as_u64().expect("a count") - 40);
+    };
+    let visible = changed_udp(|udp, _| lose(udp));
+    assert!(network(&visible) > 0, "{:?}", visible.conservation);
+    for key in ["nic", "softnet"] {
+        let run = changed_udp(|udp, unavailable| {
+            lose(udp);
+            unavailable[key] = json!("Permission denied");
+        });
+        assert_eq!(network(&run), 0, "{key}: {:?}", run.conservation);
+        let note = run.conservation.notes.iter().find(|note| note.contains("is unknown"));
+        assert!(note.is_some_and(|note| note.contains("Permission denied")), "{key}: {:?}", run.conservation.notes);
+    }
+    // A receiver's qdiscs do not drop what it receives.
+    let run = changed_udp(|udp, unavailable| {
+        lose(udp);
+        unavailable["qdiscs"] = json!("Permission denied");
+    });
+    assert_eq!(network(&run), network(&visible));
+}
+
+#[test]
+fn surplus_packets_have_no_loss_ratio() {
+    let run = changed_udp(|udp, _| udp["delivered_packets"] = json!(1_u64 << 40));
+    let udp = run.udp.as_ref().expect("a UDP test");
+    assert!(udp.lost_packets.is_some_and(|lost| lost < 0), "{udp:?}");
+    assert_eq!((udp.loss_ratio, run.summary.loss_ratio), (None, None));
+    for field in ["udp.loss_ratio", "summary.loss_ratio"] {
+        assert_eq!(run.unknown[field], "more packets arrived than were sent");
+    }
+}
+
+#[test]
+fn tail_loss_without_the_receivers_counts_is_unknown() {
+    let run = changed_udp(|udp, _| *udp = Value::Null);
+    let udp = run.udp.as_ref().expect("a UDP test");
+    assert_eq!((udp.tail_lost_packets, udp.jitter_ns), (None, None));
+    for field in ["udp.tail_lost_packets", "udp.jitter_ns"] {
+        assert_eq!(run.unknown[field], "the server does not report it");
     }
 }

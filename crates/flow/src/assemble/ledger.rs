@@ -181,7 +181,8 @@ fn batch_packets(parameters: &Parameters) -> u64 {
 }
 
 /// Attributes `lost` packets to places along the path by their drop counters, never more than remain
-/// unexplained. Without the counters of both hosts, only the sockets' own drops have a place.
+/// unexplained. Without the counters of both hosts, only the sockets' own drops have a place; with some of them, the
+/// rest is not the network's.
 fn attribute_losses(
     lost: u64,
     parameters: &Parameters,
@@ -249,7 +250,12 @@ fn attribute_losses(
         false,
         "interface statistics",
     );
-    placed.add(LossLocation::Network, placed.left, false, "what no counter of either host explains");
+    let unread = reports.invisible_drops();
+    if unread.is_empty() {
+        placed.add(LossLocation::Network, placed.left, false, "what no counter of either host explains");
+    } else if placed.left > 0 {
+        notes.push(format!("where {} packets were lost is unknown: {}", placed.left, unread.join("; ")));
+    }
     placed.places
 }
 

@@ -77,7 +77,7 @@ impl<'a> Reports<'a> {
         count: impl Fn(&StreamEnd) -> Option<u64>,
     ) -> Known<u64> {
         let counted = |(stream, end): (&Stream, &StreamEnd)| {
-            count(end).ok_or_else(|| format!("the {} does not report it", name(side(stream.direction, sends))))
+            count(end).ok_or_else(|| not_reported(stream, sends))
         };
         self.ends(directions, sends)?.into_iter().map(counted).sum()
     }
@@ -124,7 +124,31 @@ impl<'a> Reports<'a> {
             })
             .collect()
     }
+
+    /// Returns the counters of dropped packets that a host could not read, each with the reason: those of the sending
+    /// and of the receiving hosts.
+    pub fn invisible_drops(&self) -> Vec<String> {
+        let mut unread = Vec::new();
+        for (key, of_senders, of_receivers, counters) in DROP_COUNTERS {
+            for side in [Side::Client, Side::Server] {
+                let part = |sends: bool| self.directions().iter().any(|way| self::side(*way, sends) == side);
+                let counts = (of_senders && part(true)) || (of_receivers && part(false));
+                let why = self.side(side).filter(|_| counts).and_then(|report| report.host.unavailable.get(key));
+                unread.extend(why.map(|why| format!("{counters} of the {} are not visible ({why})", name(side))));
+            }
+        }
+        unread
+    }
 }
+
+/// Counters of dropped packets: the key under which `unavailable` has the reason if they could not be read, whether they
+/// count drops of a sender's and of a receiver's host, and what they are.
+const DROP_COUNTERS: [(&str, bool, bool, &str); 4] = [
+    ("nic", true, true, "the interface counters"),
+    ("qdiscs", true, false, "the qdisc counters"),
+    ("qdiscs.replaced", true, false, "all qdisc counters"),
+    ("softnet", false, true, "the softnet counters"),
+];
 
 /// Returns the side that sends or receives the data of a direction.
 pub fn side(direction: Direction, sends: bool) -> Side {
@@ -142,6 +166,11 @@ pub fn name(side: Side) -> &'static str {
 /// Reason for figures of a side that did not report.
 pub fn missing_report(side: Side) -> String {
     format!("the {}'s report is missing", name(side))
+}
+
+/// Reason for a count that the sender or receiver of a stream did not report.
+pub fn not_reported(stream: &Stream, sends: bool) -> String {
+    format!("the {} does not report it", name(side(stream.direction, sends)))
 }
 
 /// Reason for figures that need samples over time.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use landspeed_model::{
     Direction, EndTotals, LatencyResult, LatencyUnderLoad, Parameters, Phase, PhaseName, Protocol, Stream, StreamEnd,
-    Summary, UdpTotals,
+    Summary, UdpEnd, UdpTotals,
 };
 
 use super::known::{Known, Unknown, ratio};
@@ -60,8 +60,8 @@ pub fn udp(parameters: &Parameters, reports: &Reports<'_>, unknown: &mut Unknown
     let delivered = reports.datagrams(false, |udp| Some(udp.delivered_packets));
     let both = sent.clone().and_then(|sent| Ok((sent, delivered.clone()?)));
     let lost = both.map(|(sent, delivered)| sent as i64 - delivered as i64);
-    let share = lost.clone().and_then(|lost| ratio(lost.max(0) as f64, sent.clone()? as f64, "no packet was sent"));
-    let of_receiver = |count: fn(&landspeed_model::UdpEnd) -> Option<u64>| reports.datagrams(false, count);
+    let share = lost.clone().and_then(|lost| loss_ratio(lost, sent.clone()?));
+    let of_receiver = |count: fn(&UdpEnd) -> Option<u64>| reports.datagrams(false, count);
     UdpTotals {
         sent_packets: unknown.field("udp.sent_packets", sent),
         refused_packets: unknown.field("udp.refused_packets", reports.datagrams(true, |udp| udp.send_errors)),
@@ -79,16 +79,29 @@ pub fn udp(parameters: &Parameters, reports: &Reports<'_>, unknown: &mut Unknown
 
 /// Sums the packets that each stream lost after its last arrival.
 fn tail_lost(reports: &Reports<'_>) -> Known<u64> {
-    let senders = reports.ends(reports.directions(), true)?;
-    let receivers = reports.ends(reports.directions(), false)?;
-    let sent = |end: &StreamEnd| end.udp.as_ref().map_or(0, |udp| udp.sent_packets);
-    let highest = |end: &StreamEnd| end.udp.as_ref().map_or(0, |udp| udp.highest_seq);
-    Ok(senders.iter().zip(&receivers).map(|((_, s), (_, r))| sent(s).saturating_sub(highest(r))).sum())
+    let count = |sends: bool, of: fn(&UdpEnd) -> u64| -> Known<Vec<u64>> {
+        let ends = reports.ends(reports.directions(), sends)?.into_iter();
+        ends.map(|(stream, end)| end.udp.as_ref().map(of).ok_or_else(|| reports::not_reported(stream, sends))).collect()
+    };
+    let (sent, highest) = (count(true, |udp| udp.sent_packets)?, count(false, |udp| udp.highest_seq)?);
+    Ok(sent.iter().zip(&highest).map(|(sent, highest)| sent.saturating_sub(*highest)).sum())
+}
+
+/// Share of the packets sent that were lost, 0..=1.
+///
+/// # Errors
+/// No packet was sent, or more arrived than were sent.
+fn loss_ratio(lost: i64, sent: u64) -> Known<f64> {
+    let lost = u64::try_from(lost).map_err(|_| "more packets arrived than were sent".to_owned())?;
+    ratio(lost as f64, sent as f64, "no packet was sent")
 }
 
 /// Mean jitter of the streams that have one.
 fn jitter(reports: &Reports<'_>) -> Known<u64> {
     let receivers = reports.ends(reports.directions(), false)?;
+    if let Some((stream, _)) = receivers.iter().find(|(_, end)| end.udp.is_none()) {
+        return Err(reports::not_reported(stream, false));
+    }
     let jitters: Vec<u64> = receivers.iter().filter_map(|(_, end)| end.udp.as_ref()?.jitter_ns).collect();
     let sum: u64 = jitters.iter().sum();
     sum.checked_div(jitters.len() as u64).ok_or_else(|| "no stream received two packets".to_owned())
@@ -182,8 +195,8 @@ pub fn summary(
             .then(|| unknown.field("summary.retransmits", reports.sum(parts, true, |end| end.retransmits)))
             .flatten(),
         loss_ratio: udp.and_then(|u| {
-            let why = || "the number of lost packets is unknown".to_owned();
-            unknown.field("summary.loss_ratio", u.loss_ratio.ok_or_else(why))
+            let lost = u.lost_packets.zip(u.sent_packets).ok_or("the number of lost packets is unknown".to_owned());
+            unknown.field("summary.loss_ratio", lost.and_then(|(lost, sent)| loss_ratio(lost, sent)))
         }),
         steady_ns: unknown.field("summary.steady_ns", steady),
         min_rtt_us: tcp.then(|| unknown.field("summary.min_rtt_us", min_rtt_us(reports))).flatten(),

@@ -110,10 +110,10 @@ fn stream_end(said: &StreamResult, sends: bool, near: Option<&UdpEnd>) -> Stream
         if sends {
             return Some(UdpEnd { sent_packets: said.packets, ..UdpEnd::default() });
         }
-        // Negative: more arrived than the highest number received, as some releases count with reordering.
-        let missing = said.errors?;
+        // Some releases count below zero with reordering: then it is unknown how many arrived.
+        let missing = said.errors.and_then(|errors| u64::try_from(errors).ok())?;
         Some(UdpEnd {
-            delivered_packets: said.packets.saturating_add_signed(-missing),
+            delivered_packets: said.packets.checked_sub(missing)?,
             highest_seq: said.packets,
             jitter_ns: said.jitter_s.map(|seconds| (seconds * 1e9) as u64),
             timestamps: said.jitter_s.map(|_| "iperf3's, when it read them".to_owned()),
@@ -121,4 +121,19 @@ fn stream_end(said: &StreamResult, sends: bool, near: Option<&UdpEnd>) -> Stream
         })
     });
     StreamEnd { bytes: said.bytes, retransmits: said.retransmits.filter(|_| sends), udp, ..StreamEnd::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_error_counts_are_unknown() {
+        let delivered = |errors| {
+            let said = StreamResult { packets: 1000, errors, ..StreamResult::default() };
+            stream_end(&said, false, Some(&UdpEnd::default())).udp.map(|udp| udp.delivered_packets)
+        };
+        assert_eq!((delivered(Some(0)), delivered(Some(3)), delivered(Some(1000))), (Some(1000), Some(997), Some(0)));
+        assert_eq!((delivered(Some(-3)), delivered(Some(1001)), delivered(None)), (None, None, None));
+    }
 }
