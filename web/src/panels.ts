@@ -6,7 +6,7 @@ import { h, type Child } from "./dom";
 import { isNumber } from "./format";
 import { Panel, type Line } from "./panel";
 import {
-  backdated, counterSpans, held, inSeconds, intervalEdges, least, packetsOn, ratesOn, sampleTimes, spread, sum, type Column,
+  backdated, counterSpans, held, inSeconds, intervalEdges, least, missingPackets, packetsOn, ratesOn, sampleTimes, spread, sum, type Column,
 } from "./series";
 
 /** Every chart of the streams that the document has readings for, in their order on the page. In virtual time threads cost none. */
@@ -139,11 +139,7 @@ function packetPanels(context: Context): Panel[] {
   const visible = (columns: Column[]) => columns.filter((_, i) => timeline.visible.has((run.streams[i] as Stream).id));
   const indexes = run.streams.map((_, i) => i);
   const delivered = indexes.map((i) => packetsOn(edges, (run.streams[i] as Stream).intervals));
-  const missing = indexes.map((i) => {
-    const out = sent.gained(i, (s) => s.packets);
-    const home = receiver.gained(i, (s) => s.packets);
-    return out.map((v, k) => (v === null && !isNumber(home[k]) ? null : (v ?? 0) - (home[k] ?? 0)));
-  });
+  const missing = indexes.map((i) => missingPackets(sent.gained(i, (s) => s.packets), receiver.gained(i, (s) => s.packets)));
   const drops = indexes.map((i) => receiver.gained(i, (s) => s.socket_drops));
   const n = receiver.edges.length;
   const panels = [

@@ -157,6 +157,13 @@ export function gains(counter: Column): Column {
   return out;
 }
 
+/** Packets that a sender sent and its receiver did not get; absent throughout if one end has no counts. */
+export function missingPackets(sent: Column, delivered: Column): Column {
+  const counted = (column: Column) => column.some((value) => value !== null);
+  if (!counted(sent) || !counted(delivered)) return sent.map(() => null);
+  return sent.map((v, k) => (v === null && (delivered[k] ?? null) === null ? null : (v ?? 0) - (delivered[k] ?? 0)));
+}
+
 /** The sum over columns; absent where all are absent. */
 export function sum(columns: readonly Column[], length: number): Column {
   return fold(columns, length, (a, b) => a + b);

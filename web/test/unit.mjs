@@ -47,6 +47,12 @@ test("gains of a counter add up to the counter", () => {
   assert.deepEqual(gained, [0, 3, 0, null, 7, 7]);
 });
 
+test("packets of a receiver without counts are not missing", () => {
+  assert.deepEqual(series.missingPackets([10, 10, null], [9, 10, 1]), [1, 0, -1]);
+  assert.deepEqual(series.missingPackets([10, 10, null], [null, null, null]), [null, null, null]);
+  assert.deepEqual(series.missingPackets([null, null], [5, 5]), [null, null]);
+});
+
 test("samples are taken at the nearest reading, not from far away", () => {
   const samples = [{ t_ns: 10, bytes: 1 }, { t_ns: 21, bytes: 2 }, { t_ns: 30, bytes: 3 }];
   assert.deepEqual([...series.nearest([10, 20, 30, 40, 50], samples)], [0, 1, 2, -1, -1]);
