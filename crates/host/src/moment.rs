@@ -6,7 +6,6 @@ use landspeed_netlink::{LINK_STATS_NAMES, LinkId, Netlink, NetlinkError, Qdisc};
 use crate::counters::{deltas, qdisc_deltas, read_qdiscs};
 use crate::files::Files;
 use crate::parse::{Counters, SoftnetRow, paired_lines, softnet_rows};
-use crate::unavailable::Unavailable;
 
 /// Qdiscs and standard statistics of an interface.
 #[derive(Debug, Clone)]
@@ -32,39 +31,62 @@ impl InterfaceCounters {
 /// Counters of the network stack of a namespace, over all interfaces.
 #[derive(Debug, Clone)]
 pub struct StackCounters {
-    softnet: Vec<SoftnetRow>,
-    snmp: Counters,
+    /// Rows of each core, or why they could not be read.
+    softnet: Result<Vec<SoftnetRow>, String>,
+    /// SNMP counters, or why they could not be read.
+    snmp: Result<Counters, String>,
     conntrack: Option<u64>,
 }
 
 impl StackCounters {
     /// Reads the current values, in the calling thread's network namespace.
     pub fn read(files: &Files) -> Self {
-        let text = |path: &str| files.read(path).unwrap_or_default();
-        let mut softnet = Vec::new();
-        softnet_rows(&text("/proc/thread-self/net/softnet_stat"), &mut softnet);
-        let mut snmp = Counters::default();
-        paired_lines(&text("/proc/thread-self/net/snmp"), &mut snmp);
-        Self { softnet, snmp, conntrack: parse_conntrack_drops(&text("/proc/thread-self/net/stat/nf_conntrack")) }
+        let text = |path: &str| files.read(path).map_err(|why| why.to_string());
+        let softnet = text("/proc/thread-self/net/softnet_stat").map(|text| {
+            let mut rows = Vec::new();
+            softnet_rows(&text, &mut rows);
+            rows
+        });
+        let snmp = text("/proc/thread-self/net/snmp").map(|text| {
+            let mut counters = Counters::default();
+            paired_lines(&text, &mut counters);
+            counters
+        });
+        let conntrack = text("/proc/thread-self/net/stat/nf_conntrack").ok();
+        Self { softnet, snmp, conntrack: conntrack.as_deref().and_then(parse_conntrack_drops) }
     }
 
-    /// Returns the number of packets since `before` that conntrack dropped or could not assign to a connection.
+    /// Returns the number of packets since `before` that conntrack dropped or could not assign to a connection. `None` if
+    /// it is unknown, or smaller now: the counters were reset.
     pub fn conntrack_drops_since(&self, before: &Self) -> Option<u64> {
-        Some(self.conntrack?.wrapping_sub(before.conntrack?))
+        self.conntrack?.checked_sub(before.conntrack?)
     }
 }
 
-/// Returns the changes between two moments, as a series without samples over time.
+/// Returns the changes between two moments, as a series without samples over time. What one of the two could not read
+/// is in `unavailable`.
 pub fn series_between(
     stack: Option<(&StackCounters, &StackCounters)>,
     interface: Option<(&InterfaceCounters, &InterfaceCounters)>,
 ) -> HostSeries {
     let mut series = HostSeries::default();
     if let Some((before, now)) = stack {
-        series.snmp = now.snmp.moved_since(&before.snmp);
-        for row in &now.softnet {
-            if let Some(then) = before.softnet.iter().find(|then| then.core == row.core) {
-                add(&mut series.softnet, &row.since(*then));
+        match (&before.snmp, &now.snmp) {
+            (Ok(before), Ok(now)) => series.snmp = now.moved_since(before),
+            (Err(why), _) | (_, Err(why)) => {
+                series.unavailable.insert("snmp".into(), why.clone());
+            }
+        }
+        match (&before.softnet, &now.softnet) {
+            (Ok(before), Ok(now)) => {
+                for row in now {
+                    if let Some(then) = before.iter().find(|then| then.core == row.core) {
+                        add(&mut series.softnet, &row.since(*then));
+                    }
+                }
+            }
+            (Err(why), _) | (_, Err(why)) => {
+                series.unavailable.insert("softnet".into(), why.clone());
             }
         }
     }
@@ -72,7 +94,8 @@ pub fn series_between(
         let names = LINK_STATS_NAMES.iter().map(|name| format!("rtnl.{name}"));
         let moved: Vec<CounterDelta> = deltas(names, &before.standard, &now.standard);
         series.nic = moved;
-        let changes = [0, 1].map(|at| qdisc_deltas(&before.qdiscs[at], &now.qdiscs[at], &mut Unavailable::new()));
+        let missing = &mut series.unavailable;
+        let changes = [0, 1].map(|at| qdisc_deltas(&before.qdiscs[at], &now.qdiscs[at], missing));
         [series.qdiscs, series.classes] = changes;
     }
     series
@@ -114,5 +137,41 @@ mod tests {
         assert_eq!(parse_conntrack_drops(text), Some(0x10 + 1 + 2 + 4 + 1));
         assert_eq!((parse_conntrack_drops(""), parse_conntrack_drops("a b\n1 2\n")), (None, None));
         assert_eq!(parse_conntrack_drops("drop\nzz\n\n"), Some(0));
+    }
+
+    fn write(root: &std::path::Path, path: &str, text: &str) {
+        let path = root.join("proc/thread-self/net").join(path);
+        std::fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        std::fs::write(path, text).expect("a file");
+    }
+
+    #[test]
+    fn counters_that_were_not_read_before_have_no_change() {
+        let root = tempfile::tempdir().expect("a directory");
+        let files = Files::recorded(root.path());
+        let unread = StackCounters::read(&files);
+        write(root.path(), "snmp", "Tcp: RetransSegs\nTcp: 5000\n");
+        write(root.path(), "softnet_stat", "00000010 00000005 00000000\n");
+        let now = StackCounters::read(&files);
+        for moments in [(&unread, &now), (&now, &unread)] {
+            let series = series_between(Some(moments), None);
+            assert_eq!((series.snmp.as_slice(), series.softnet), ([].as_slice(), SoftnetDelta::default()));
+            let unavailable: Vec<&str> = series.unavailable.keys().map(String::as_str).collect();
+            assert_eq!(unavailable, ["snmp", "softnet"]);
+        }
+        write(root.path(), "snmp", "Tcp: RetransSegs\nTcp: 5003\n");
+        let series = series_between(Some((&now, &StackCounters::read(&files))), None);
+        assert_eq!((series.snmp[0].delta, series.unavailable.len()), (3, 0));
+    }
+
+    #[test]
+    fn reset_conntrack_counters_are_unknown() {
+        let root = tempfile::tempdir().expect("a directory");
+        let at = |drops: &str| {
+            write(root.path(), "stat/nf_conntrack", &format!("entries drop\n1 {drops}\n"));
+            StackCounters::read(&Files::recorded(root.path()))
+        };
+        let (before, more, reset) = (at("a"), at("f"), at("2"));
+        assert_eq!((more.conntrack_drops_since(&before), reset.conntrack_drops_since(&before)), (Some(5), None));
     }
 }

@@ -80,14 +80,15 @@ pub struct WatchFlow {
     pub span_ns: (u64, u64),
     /// Number of `tcp_info` readings in that span.
     pub readings: u32,
-    /// Goodput in that span, bits/s: bytes acknowledged at a sender, bytes received in order at a receiver.
-    pub goodput_bps: f64,
+    /// Goodput in that span, bits/s: bytes acknowledged at a sender, bytes received in order at a receiver; `None` with
+    /// fewer than two readings.
+    pub goodput_bps: Option<f64>,
     /// Last smoothed RTT, microseconds; not current at a receiver that sends no data.
     pub rtt_us: Option<u32>,
     /// Minimum RTT of the connection, microseconds.
     pub min_rtt_us: Option<u32>,
-    /// Last congestion window, segments.
-    pub cwnd: u32,
+    /// Last congestion window, segments; `None` without a reading.
+    pub cwnd: Option<u32>,
     /// Cause that limits the flow.
     pub cause: Cause,
     /// Confidence in `cause`; never `high`, because only one host is observed.

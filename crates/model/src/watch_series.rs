@@ -41,8 +41,8 @@ pub struct WatchSeries {
     pub bytes: Vec<u64>,
     /// Segments retransmitted since the first reading.
     pub retransmits: Vec<u64>,
-    /// Smoothed RTT, microseconds; 0 if unknown.
-    pub rtt_us: Vec<u32>,
+    /// Smoothed RTT, microseconds; `None` if unknown. Documents of earlier versions have 0 there.
+    pub rtt_us: Vec<Option<u32>>,
     /// Congestion window, segments.
     pub cwnd: Vec<u32>,
 }

@@ -1,7 +1,7 @@
 //! State of the flows: which ones exist, which are busy, and the recent samples of busy ones.
 //!
 //! Time is passed as an argument: nanoseconds after the start of the watch. Memory is bounded by the number of
-//! sockets in a dump (about 80 bytes each) and by [`Limits`], however many connections come and go.
+//! sockets in a dump (about 100 bytes each) and by [`Limits`], however many connections come and go.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -77,10 +77,17 @@ pub struct MovedTotals {
 /// Length of `struct tcp_info` with the fields of [`Counters`] (Linux 4.1), bytes.
 const COUNTERS_END: usize = 136;
 
-/// State of a socket between two dumps.
+/// State of a socket between two dumps. Sockets that are not admitted have one too: when their process is admitted
+/// later, only what they move from then on counts.
 #[derive(Debug)]
 struct KnownSocket {
+    /// The last dump with the socket.
     dump: u64,
+    /// The last dump with the socket in which it was admitted; 0 before.
+    admitted: u64,
+    /// Whether it is counted as ended. A socket that only one dump lacked stays counted, because the count must not fall.
+    ended: bool,
+    /// Counters before the first observation, and its time.
     first: Counters,
     first_ns: u64,
     last: Counters,
@@ -208,47 +215,59 @@ impl Flows {
 
     /// Handles one socket of a dump.
     pub fn dumped(&mut self, socket: &TcpSocket<'_>) {
-        if self.admitted.as_ref().is_some_and(|inodes| !inodes.contains(&socket.inode)) || is_closed(socket) {
+        if is_closed(socket) {
             return;
         }
-        self.now += 1;
         let counters = Counters::of(socket.tcp_info);
         let waits = u64::from(socket.receive_queue_bytes > 0 || socket.send_queue_bytes > 0);
-        let cookie = socket.id.cookie();
-        let (dump, now_ns, counts) = (self.dump, self.now_ns, &mut self.counts);
-        let known = self.known.entry(cookie).or_insert_with(|| {
-            counts.seen += 1;
+        let (dump, now_ns) = (self.dump, self.now_ns);
+        let known = self.known.entry(socket.id.cookie()).or_insert_with(|| {
             // Bytes transferred before the first dump may be old; those of a connection that is new in a later dump are
             // recent.
             let last = if dump > 1 { Counters::default() } else { counters };
-            KnownSocket { dump, first: counters, first_ns: now_ns, last }
+            KnownSocket { dump, admitted: 0, ended: false, first: last, first_ns: now_ns, last }
         });
         known.dump = dump;
+        let before = std::mem::replace(&mut known.last, counters);
+        if self.admitted.as_ref().is_some_and(|inodes| !inodes.contains(&socket.inode)) {
+            return;
+        }
+        self.now += 1;
+        if known.admitted == 0 {
+            self.counts.seen += 1;
+            (known.first, known.first_ns) = (before, now_ns);
+        }
+        known.admitted = dump;
         // Queued data without progress counts as one byte.
         // A FIN counts as a byte, received or acknowledged.
         let fins = if socket.state == ESTABLISHED { 0 } else { 2 };
-        let moved = counters.moved_since(known.last).saturating_sub(fins).max(waits);
+        let moved = counters.moved_since(before).saturating_sub(fins).max(waits);
         self.totals_unknown |= socket.tcp_info.len() < COUNTERS_END;
-        self.totals.acked_bytes += counters.acked.saturating_sub(known.last.acked);
-        self.totals.received_bytes += counters.received.saturating_sub(known.last.received);
-        self.totals.retransmits += u64::from(counters.retransmits.saturating_sub(known.last.retransmits));
-        known.last = counters;
+        self.totals.acked_bytes += counters.acked.saturating_sub(before.acked);
+        self.totals.received_bytes += counters.received.saturating_sub(before.received);
+        self.totals.retransmits += u64::from(counters.retransmits.saturating_sub(before.retransmits));
         if moved > 0 {
             self.candidates.push((moved, socket.id, socket.inode, socket.uid));
         }
     }
 
-    /// Ends a dump: removes sockets that it lacked, and starts to sample the busiest flows.
+    /// Ends a dump: removes sockets that two dumps lacked, and starts to sample the busiest flows.
     pub fn end_dump(&mut self) {
         let (dump, now_ns, top) = (self.dump, self.now_ns, self.limits.top);
-        let before = self.known.len();
-        self.known.retain(|_, known| known.dump == dump);
-        self.counts.ended += (before - self.known.len()) as u64;
+        let counts = &mut self.counts;
+        self.known.retain(|_, known| {
+            if known.admitted != 0 && known.admitted != dump && !known.ended {
+                known.ended = true;
+                counts.ended += 1;
+            }
+            known.dump + 1 >= dump
+        });
         self.counts.now = self.now;
         self.counts.most = self.counts.most.max(self.now);
         for (cookie, flow) in &mut self.sampled {
-            match self.known.get(cookie) {
+            match self.known.get(cookie).filter(|known| known.admitted == dump) {
                 Some(known) => {
+                    flow.ended = false;
                     flow.seen_ns.1 = now_ns;
                     flow.last = known.last;
                 }

@@ -27,8 +27,8 @@ pub struct Point {
     pub received: u64,
     /// Segments retransmitted, modulo 2³².
     pub retransmits: u32,
-    /// Smoothed RTT, µs; 0 if unknown.
-    pub rtt_us: u32,
+    /// Smoothed RTT, µs; `None` before the first measurement.
+    pub rtt_us: Option<u32>,
     /// Congestion window, segments.
     pub cwnd: u32,
 }
@@ -41,7 +41,7 @@ impl Point {
             acked: tcp.bytes_acked.unwrap_or(0),
             received: tcp.bytes_received.unwrap_or(0),
             retransmits: tcp.total_retrans,
-            rtt_us: tcp.rtt_us,
+            rtt_us: Some(tcp.rtt_us).filter(|&us| us > 0),
             cwnd: tcp.snd_cwnd,
         })
     }
@@ -206,6 +206,16 @@ mod tests {
         }
         assert_eq!(history.changes().len(), MAX_CHANGES);
         assert_eq!(history.verdict().map(|change| change.t_ns), Some(1199));
+    }
+
+    #[test]
+    fn rtts_before_the_first_measurement_are_unknown() {
+        let mut history = History::default();
+        let mut first = sample(0);
+        first.tcp.as_mut().expect("there").rtt_us = 0;
+        history.push(&first);
+        history.push(&sample(10));
+        assert_eq!(history.series(WatchRole::Sender).expect("a series").rtt_us, [None, Some(20)]);
     }
 
     #[test]

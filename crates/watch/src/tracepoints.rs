@@ -42,10 +42,34 @@ impl Tracepoints {
     }
 
     /// Packets dropped by packet filters so far.
-    pub(crate) fn filtered(&self) -> u64 {
-        self.counted.drops.get("NETFILTER_DROP").copied().unwrap_or(0)
+    pub(crate) fn filtered(&self) -> FilterDrops {
+        filtered(&self.counted)
     }
 }
+
+/// Packets dropped by packet filters, by a tracepoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FilterDrops {
+    /// Drops with the reason `NETFILTER_DROP`.
+    pub(crate) count: u64,
+    /// Events that may have been such drops: lost ones, and those without a reason (before Linux 5.17).
+    pub(crate) uncertain: u64,
+}
+
+impl FilterDrops {
+    /// Returns the drops since `before`; `None` if other events since then may have been drops too.
+    pub(crate) fn since(self, before: Self) -> Option<u64> {
+        (self.uncertain == before.uncertain).then(|| self.count.checked_sub(before.count)).flatten()
+    }
+}
+
+fn filtered(counted: &WatchEvents) -> FilterDrops {
+    let of = |reason: &str| counted.drops.get(reason).copied().unwrap_or(0);
+    FilterDrops { count: of("NETFILTER_DROP"), uncertain: counted.lost + of(NO_REASON) }
+}
+
+/// Reason of an event whose text does not have one.
+const NO_REASON: &str = "not said";
 
 fn count(event: &Event, into: &mut WatchEvents) {
     match event.name.as_str() {
@@ -63,10 +87,10 @@ fn add(counts: &mut BTreeMap<String, u64>, reason: &str) {
     }
 }
 
-/// The value after `name`, or `not said` on kernels without that field: drop reasons exist since 5.17.
+/// The value after `name`, or [`NO_REASON`] on kernels without that field: drop reasons exist since 5.17.
 fn word_after<'a>(text: &'a str, name: &str) -> &'a str {
     let word = text.split_once(name).and_then(|(_, rest)| rest.split_whitespace().next());
-    word.unwrap_or("not said")
+    word.unwrap_or(NO_REASON)
 }
 
 #[cfg(test)]
@@ -90,6 +114,11 @@ mod tests {
         }
         let of = |counts: &BTreeMap<String, u64>| counts.clone().into_iter().collect::<Vec<_>>();
         assert_eq!(of(&counted.drops), [("NETFILTER_DROP".to_owned(), 2), ("not said".to_owned(), 1)]);
+        let drops = filtered(&counted);
+        assert_eq!(drops, FilterDrops { count: 2, uncertain: 1 });
+        assert_eq!((drops.since(FilterDrops { count: 1, ..drops }), drops.since(FilterDrops { count: 1, uncertain: 0 })), (Some(1), None));
+        counted.lost = 3;
+        assert_eq!(filtered(&counted).since(drops), None, "a lost event may have been such a drop");
         assert_eq!(of(&counted.retransmits), [("TCP_ESTABLISHED".to_owned(), 1)]);
     }
 }

@@ -107,8 +107,28 @@ pub struct Watch {
     next_dump_ns: u64,
     costs: ReadingCosts,
     overhead: WatchOverhead,
-    failures: u32,
-    failure: Option<String>,
+    /// Start of the last dump that succeeded, nanoseconds after the start.
+    last_dump_ns: u64,
+    failures: DumpFailures,
+}
+
+/// Failed dumps: those since the last one that succeeded, and why the last one failed.
+#[derive(Debug, Default)]
+struct DumpFailures {
+    consecutive: u32,
+    last: Option<String>,
+}
+
+impl DumpFailures {
+    fn add(&mut self, why: &NetlinkError) {
+        self.consecutive += 1;
+        self.last = Some(format!("a dump failed and was repeated: {why}"));
+    }
+
+    /// Returns the failure that concerns a document: of the whole watch any, of the present state only one that lasts.
+    fn of(&self, scope: Scope) -> Option<&str> {
+        self.last.as_deref().filter(|_| scope == Scope::All || self.consecutive > 0)
+    }
 }
 
 impl Watch {
@@ -138,8 +158,8 @@ impl Watch {
             next_dump_ns: 0,
             costs: ReadingCosts::default(),
             overhead: WatchOverhead::default(),
-            failures: 0,
-            failure: None,
+            last_dump_ns: 0,
+            failures: DumpFailures::default(),
             options,
         };
         watch.choose_processes()?;
@@ -212,11 +232,10 @@ impl Watch {
     fn dump_or_retry(&mut self, now_ns: u64) -> Result<(), WatchError> {
         let before_ns = thread_cpu_ns();
         match self.dump() {
-            Ok(()) => self.failures = 0,
+            Ok(()) => self.failures.consecutive = 0,
             Err(why) => {
-                self.failures += 1;
-                self.failure = Some(format!("a dump failed and was repeated: {why}"));
-                if self.failures >= MAX_FAILURES {
+                self.failures.add(&why);
+                if self.failures.consecutive >= MAX_FAILURES {
                     return Err(WatchError::Sockets(why));
                 }
                 // The rest of a failed response would be taken as part of the next one.
@@ -231,13 +250,14 @@ impl Watch {
     /// Dumps all sockets, and finds the processes of the busy ones.
     fn dump(&mut self) -> Result<(), NetlinkError> {
         let now_ns = monotonic_ns().saturating_sub(self.start_ns);
-        self.overhead.dumps += 1;
         self.flows.begin_dump(now_ns);
         let flows = &mut self.flows;
         let before_ns = thread_cpu_ns();
         self.diag.dump(&self.options.filter, Detail::Counters, |socket| flows.dumped(socket))?;
         self.costs.dump_ns = thread_cpu_ns().saturating_sub(before_ns);
         self.flows.end_dump();
+        self.overhead.dumps += 1;
+        self.last_dump_ns = now_ns;
         let inodes: HashSet<u32> = self.flows.sampled().filter(|flow| !flow.ended).map(|flow| flow.inode).collect();
         self.processes.find(&self.host, &inodes, now_ns);
         self.flows.remember_processes(&self.processes);
@@ -382,7 +402,7 @@ impl Watch {
             kept
         });
         let flows = self.with_history(flows.into_iter().map(|(flow, _)| flow).collect(), scope);
-        let mut unavailable = unavailable(&self.snapshot, self.processes.denied(), self.failure.as_deref());
+        let mut unavailable = unavailable(&self.snapshot, self.processes.denied(), self.failures.of(scope));
         if let Err(why) = &self.tracepoints {
             unavailable.insert("tracepoints".into(), why.clone());
         }
@@ -446,6 +466,17 @@ fn interface_towards(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_repaired_dump_is_only_in_the_final_document() {
+        let mut failures = DumpFailures::default();
+        let cause = landspeed_netlink::Cause::Interrupted;
+        failures.add(&NetlinkError { operation: "socket dump", object: "TCP".to_owned(), cause });
+        let running = Scope::Running(10);
+        assert!(failures.of(running).is_some() && failures.of(Scope::All).is_some());
+        failures.consecutive = 0;
+        assert!(failures.of(running).is_none() && failures.of(Scope::All).is_some());
+    }
 
     #[test]
     fn sockets_are_dumped_only_if_that_is_cheaper_than_single_requests() {

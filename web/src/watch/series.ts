@@ -24,7 +24,7 @@ export function ratesIn(edges: readonly number[], t_ns: readonly number[], count
 }
 
 /** The reading nearest to each edge, within the time the flow was read; null where there is none. */
-export function levelsAt(edges: readonly number[], t_ns: readonly number[], values: readonly number[]): Column {
+export function levelsAt(edges: readonly number[], t_ns: readonly number[], values: readonly (number | null)[]): Column {
   const [first, last] = [t_ns[0] ?? Infinity, t_ns[t_ns.length - 1] ?? -Infinity];
   // An edge just outside the first and last reading is theirs.
   const reach = edges.length > 1 ? ((edges[1] as number) - (edges[0] as number)) / 2 : 0;

@@ -77,7 +77,7 @@ static UNAVAILABLE: Family = Family::gauge(
 .labels(&["what"]);
 static UPDATED: Family = Family::gauge(
     "landspeed_watch_update_timestamp",
-    "When these values were taken, seconds since the Unix epoch: every --interval",
+    "Start of the last dump of all sockets that succeeded, seconds since the Unix epoch",
 )
 .unit("seconds");
 
@@ -151,17 +151,19 @@ impl Exporter {
         self.latest.clone()
     }
 
-    /// Replaces the latest samples with those of a document taken `now_ns` after the start.
-    pub fn update(&mut self, document: &WatchDocument, totals: Option<MovedTotals>, now_ns: u64) {
+    /// Replaces the latest samples with those of a document taken `now_ns` after the start, when the last dump was of
+    /// `dump_ns`.
+    pub fn update(&mut self, document: &WatchDocument, totals: Option<MovedTotals>, (now_ns, dump_ns): (u64, u64)) {
         let since_ns = now_ns.saturating_sub(self.updated_ns);
         self.updated_ns = now_ns;
         for flow in &document.flows {
             *self.cause_ns.entry(flow.cause.name()).or_default() += since_ns.min(age_ns(flow));
         }
-        self.latest.replace(self.samples(document, totals));
+        let dump_unix_ns = clock::realtime_ns().saturating_sub(now_ns.saturating_sub(dump_ns));
+        self.latest.replace(self.samples(document, totals, dump_unix_ns));
     }
 
-    fn samples(&self, document: &WatchDocument, totals: Option<MovedTotals>) -> Samples {
+    fn samples(&self, document: &WatchDocument, totals: Option<MovedTotals>, dump_unix_ns: u64) -> Samples {
         let (mut samples, flows) = (Samples::default(), &document.flows);
         samples.add(&CONNECTIONS, Some(document.sockets.now));
         samples.add(&SEEN, Some(document.sockets.seen));
@@ -199,7 +201,7 @@ impl Exporter {
         for what in document.unavailable.keys() {
             samples.add_labelled(&UNAVAILABLE, &[what], 1);
         }
-        samples.add(&UPDATED, Some(clock::realtime_ns() as f64 / 1e9));
+        samples.add(&UPDATED, Some(dump_unix_ns as f64 / 1e9));
         samples
     }
 }

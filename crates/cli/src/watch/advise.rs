@@ -38,7 +38,7 @@ impl Group<'_> {
     /// Returns the path to compute settings for: largest minimum RTT, highest rate in bits/s.
     fn path(&self) -> (Option<Nanos>, f64) {
         let rtt_us = self.flows.iter().filter_map(|flow| flow.min_rtt_us).max();
-        let bps = self.flows.iter().map(|flow| flow.goodput_bps).fold(0.0, f64::max);
+        let bps = self.flows.iter().filter_map(|flow| flow.goodput_bps).fold(0.0, f64::max);
         (rtt_us.map(|us| Nanos::from_micros(us.into())), bps)
     }
 
@@ -215,7 +215,7 @@ mod tests {
         let with = |cause: Cause| {
             let mut document = recorded.clone();
             for flow in &mut document.flows {
-                (flow.cause, flow.min_rtt_us, flow.goodput_bps) = (cause, Some(50_000), 8e9);
+                (flow.cause, flow.min_rtt_us, flow.goodput_bps) = (cause, Some(50_000), Some(8e9));
                 flow.role = WatchRole::Sender;
             }
             document

@@ -123,7 +123,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let mut watch = Watch::open(chosen(args, fills_screen)).map_err(|error| advised(&error))?;
     let mut exporter = endpoint.is_some().then(metrics::watch::Exporter::default);
     if let Some(exporter) = &mut exporter {
-        exporter.update(&watch.document(&diagnose_watched, Scope::Running(args.top)), watch.totals(), 0);
+        exporter.update(&watch.document(&diagnose_watched, Scope::Running(args.top)), watch.totals(), (0, 0));
     }
     let _endpoint =
         endpoint.zip(exporter.as_ref()).map(|(endpoint, exporter)| serve(endpoint, exporter)).transpose()?;
@@ -147,7 +147,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
                 lines.write(&document)?;
             }
             if let Some(exporter) = &mut exporter {
-                exporter.update(&document, watch.totals(), now_ns);
+                exporter.update(&document, watch.totals(), (now_ns, watch.last_dump_ns()));
             }
             if live.is_none() && prints {
                 document.flows.truncate(MAX_PRINTED_FLOWS);

@@ -20,17 +20,46 @@ const MAX_UNAVAILABLE: usize = 2;
 /// Table of running flows printed at each interval, two lines per flow.
 #[derive(Debug, Default)]
 pub struct Table {
-    /// State of each flow at the last interval, by cookie: last seen (ns), bytes, retransmits.
-    last: HashMap<String, (u64, u64, u64)>,
+    /// State of each flow at the last interval, by cookie.
+    last: HashMap<String, FlowCounters>,
+}
+
+/// Counters of a flow when it was last seen.
+#[derive(Debug, Clone, Copy)]
+struct FlowCounters {
+    /// When it was last seen, nanoseconds since the start.
+    t_ns: u64,
+    /// Payload bytes acknowledged.
+    acked: u64,
+    /// Payload bytes received.
+    received: u64,
+    /// Segments retransmitted.
+    retransmits: u64,
+}
+
+impl FlowCounters {
+    fn of(flow: &WatchFlow) -> Self {
+        let (acked, received) = (flow.bytes_acked, flow.bytes_received);
+        Self { t_ns: flow.seen_ns.1, acked, received, retransmits: flow.retransmits }
+    }
+
+    /// Payload bytes in the direction of `role`.
+    fn moved(self, role: WatchRole) -> u64 {
+        match role {
+            WatchRole::Sender => self.acked,
+            WatchRole::Receiver => self.received,
+        }
+    }
 }
 
 impl Table {
     /// Formats the flows, fastest in this interval first; `busy` is the number of sampled flows.
     pub fn interval(&mut self, document: &WatchDocument, busy: usize) -> String {
-        let mut rows: Vec<(f64, String)> = document.flows.iter().map(|flow| self.row(flow)).collect();
-        rows.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let mut rows: Vec<(Option<f64>, String)> = document.flows.iter().map(|flow| self.row(flow)).collect();
+        // Unknown rates last.
+        rows.sort_by(|(a, _), (b, _)| b.unwrap_or(-1.0).total_cmp(&a.unwrap_or(-1.0)));
         // Keeps only flows of this interval.
-        self.last = document.flows.iter().map(|flow| (flow.cookie.clone(), counted(flow))).collect();
+        self.last = document.flows.iter().map(|flow| (flow.cookie.clone(), FlowCounters::of(flow))).collect();
         let mut text = format!(
             "\n{}  {busy} of {} connections busy; watch uses {} of a core\n",
             round_to_tenths(document.duration_ns),
@@ -44,26 +73,36 @@ impl Table {
         text
     }
 
-    /// Returns the rate since the last interval, bits/s, and the flow's lines.
-    fn row(&self, flow: &WatchFlow) -> (f64, String) {
-        let (now_ns, bytes, retransmits) = counted(flow);
-        let (before_ns, bytes_before, retransmits_before) =
-            self.last.get(&flow.cookie).copied().unwrap_or((flow.seen_ns.0, 0, 0));
-        let seconds = now_ns.saturating_sub(before_ns) as f64 / 1e9;
-        let per_s = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
-        let bps = per_s(bytes.saturating_sub(bytes_before)) * 8.0;
-        let micros = |us: Option<u32>| us.map_or_else(|| "-".to_owned(), |us| micros(us).to_string());
+    /// Returns the rate since the last interval, bits/s, and the flow's lines. The rate of a flow that is new is the mean
+    /// of its readings; `None` if it was not read twice.
+    fn row(&self, flow: &WatchFlow) -> (Option<f64>, String) {
+        let now = FlowCounters::of(flow);
+        let since = self.last.get(&flow.cookie).copied().filter(|before| before.t_ns < now.t_ns);
+        let per_s = |count: u64, before: FlowCounters| count as f64 * 1e9 / (now.t_ns - before.t_ns) as f64;
+        let bps = match since {
+            // The role may have changed since.
+            Some(before) => {
+                Some(per_s(now.moved(flow.role).saturating_sub(before.moved(flow.role)), before) * 8.0)
+            }
+            None => flow.goodput_bps,
+        };
+        let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+        let micros = |us: Option<u32>| known(us.map(|us| micros(us).to_string()));
         let (retransmits, cwnd, arrow) = match flow.role {
             WatchRole::Sender => {
-                let rate = per_s(retransmits.saturating_sub(retransmits_before));
-                (format!("{rate:.1}"), flow.cwnd.to_string(), '>')
+                let recent = || Some(flow.recent.as_ref()?.retransmits_per_s);
+                let rate = match since {
+                    Some(before) => Some(per_s(now.retransmits.saturating_sub(before.retransmits), before)),
+                    None => recent(),
+                };
+                (known(rate.map(|rate| format!("{rate:.1}"))), known(flow.cwnd.map(|cwnd| cwnd.to_string())), '>')
             }
             // The remote sender has these figures; a receiver's own are meaningless.
             WatchRole::Receiver => ("-".to_owned(), "-".to_owned(), '<'),
         };
         let figures = format!(
             "{:>10} {:>8} {:>8} {retransmits:>7} {cwnd:>6}  {} ({})",
-            rate(bps).to_string(),
+            known(bps.map(|bps| rate(bps).to_string())),
             micros(flow.rtt_us),
             micros(flow.min_rtt_us),
             flow.cause.phrase(),
@@ -71,15 +110,6 @@ impl Table {
         );
         (bps, format!("{figures}\n{:>10} {} {arrow} {} {}\n", "", flow.local, flow.remote, process(flow)))
     }
-}
-
-/// Returns when a flow was last seen, nanoseconds since the start, and its bytes and retransmits until then.
-fn counted(flow: &WatchFlow) -> (u64, u64, u64) {
-    let bytes = match flow.role {
-        WatchRole::Sender => flow.bytes_acked,
-        WatchRole::Receiver => flow.bytes_received,
-    };
-    (flow.seen_ns.1, bytes, flow.retransmits)
 }
 
 /// Formats all flows with their verdicts, most bytes first.
@@ -173,9 +203,17 @@ pub fn head(flow: &WatchFlow, page: &mut Page) {
         WatchRole::Sender => (flow.bytes_acked, "acknowledged"),
         WatchRole::Receiver => (flow.bytes_received, "received"),
     };
-    let mut result = format!("{} over {span}; {} {direction}", rate(flow.goodput_bps), Bytes::new(bytes));
+    let goodput = match (flow.goodput_bps, flow.readings) {
+        (Some(bps), _) => format!("{} over {span}", rate(bps)),
+        (None, 0) => "rate unknown (not read)".to_owned(),
+        (None, _) => "rate unknown (read once)".to_owned(),
+    };
+    let mut result = format!("{goodput}; {} {direction}", Bytes::new(bytes));
     if flow.role == WatchRole::Sender {
-        let _ = write!(result, ", {}, cwnd {}", plural(flow.retransmits, "retransmit"), flow.cwnd);
+        let _ = write!(result, ", {}", plural(flow.retransmits, "retransmit"));
+        if let Some(cwnd) = flow.cwnd {
+            let _ = write!(result, ", cwnd {cwnd}");
+        }
     }
     if let Some(rtt) = rtt(flow) {
         let _ = write!(result, ", {rtt}");
@@ -280,4 +318,40 @@ fn round_to_tenths(ns: u64) -> Nanos {
 
 fn rate(bps: f64) -> BitRate {
     BitRate::from_bps(bps as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn document() -> WatchDocument {
+        serde_json::from_str(include_str!("../../../../fixtures/documents/watch.json")).expect("a document")
+    }
+
+    #[test]
+    fn rate_after_a_change_of_role_is_of_one_counter() {
+        let mut document = document();
+        document.flows.truncate(1);
+        let (mut table, flow) = (Table::default(), &mut document.flows[0]);
+        (flow.seen_ns, flow.bytes_acked, flow.bytes_received) = ((0, 1_000_000_000), 1_000_000, 9_000_000_000);
+        table.interval(&document, 1);
+        let flow = &mut document.flows[0];
+        (flow.role, flow.seen_ns.1) = (WatchRole::Receiver, 2_000_000_000);
+        flow.bytes_received += 125_000;
+        let text = table.interval(&document, 1);
+        assert!(text.contains(" 1.00 Mb/s"), "{text}");
+    }
+
+    #[test]
+    fn flows_read_once_have_no_rate() {
+        let mut document = document();
+        document.flows.truncate(1);
+        let flow = &mut document.flows[0];
+        (flow.goodput_bps, flow.cwnd, flow.readings, flow.recent) = (None, None, 1, None);
+        let text = summary(&document);
+        assert!(text.contains("rate unknown (read once)"), "{text}");
+        assert!(!text.contains("cwnd"), "{text}");
+        let text = Table::default().interval(&document, 1);
+        assert!(!text.contains("0 b/s"), "{text}");
+    }
 }

@@ -15,6 +15,7 @@ use landspeed_netlink::nft::NfTables;
 
 use self::process::ProcessHistory;
 use crate::flows::ThreadTimes;
+use crate::tracepoints::FilterDrops;
 
 /// Maximum number of threads read, with three open files each; a process needs two more.
 const MAX_THREADS: usize = 256;
@@ -40,7 +41,7 @@ pub(crate) struct HostMonitor {
 struct StackReading {
     moment: StackCounters,
     nft: Option<u64>,
-    filtered: Option<u64>,
+    filtered: Option<FilterDrops>,
 }
 
 impl HostMonitor {
@@ -59,14 +60,14 @@ impl HostMonitor {
     }
 
     /// Reads the counters of these processes and interfaces, and of the network stack. `now_ns` is the clock: this thread
-    /// may wait for a core between two readings, and a share of time needs the time of its own reading. `filtered` is the
-    /// number of packets dropped by packet filters so far, from the kernel's tracepoint.
+    /// may wait for a core between two readings, and a share of time needs the time of its own reading. `filtered` has
+    /// the packets dropped by packet filters so far, from the kernel's tracepoint.
     pub(crate) fn read(
         &mut self,
         now_ns: &dyn Fn() -> u64,
         pids: &HashSet<u32>,
         interfaces: &HashSet<u32>,
-        filtered: Option<u64>,
+        filtered: Option<FilterDrops>,
     ) {
         self.processes.retain(|pid, _| pids.contains(pid));
         let mut open: usize = self.processes.values().map(|history| history.threads().count()).sum();
@@ -140,9 +141,9 @@ impl HostMonitor {
         let interface = interface.and_then(|kept| nearest(kept, span_ns, |(t_ns, _)| *t_ns));
         let stack = ends(&self.stack);
         if let Some(((_, before), (_, now))) = stack {
-            let moved = |of: fn(&StackReading) -> Option<u64>| Some(of(now)?.saturating_sub(of(before)?));
-            host.nft_drops = moved(|stack| stack.nft);
-            host.filter_drops = moved(|stack| stack.filtered);
+            // Fewer than before: a rule was removed, or its counter reset.
+            host.nft_drops = now.nft.zip(before.nft).and_then(|(now, before)| now.checked_sub(before));
+            host.filter_drops = now.filtered.zip(before.filtered).and_then(|(now, before)| now.since(before));
             host.conntrack_drops = now.moment.conntrack_drops_since(&before.moment);
         }
         let series = series_between(
@@ -185,6 +186,25 @@ mod tests {
         assert_eq!(ends(0, 90_000), Some((0, 9000)));
         assert_eq!(ends(3100, 3200), None, "one reading has no span");
         assert_eq!(nearest(&VecDeque::<u64>::new(), (0, 1), |t| *t), None);
+    }
+
+    #[test]
+    fn drops_of_reset_counters_are_unknown() {
+        let root = tempfile::tempdir().expect("a directory");
+        let moment = StackCounters::read(&Files::recorded(root.path()));
+        let reading = |nft, count, uncertain| StackReading {
+            moment: moment.clone(),
+            nft: Some(nft),
+            filtered: Some(FilterDrops { count, uncertain }),
+        };
+        let mut monitor = HostMonitor::new(u64::MAX);
+        let mut drops = |first, last| {
+            monitor.stack = VecDeque::from([(0, first), (1000, last)]);
+            let (host, _) = monitor.of(None, 0, (0, 1000));
+            (host.nft_drops, host.filter_drops)
+        };
+        assert_eq!(drops(reading(7, 1, 2), reading(9, 4, 2)), (Some(2), Some(3)));
+        assert_eq!(drops(reading(7, 1, 2), reading(3, 4, 3)), (None, None));
     }
 
     #[test]

@@ -31,11 +31,15 @@ pub(super) struct ProcessHistory {
     /// Quotas of its control groups, or why they are not visible.
     quotas: Result<Vec<Quota>, String>,
     checked_ns: Option<u64>,
+    /// Number of threads opened so far.
+    opened: u64,
     readings: VecDeque<ProcessReading>,
 }
 
 #[derive(Debug)]
 struct Thread {
+    /// Number of the opening: a thread id may be reused.
+    opened: u64,
     name: String,
     schedstat: File,
     stat: File,
@@ -62,6 +66,8 @@ struct ProcessReading {
 
 #[derive(Debug, Clone)]
 struct ThreadReading {
+    /// [`Thread::opened`]
+    opened: u64,
     cpu_ns: u64,
     wait_ns: u64,
     state_samples: (u32, u32),
@@ -78,6 +84,7 @@ impl ProcessHistory {
             io: None,
             quotas: Ok(Vec::new()),
             checked_ns: None,
+            opened: 0,
             readings: VecDeque::new(),
         }
     }
@@ -124,12 +131,13 @@ impl ProcessHistory {
         }
         let mut text = [0; MAX_FILE_BYTES];
         let mut threads = Vec::with_capacity(self.threads.len());
-        for (&tid, thread) in &self.threads {
-            if let Some((cpu_ns, wait_ns)) = read(&thread.schedstat, &mut text).and_then(two_numbers) {
-                let (state_samples, waits) = (thread.state_samples, thread.waits.clone());
-                threads.push((tid, ThreadReading { cpu_ns, wait_ns, state_samples, waits }));
-            }
-        }
+        self.threads.retain(|&tid, thread| {
+            // A thread that has ended cannot be read, even if its id is reused.
+            let Some((cpu_ns, wait_ns)) = read(&thread.schedstat, &mut text).and_then(two_numbers) else { return false };
+            let (opened, state_samples, waits) = (thread.opened, thread.state_samples, thread.waits.clone());
+            threads.push((tid, ThreadReading { opened, cpu_ns, wait_ns, state_samples, waits }));
+            true
+        });
         // An open file stays bound to its process: after its end nothing can be read, even if the PID is reused.
         let cpu_ns = self.stat.as_ref().and_then(|file| read(file, &mut text)).and_then(cpu_ns);
         if cpu_ns.is_none() {
@@ -146,17 +154,14 @@ impl ProcessHistory {
     /// Opens the files to read.
     fn find(&mut self, files: &Files, room: usize) {
         let pid = self.pid;
-        let names = Host::names(files, &format!("/proc/{pid}/task"), "").unwrap_or_default();
-        let tids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-        self.count = (!tids.is_empty()).then_some(tids.len() as u32);
-        self.threads.retain(|tid, _| tids.contains(tid));
-        if tids.len() <= MAX_THREADS.min(room + self.threads.len()) {
-            for tid in tids {
-                if let std::collections::btree_map::Entry::Vacant(place) = self.threads.entry(tid)
-                    && let Some(thread) = Thread::open(files, pid, tid)
-                {
-                    place.insert(thread);
-                }
+        let names = Host::names(files, &format!("/proc/{pid}/task"), "").ok();
+        let tids: Option<Vec<u32>> = names.map(|names| names.iter().filter_map(|name| name.parse().ok()).collect());
+        self.count = tids.as_ref().map(|tids| tids.len() as u32).filter(|count| *count > 0);
+        // If they cannot be listed, the known ones stay.
+        if let Some(tids) = tids {
+            self.threads.retain(|tid, _| tids.contains(tid));
+            if tids.len() <= MAX_THREADS.min(room + self.threads.len()) {
+                self.open_threads(files, &tids);
             }
         }
         self.stat = self.stat.take().or_else(|| files.open(&format!("/proc/{pid}/stat")).ok());
@@ -165,21 +170,35 @@ impl ProcessHistory {
         self.quotas = Quota::of_process(files, &format!("/proc/{pid}"));
     }
 
+    /// Opens the files of the threads that are new.
+    fn open_threads(&mut self, files: &Files, tids: &[u32]) {
+        for &tid in tids {
+            if let std::collections::btree_map::Entry::Vacant(place) = self.threads.entry(tid)
+                && let Some(thread) = Thread::open(files, self.pid, tid, self.opened)
+            {
+                self.opened += 1;
+                place.insert(thread);
+            }
+        }
+    }
+
     /// Adds the activity during a span to `host`. `descriptor` is the socket's in the process.
     pub(super) fn describe(&self, descriptor: Option<u32>, span_ns: (u64, u64), host: &mut WatchHost) {
         host.threads = self.count;
         let Some((before, now)) = nearest(&self.readings, span_ns, |reading| reading.t_ns) else { return };
         let elapsed = (now.t_ns - before.t_ns) as f64;
-        let then = |tid: u32| before.threads.iter().find(|(known, _)| *known == tid).map(|(_, reading)| reading);
+        let then = |opened: u64| before.threads.iter().map(|(_, reading)| reading).find(|then| then.opened == opened);
         let moved: Vec<(u32, &Thread, ThreadReading)> = now
             .threads
             .iter()
             .filter_map(|(tid, reading)| {
-                let then = then(*tid)?;
+                let then = then(reading.opened)?;
                 let since = |(blocked, count): (&Blocked, &u32)| {
-                    (*blocked, count - then.waits.get(blocked).copied().unwrap_or(0))
+                    (*blocked, count.saturating_sub(then.waits.get(blocked).copied().unwrap_or(0)))
                 };
+                let thread = self.threads.get(tid).filter(|thread| thread.opened == reading.opened)?;
                 let delta = ThreadReading {
+                    opened: reading.opened,
                     cpu_ns: reading.cpu_ns.saturating_sub(then.cpu_ns),
                     wait_ns: reading.wait_ns.saturating_sub(then.wait_ns),
                     state_samples: (
@@ -188,7 +207,7 @@ impl ProcessHistory {
                     ),
                     waits: reading.waits.iter().map(since).filter(|(_, count)| *count > 0).collect(),
                 };
-                Some((*tid, self.threads.get(tid)?, delta))
+                Some((*tid, thread, delta))
             })
             .collect();
         let busiest = moved.iter().max_by_key(|(_, _, delta)| delta.cpu_ns + delta.wait_ns);
@@ -213,7 +232,7 @@ impl ProcessHistory {
                 serving(&moved, descriptor).or_else(|| moved.first().filter(|_| self.count == Some(1)))?;
             waits_of(*tid, &thread.name, &delta.waits, descriptor)
         });
-        let bps = |of: fn((u64, u64)) -> u64| Some(of(now.io?).saturating_sub(of(before.io?)) as f64 * 8e9 / elapsed);
+        let bps = |of: fn((u64, u64)) -> u64| Some(of(now.io?).checked_sub(of(before.io?))? as f64 * 8e9 / elapsed);
         host.storage_read_bps = bps(|io| io.0);
         host.storage_write_bps = bps(|io| io.1);
         match &self.quotas {
@@ -257,12 +276,13 @@ fn waits_of(tid: u32, name: &str, waits: &BTreeMap<Blocked, u32>, descriptor: u3
 }
 
 impl Thread {
-    fn open(files: &Files, pid: u32, tid: u32) -> Option<Self> {
+    fn open(files: &Files, pid: u32, tid: u32, opened: u64) -> Option<Self> {
         let path = |name: &str| format!("/proc/{pid}/task/{tid}/{name}");
         let name = files.read(&path("comm")).ok()?.trim_end().chars().filter(|c| !c.is_control()).collect();
         let (schedstat, stat) = (files.open(&path("schedstat")).ok()?, files.open(&path("stat")).ok()?);
         let syscall = files.open(&path("syscall")).ok();
-        Some(Self { name, schedstat, stat, syscall, state_samples: (0, 0), waits: BTreeMap::new(), core: None })
+        let (state_samples, waits) = ((0, 0), BTreeMap::new());
+        Some(Self { opened, name, schedstat, stat, syscall, state_samples, waits, core: None })
     }
 }
 
@@ -381,6 +401,42 @@ mod tests {
             ("/a.slice", 0.5, 10, 6)
         );
         assert_eq!(host.threads, Some(2));
+    }
+
+    #[test]
+    fn a_reused_thread_id_is_another_thread() {
+        const S: u64 = 1_000_000_000;
+        let root = tempfile::tempdir().expect("a directory");
+        let at = root.path();
+        let thread = |name: &str, schedstat: &str| {
+            write(at, "proc/10/task/10/comm", name);
+            write(at, "proc/10/task/10/stat", STAT);
+            write(at, "proc/10/task/10/schedstat", schedstat);
+        };
+        let files = Files::recorded(at);
+        let mut history = ProcessHistory::new(10);
+        thread("old\n", "5000000000 0 0\n");
+        history.read(&files, 0, 30 * S, 100);
+        (0..3).for_each(|_| history.sample_states(10));
+        history.read(&files, S, 30 * S, 100);
+        // The list of threads cannot be read for once.
+        std::fs::rename(at.join("proc/10/task"), at.join("proc/10/hidden")).expect("renamed");
+        history.read(&files, 6 * S, 30 * S, 100);
+        assert_eq!(history.threads().count(), 1);
+        std::fs::rename(at.join("proc/10/hidden"), at.join("proc/10/task")).expect("renamed");
+        // The thread ends, and another one gets its id.
+        std::fs::write(at.join("proc/10/task/10/schedstat"), "").expect("emptied");
+        history.read(&files, 7 * S, 30 * S, 100);
+        thread("new\n", "9000000000 0 0\n");
+        history.read(&files, 12 * S, 30 * S, 100);
+        history.sample_states(10);
+        history.read(&files, 13 * S, 30 * S, 100);
+        let mut host = WatchHost::default();
+        history.describe(None, (0, 13 * S), &mut host);
+        assert_eq!((host.busiest, host.blocked), (None, None), "it was not read at both ends of the span");
+        let mut host = WatchHost::default();
+        history.describe(None, (12 * S, 13 * S), &mut host);
+        assert_eq!(host.blocked.map(|thread| (thread.name, thread.readings)), Some(("new".to_owned(), 1)));
     }
 
     #[test]

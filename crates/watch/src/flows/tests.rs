@@ -137,11 +137,47 @@ fn reused_ports_are_different_flows() {
     dump(&mut flows, 2 * S, std::slice::from_ref(&new));
     assert_eq!(wanted(&flows), [2]);
     let moved = |cookie| flows.sampled().find(|flow| flow.id.cookie() == cookie).map(|f| (f.ended, f.moved()));
-    assert_eq!((moved(1), moved(2)), (Some((true, 7000)), Some((false, 0))));
+    assert_eq!((moved(1), moved(2)), (Some((true, 7000)), Some((false, 300))));
     assert_eq!((flows.counts().seen, flows.counts().ended), (2, 1));
     // A late sample of the old socket is ignored.
     flows.read(3 * S, &FakeSocket::new(5000, 1).counters(9999, 0).socket(), None);
     assert_eq!(recent_bytes_of(&flows, 1), 7000);
+}
+
+#[test]
+fn sockets_admitted_later_count_from_then_on() {
+    let mut flows = top(4);
+    let old = |acked| FakeSocket::new(1, 1).counters(acked, 0);
+    flows.restrict_to(HashSet::new());
+    dump(&mut flows, 0, &[old(5_000_000)]);
+    dump(&mut flows, S, &[old(6_000_000)]);
+    assert_eq!((flows.counts(), flows.totals()), (WatchSockets::default(), Some(MovedTotals::default())));
+    // Its process moves into the control group.
+    flows.restrict_to(HashSet::from([1001]));
+    dump(&mut flows, 2 * S, &[old(6_000_300)]);
+    assert_eq!(flows.totals(), Some(MovedTotals { acked_bytes: 300, ..MovedTotals::default() }));
+    assert_eq!((recent_bytes_of(&flows, 1), flows.counts().seen, flows.counts().now), (300, 1, 1));
+    assert_eq!(flows.flow(1).map(|flow| flow.seen_ns.0), Some(2 * S));
+    // And leaves it again.
+    flows.restrict_to(HashSet::new());
+    dump(&mut flows, 3 * S, &[old(9_000_000)]);
+    assert_eq!((recent_bytes_of(&flows, 1), flows.counts().ended, flows.counts().now), (300, 1, 0));
+}
+
+#[test]
+fn a_socket_that_one_dump_lacks_keeps_its_counters() {
+    let mut flows = top(4);
+    let old = |acked| FakeSocket::new(1, 1).counters(acked, 0);
+    dump(&mut flows, 0, &[old(5_000_000)]);
+    dump(&mut flows, S, &[old(5_000_100)]);
+    dump(&mut flows, 2 * S, &[]);
+    assert_eq!(flows.flow(1).map(|flow| (flow.ended, flows.counts().ended)), Some((true, 1)));
+    dump(&mut flows, 3 * S, &[old(5_000_300)]);
+    assert_eq!(flows.flow(1).map(|flow| (flow.ended, flows.counts().ended)), Some((false, 1)));
+    assert_eq!((flows.totals().map(|totals| totals.acked_bytes), flows.counts().seen), (Some(300), 1));
+    // After two dumps without it, it is forgotten.
+    (4..6).for_each(|second| dump(&mut flows, second * S, &[]));
+    assert_eq!((flows.known.len(), flows.counts().ended), (0, 1));
 }
 
 fn recent_bytes_of(flows: &Flows, cookie: u64) -> u64 {

@@ -46,8 +46,8 @@ pub struct FlowStatus {
     pub rtt_us: Option<u32>,
     /// Minimum RTT, µs.
     pub min_rtt_us: Option<u32>,
-    /// Congestion window, segments.
-    pub cwnd: u32,
+    /// Congestion window, segments; `None` before the first sample.
+    pub cwnd: Option<u32>,
     /// Metrics of the last second; `None` before two samples.
     pub recent: Option<WatchRecent>,
     /// Latest verdict, if there is one.
@@ -82,7 +82,7 @@ impl Watch {
             since_ns: flow.seen_ns.0,
             rtt_us: tcp.map(|tcp| tcp.rtt_us).filter(|&us| us > 0),
             min_rtt_us: tcp.and_then(|tcp| tcp.min_rtt_us).filter(|&us| us > 0),
-            cwnd: tcp.map_or(0, |tcp| tcp.snd_cwnd),
+            cwnd: tcp.map(|tcp| tcp.snd_cwnd),
             recent: recent(flow, role, process.and_then(|process| self.beside.process_cpu(process.pid))),
             verdict: flow.history.verdict().copied(),
         }
@@ -96,6 +96,11 @@ impl Watch {
     /// Payload and retransmits of all connections until the last dump; `None` if the kernel does not report them.
     pub fn totals(&self) -> Option<MovedTotals> {
         self.flows.totals()
+    }
+
+    /// Start of the last dump of all sockets that succeeded, nanoseconds after the start.
+    pub fn last_dump_ns(&self) -> u64 {
+        self.last_dump_ns
     }
 
     /// Nanoseconds since the start.

@@ -103,7 +103,7 @@ impl Column {
             Self::Retransmits => {
                 known(recent.filter(|_| sends).map(|recent| format!("{:.1}", recent.retransmits_per_s)))
             }
-            Self::Cwnd => known(sends.then(|| flow.cwnd.to_string())),
+            Self::Cwnd => known(flow.cwnd.filter(|_| sends).map(|cwnd| cwnd.to_string())),
             Self::WindowUse => known(recent.and_then(|recent| recent.window_use).map(percent)),
             Self::Queue => known(recent.map(|recent| Bytes::new(recent.queue_bytes).to_string())),
             Self::Cpu => known(recent.and_then(|recent| recent.process_cpu).map(percent)),
@@ -135,7 +135,7 @@ impl Column {
             Self::Rtt => flow.rtt_us.map(f64::from),
             Self::MinRtt => flow.min_rtt_us.map(f64::from),
             Self::Retransmits => recent.filter(|_| sends).map(|recent| recent.retransmits_per_s),
-            Self::Cwnd => sends.then(|| flow.cwnd.into()),
+            Self::Cwnd => flow.cwnd.filter(|_| sends).map(f64::from),
             Self::WindowUse => recent.and_then(|recent| recent.window_use),
             Self::Queue => recent.map(|recent| recent.queue_bytes as f64),
             Self::Cpu => recent.and_then(|recent| recent.process_cpu),

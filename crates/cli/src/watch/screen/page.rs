@@ -98,7 +98,7 @@ fn sparks(opened: &Opened, flow: &WatchFlow, now_ns: u64, cells: usize, palette:
     if flow.role == WatchRole::Sender {
         lines.push(line(
             "cwnd",
-            &levels(&points, span, cells, |point| point.cwnd),
+            &levels(&points, span, cells, |point| Some(point.cwnd)),
             |value| format!("{value:.0}"),
             palette,
         ));

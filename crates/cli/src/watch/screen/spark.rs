@@ -27,16 +27,16 @@ pub fn rates(
     (0..cells).map(|cell| Some((at(edge(cell + 1))? - at(edge(cell))?) / seconds)).collect()
 }
 
-/// Returns the last value up to the end of each cell. `None` before the first sample.
+/// Returns the last value up to the end of each cell. `None` before the first sample, and where the value is unknown.
 pub fn levels(
     points: &[Point],
     (from_ns, to_ns): (u64, u64),
     cells: usize,
-    value: impl Fn(&Point) -> u32,
+    value: impl Fn(&Point) -> Option<u32>,
 ) -> Vec<Option<f64>> {
     let edge = |cell: usize| from_ns + (to_ns - from_ns) * cell as u64 / cells as u64;
     let last = |t_ns: u64| points.iter().rev().find(|point| point.t_ns <= t_ns);
-    (1..=cells).map(|cell| last(edge(cell)).map(|point| f64::from(value(point)))).collect()
+    (1..=cells).map(|cell| last(edge(cell)).and_then(&value).map(f64::from)).collect()
 }
 
 /// Formats bars from 0 to the largest value; a space for `None`.
@@ -100,7 +100,7 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     fn points(moved: &[(u64, u64)]) -> Vec<Point> {
-        let point = |&(s, acked): &(u64, u64)| Point { t_ns: s * S, acked, rtt_us: s as u32, ..Point::default() };
+        let point = |&(s, acked): &(u64, u64)| Point { t_ns: s * S, acked, rtt_us: Some(s as u32), ..Point::default() };
         moved.iter().map(point).collect()
     }
 
@@ -118,6 +118,10 @@ mod tests {
     fn cells_without_samples_are_blank() {
         assert_eq!(rates(&[], (0, S), 3, moved(WatchRole::Sender)), [None; 3]);
         assert_eq!(levels(&points(&[(2, 0)]), (0, 3 * S), 3, |point| point.rtt_us), [None, Some(2.0), Some(2.0)]);
+        let mut unmeasured = points(&[(0, 0), (1, 0), (2, 0)]);
+        unmeasured[1].rtt_us = None;
+        let rtts = levels(&unmeasured, (0, 2 * S), 2, |point| point.rtt_us);
+        assert_eq!((rtts.as_slice(), bars(&rtts).as_str()), ([None, Some(2.0)].as_slice(), " █"));
         assert_eq!(bars(&[None, Some(0.0), Some(4.0), Some(8.0), None]), " ▁▄█ ");
         assert_eq!(bars(&[Some(0.0); 3]), "▁▁▁");
         assert_eq!(bars(&[]), "");

@@ -260,7 +260,7 @@ mod tests {
             since_ns: 0,
             rtt_us: (cookie != 2).then_some(1000 * cookie as u32),
             min_rtt_us: None,
-            cwnd: 10,
+            cwnd: Some(10),
             recent: Some(WatchRecent {
                 goodput_bps: bps,
                 retransmits_per_s: 0.0,
