@@ -18,9 +18,10 @@ impl Figures {
         self.0.get(&metric).copied()
     }
 
-    /// Sets a figure; values that are not finite are ignored.
+    /// Sets a figure; values that are not finite, and losses that are not in 0..=1, are ignored.
     pub fn set(&mut self, metric: Metric, value: Option<f64>) {
-        if let Some(value) = value.filter(|value| value.is_finite()) {
+        let possible = |value: &f64| value.is_finite() && (metric != Metric::Loss || (0.0..=1.0).contains(value));
+        if let Some(value) = value.filter(possible) {
             self.0.insert(metric, value);
         }
     }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{ForeignDocument, ForeignError, mean, record, utc};
 use crate::figures::balance;
+use crate::record::RecordStatus;
 
 /// Whether this is a flent data file.
 pub fn is(value: &Value) -> bool {
@@ -47,60 +48,91 @@ pub fn read(document: &Value) -> Result<ForeignDocument, ForeignError> {
     }
     let meta = SeriesMeta::of(metadata);
     let series: Vec<Series> = results.iter().filter_map(|(name, values)| Series::of(name, values, &meta)).collect();
-    let rates = |way: Way| -> Vec<f64> {
-        let flows = series.iter().filter(|series| series.kind == Kind::Rate(way));
-        flows.filter_map(|flow| mean(&flow.values)).map(|mbps| mbps * 1e6).collect()
+    let (upload, download) = (Transfer::of(&series, Way::Upload), Transfer::of(&series, Way::Download));
+    let (primary, reverse, direction) = match (upload, download) {
+        (Some(upload), Some(download)) => (Some(upload), Some(download), "both"),
+        (None, Some(download)) => (Some(download), None, "download"),
+        (upload, None) => (upload, None, "upload"),
     };
-    // A file that was reduced to its sums has their rates.
-    let sums = |way: Way| -> Vec<f64> {
-        let total = series.iter().find(|series| series.kind == Kind::Sum(way));
-        total.and_then(|total| mean(&total.values)).map(|mbps| mbps * 1e6).into_iter().collect()
-    };
-    let of = |way: Way| {
-        let flows = rates(way);
-        if flows.is_empty() { (sums(way), None) } else { (flows.clone(), Some(flows.len())) }
-    };
-    let ((upload, uploads), (download, downloads)) = (of(Way::Upload), of(Way::Download));
-    let sum = |rates: &[f64]| (!rates.is_empty()).then(|| rates.iter().sum::<f64>());
-    let (primary, reverse, streams, direction) = match (upload.is_empty(), download.is_empty()) {
-        (false, false) => (upload, download, uploads, "both"),
-        (true, false) => (download, Vec::new(), downloads, "download"),
-        _ => (upload, Vec::new(), uploads, "upload"),
-    };
-    if !primary.is_empty() {
+    if let Some(primary) = &primary {
         let named = |protocol: &&&str| results.keys().any(|name| name.starts_with(**protocol));
         // sctp_vs_tcp has both.
         if let [protocol] = ["TCP", "SCTP"].iter().filter(named).collect::<Vec<_>>().as_slice() {
             record.settings.insert("protocol".to_owned(), protocol.to_ascii_lowercase());
         }
         record.settings.insert("direction".to_owned(), direction.to_owned());
+        if primary.flows > 0 {
+            record.settings.insert("streams".to_owned(), primary.flows.to_string());
+        }
     }
-    if let Some(streams) = streams {
-        record.settings.insert("streams".to_owned(), streams.to_string());
+    for (what, transfer) in [("goodput", &primary), ("reverse goodput", &reverse)] {
+        let Some(transfer) = transfer.as_ref().filter(|transfer| transfer.without_values > 0) else { continue };
+        let (without, flows) = (transfer.without_values, transfer.flows);
+        record.notes.push(format!("{what} unknown: {without} of {flows} flows have no values"));
+        record.status = RecordStatus::Partial;
     }
     let pings_ms: Vec<f64> =
         series.iter().filter(|series| series.kind == Kind::Ping).flat_map(|series| series.values.clone()).collect();
     if series.iter().any(|series| series.kind == Kind::UdpSent) {
-        if primary.is_empty() {
+        if primary.is_none() {
             record.settings.insert("protocol".to_owned(), "udp".to_owned());
         }
         record.notes.push("goodput of UDP unknown: flent has the rate at which it was sent".to_owned());
     }
     let figures = &mut record.figures;
-    figures.set(Metric::Goodput, sum(&primary));
-    figures.set(Metric::ReverseGoodput, sum(&reverse));
-    figures.set(Metric::StreamBalance, balance(&primary));
+    let primary = primary.unwrap_or_default();
+    let streams_bps = if primary.flows > 0 { primary.rates_bps.clone() } else { Vec::new() };
+    figures.set(Metric::Goodput, primary.total_bps());
+    figures.set(Metric::ReverseGoodput, reverse.and_then(|reverse| reverse.total_bps()));
+    figures.set(Metric::StreamBalance, balance(&streams_bps));
     figures.set(Metric::LatencyP50, quantile(&pings_ms, 0.5).map(|ms| ms * 1e6));
     figures.set(Metric::LatencyP99, quantile(&pings_ms, 0.99).map(|ms| ms * 1e6));
-    record.streams_bps = if streams.is_some() { primary } else { Vec::new() };
+    record.streams_bps = streams_bps;
     if record.figures == crate::Figures::default() && record.notes.is_empty() {
         return Err(missing("a rate (a series in Mbits/s) or a latency (`Ping`)"));
     }
     Ok(ForeignDocument { kind: "flent", records: vec![record] })
 }
 
+/// The flows of one direction.
+#[derive(Debug, Default)]
+struct Transfer {
+    /// Mean rate of each flow, bits/s, or of their sum in a file that was reduced to it. Empty if the rate of a flow is
+    /// unknown.
+    rates_bps: Vec<f64>,
+    /// Number of flows; 0 if the file has only their sum.
+    flows: usize,
+    /// Number of flows without a single value: they failed, or their program reported nothing.
+    without_values: usize,
+}
+
+impl Transfer {
+    /// `None` if the file has no values of this direction.
+    fn of(series: &[Series], way: Way) -> Option<Self> {
+        let means = |kind: Kind| -> Vec<Option<f64>> {
+            let wanted = series.iter().filter(|series| series.kind == kind);
+            wanted.map(|series| mean(&series.values).map(|mbps| mbps * 1e6)).collect()
+        };
+        let flows = means(Kind::Rate(way));
+        if flows.iter().all(Option::is_none) {
+            let total = means(Kind::Sum(way)).into_iter().flatten().next()?;
+            return Some(Self { rates_bps: vec![total], ..Self::default() });
+        }
+        Some(Self {
+            flows: flows.len(),
+            without_values: flows.iter().filter(|rate| rate.is_none()).count(),
+            rates_bps: flows.into_iter().collect::<Option<Vec<f64>>>().unwrap_or_default(),
+        })
+    }
+
+    /// Rate of all flows, bits/s.
+    fn total_bps(&self) -> Option<f64> {
+        (!self.rates_bps.is_empty()).then(|| self.rates_bps.iter().sum())
+    }
+}
+
 /// Direction of a transfer.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Upload,
     Download,
@@ -298,6 +330,24 @@ mod tests {
         assert_eq!(record.figures.get(Metric::Goodput), Some(5e6));
         assert_eq!((record.settings.get("streams"), record.streams_bps.len()), (None, 0));
         assert_eq!(record.settings["direction"], "download");
+    }
+
+    #[test]
+    fn a_flow_without_values_leaves_the_sum_unknown() {
+        let flow = |value| serde_json::json!([null, value, value]);
+        let file = |second: Value| {
+            let results = serde_json::json!({"TCP upload::1": flow(3.0), "TCP upload::2": second, "Ping (ms) ICMP": flow(20.0)});
+            let file = serde_json::json!({"version": 4, "x_values": [0, 1, 2], "results": results, "metadata": {"NAME": "tcp_nup"}});
+            super::super::read(file.to_string().as_bytes()).expect("a data file").records.remove(0)
+        };
+        let failed = file(serde_json::json!([null, null, null]));
+        assert_eq!((failed.figures.get(Metric::Goodput), failed.figures.get(Metric::StreamBalance)), (None, None));
+        assert_eq!(failed.figures.get(Metric::LatencyP50), Some(20e6));
+        assert_eq!((failed.settings["streams"].as_str(), failed.status), ("2", RecordStatus::Partial));
+        assert_eq!(failed.notes, ["goodput unknown: 1 of 2 flows have no values"]);
+        // Nothing arrived: that is a rate.
+        assert_eq!(file(flow(0.0)).figures.get(Metric::Goodput), Some(3e6));
+        assert_eq!(file(flow(0.0)).figures.get(Metric::StreamBalance), Some(0.5));
     }
 
     #[test]

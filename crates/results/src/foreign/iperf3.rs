@@ -7,7 +7,7 @@ use landspeed_model::Metric;
 use landspeed_stats::{median, quantile};
 use serde_json::{Map, Value};
 
-use super::{ForeignDocument, record, rfc3339, variation};
+use super::{ForeignDocument, record, rfc3339, set_loss, variation};
 use crate::figures::balance;
 use crate::record::{Record, RecordStatus};
 use crate::{json, parts};
@@ -76,8 +76,9 @@ pub fn read(document: &Value) -> ForeignDocument {
     let received = received.unwrap_or_default();
     let figures = &mut record.figures;
     figures.set(Metric::Goodput, received.bps);
-    figures.set(Metric::Loss, received.loss);
     figures.set(Metric::Jitter, received.jitter_ms.map(|ms| ms * 1e6));
+    set_loss(&mut record, received.loss);
+    let figures = &mut record.figures;
     if run.bidir {
         match run.received(Way::Reverse) {
             Ok(reverse) => figures.set(Metric::ReverseGoodput, reverse.bps),
@@ -113,7 +114,7 @@ enum Way {
 struct Received {
     bps: Option<f64>,
     bytes: Option<f64>,
-    /// Lost datagrams, 0..1.
+    /// Lost datagrams as a share of those sent, as the document has it.
     loss: Option<f64>,
     jitter_ms: Option<f64>,
 }
@@ -249,22 +250,24 @@ impl<'a> Run<'a> {
         sent.filter_map(|stream| number(stream, "rtt")).filter(|us| *us > 0.0).collect()
     }
 
-    /// Goodput of each stream of the forward direction, at the receiver.
+    /// Goodput of each stream of the forward direction, at the receiver; none if that of a stream is unknown.
     fn streams_bps(&self) -> Vec<f64> {
         let streams = self.document.pointer("/end/streams").and_then(Value::as_array).into_iter().flatten();
-        let of = |stream: &Value| {
-            let end = stream.get(if self.udp { "udp" } else { "receiver" })?;
-            if self.bidir && flag(end, "sender") == Some(self.server) {
-                return None;
-            }
+        let ends = streams.map(|stream| stream.get(if self.udp { "udp" } else { "receiver" }));
+        let forward = ends.filter(|end| {
+            let reverse = end.is_some_and(|end| flag(end, "sender") == Some(self.server));
+            !(self.bidir && reverse)
+        });
+        let rate = |end: Option<&Value>| {
+            let end = end?;
             if !self.udp {
                 return rate(end);
             }
             // The bytes of `udp` are the sender's; a server that receives has 0.
-            let (bytes, seconds) = (delivered(end)?, number(end, "seconds")?);
-            (bytes > 0.0 && seconds > 0.0).then(|| bytes * 8.0 / seconds)
+            let (sent, arrived, seconds) = (number(end, "bytes")?, delivered(end)?, number(end, "seconds")?);
+            (sent > 0.0 && seconds > 0.0).then(|| arrived * 8.0 / seconds)
         };
-        streams.filter_map(of).collect()
+        forward.map(rate).collect::<Option<Vec<f64>>>().unwrap_or_default()
     }
 }
 

@@ -11,6 +11,7 @@ mod perfsonar;
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use landspeed_model::Metric;
 use thiserror::Error;
 
 use crate::json::{self, Damage};
@@ -125,6 +126,23 @@ fn split_offset(text: &str) -> Option<(&str, i64)> {
     Some((time, sign * (hours * 3600 + minutes * 60)))
 }
 
+/// A share of packets, 0..=1.
+///
+/// # Errors
+/// A note: the document has a share that cannot be.
+fn loss_share(share: f64) -> Result<f64, String> {
+    let possible = (0.0..=1.0).contains(&share);
+    possible.then_some(share).ok_or_else(|| format!("loss unknown: the document says {:.2} %", share * 100.0))
+}
+
+/// Sets the loss of a record, with a note if it cannot be.
+fn set_loss(record: &mut Record, share: Option<f64>) {
+    match share.map(loss_share).transpose() {
+        Ok(share) => record.figures.set(Metric::Loss, share),
+        Err(note) => record.notes.push(note),
+    }
+}
+
 /// The arithmetic mean; `None` if there are no values.
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
@@ -140,6 +158,15 @@ fn variation(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn impossible_losses_are_unknown_and_noted() {
+        assert_eq!((loss_share(0.0), loss_share(1.0)), (Ok(0.0), Ok(1.0)));
+        let note = |share| loss_share(share).expect_err("impossible");
+        assert_eq!(note(-0.0052), "loss unknown: the document says -0.52 %");
+        assert_eq!(note(3.0), "loss unknown: the document says 300.00 %");
+        assert!(loss_share(f64::NAN).is_err());
+    }
 
     #[test]
     fn times_with_any_offset_are_converted_to_utc() {

@@ -2,7 +2,7 @@
 
 use landspeed_model::Metric;
 
-use super::{ForeignDocument, ForeignError, record, variation};
+use super::{ForeignDocument, ForeignError, record, set_loss, variation};
 use crate::record::{Record, RecordStatus};
 
 /// A line with results.
@@ -125,7 +125,7 @@ impl Transfer {
         let bytes = Some(total.megabytes * f64::from(1 << 20)).filter(|bytes| *bytes > 0.0);
         let retransmits = total.retransmits.or(self.verbose.retransmits);
         figures.set(Metric::Retransmits, retransmits.zip(bytes).map(|(count, bytes)| count * 1e9 / bytes));
-        figures.set(Metric::Loss, total.loss_ratio);
+        set_loss(&mut record, total.loss_ratio);
         record
     }
 }

@@ -4,7 +4,7 @@
 use landspeed_model::Metric;
 use serde_json::Value;
 
-use super::{ForeignDocument, ForeignError, record, utc};
+use super::{ForeignDocument, ForeignError, record, set_loss, utc};
 use crate::figures::{Figures, balance};
 use crate::record::{Record, RecordStatus};
 
@@ -68,8 +68,8 @@ fn of_run(run: &Value) -> Option<Record> {
     }
     match kind.as_str() {
         "throughput" => throughput(result, &mut record),
-        "rtt" => round_trips(result, &mut record.figures),
-        _ => one_way(result, &mut record.figures),
+        "rtt" => round_trips(result, &mut record),
+        _ => one_way(result, &mut record),
     }
     if record.figures == Figures::default() {
         record.status = RecordStatus::Partial;
@@ -130,22 +130,21 @@ fn throughput(result: &Value, record: &mut Record) {
     figures.set(Metric::Goodput, bps);
     figures.set(Metric::Retransmits, number(&["retransmits"]).zip(bytes).map(|(count, bytes)| count * 1e9 / bytes));
     let (sent, lost) = (number(&["sent"]).filter(|sent| *sent > 0.0), number(&["lost"]));
-    figures.set(Metric::Loss, lost.zip(sent).map(|(lost, sent)| lost / sent));
     figures.set(Metric::Jitter, number(&["jitter"]).map(|ms| ms * 1e6));
     let streams = result.pointer("/summary/streams").and_then(Value::as_array).into_iter().flatten();
     let of =
         |stream: &Value| stream.get("receiver-throughput-bits").or_else(|| stream.get("throughput-bits"))?.as_f64();
-    record.streams_bps = streams.filter(|_| !sender_only).filter_map(of).collect();
+    // A stream whose rate is unknown leaves the balance unknown.
+    let rates: Option<Vec<f64>> = streams.map(of).collect();
+    record.streams_bps = rates.filter(|_| !sender_only).unwrap_or_default();
     figures.set(Metric::StreamBalance, balance(&record.streams_bps));
+    set_loss(record, lost.zip(sent).map(|(lost, sent)| lost / sent));
 }
 
 /// One-way latency, from a histogram in milliseconds.
-fn one_way(result: &Value, figures: &mut Figures) {
+fn one_way(result: &Value, record: &mut Record) {
     let number = |key: &str| result.get(key).and_then(Value::as_f64);
-    figures.set(
-        Metric::Loss,
-        number("packets-lost").zip(number("packets-sent").filter(|n| *n > 0.0)).map(|(a, b)| a / b),
-    );
+    set_loss(record, number("packets-lost").zip(number("packets-sent").filter(|n| *n > 0.0)).map(|(a, b)| a / b));
     let histogram = ["histogram-latency", "latency"].iter().find_map(|key| result.get(*key)?.as_object());
     let mut counts: Vec<(f64, f64)> = histogram
         .into_iter()
@@ -154,6 +153,7 @@ fn one_way(result: &Value, figures: &mut Figures) {
         .filter(|(ms, count)| ms.is_finite() && *count > 0.0 && count.is_finite())
         .collect();
     counts.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let figures = &mut record.figures;
     figures.set(Metric::LatencyP50, weighted_quantile(&counts, 0.5).map(|ms| ms * 1e6));
     figures.set(Metric::LatencyP99, weighted_quantile(&counts, 0.99).map(|ms| ms * 1e6));
 }
@@ -172,15 +172,15 @@ fn weighted_quantile(counts: &[(f64, f64)], share: f64) -> Option<f64> {
 }
 
 /// Round-trip times. A result without single round trips has only their mean, not the median.
-fn round_trips(result: &Value, figures: &mut Figures) {
+fn round_trips(result: &Value, record: &mut Record) {
     let list = result.get("roundtrips").and_then(Value::as_array).into_iter().flatten();
     // pScheduler writes a duration such as `PT0.0125S`, the archive a number of seconds.
     let rtt_s = |rtt: &Value| rtt.as_str().map_or_else(|| rtt.as_f64(), seconds);
     let rtts_s: Vec<f64> = list.filter_map(|trip| rtt_s(trip.get("rtt")?)).collect();
     let quantile = |p| landspeed_stats::quantile(&rtts_s, p).map(|s| s * 1e9);
-    figures.set(Metric::LatencyP50, quantile(0.5));
-    figures.set(Metric::LatencyP99, quantile(0.99));
-    figures.set(Metric::Loss, result.get("loss").and_then(Value::as_f64));
+    record.figures.set(Metric::LatencyP50, quantile(0.5));
+    record.figures.set(Metric::LatencyP99, quantile(0.99));
+    set_loss(record, result.get("loss").and_then(Value::as_f64));
 }
 
 /// Parses an ISO 8601 duration of hours, minutes and seconds, such as `PT10S` or `PT1M30.5S`; returns seconds.
@@ -236,9 +236,25 @@ mod tests {
         assert!(sent.notes[0].starts_with("goodput unknown"), "{sent:?}");
         let received = run(true, r#"{"throughput-bits": 1e8, "receiver-throughput-bits": 2e7}"#);
         assert_eq!(received.figures.get(Metric::Goodput), Some(2e7));
+        let impossible = run(true, r#"{"receiver-throughput-bits": 2e7, "sent": 100, "lost": -3}"#);
+        assert_eq!(impossible.figures.get(Metric::Loss), None);
+        assert_eq!(impossible.notes, ["loss unknown: the document says -3.00 %"]);
         let empty = run(false, "{}");
         assert_eq!(empty.status, RecordStatus::Partial);
         assert!(empty.notes[0].starts_with("figures unknown"), "{empty:?}");
+    }
+
+    #[test]
+    fn balance_counts_starved_and_not_unknown_streams() {
+        let of = |streams: &str| {
+            let text = format!(
+                r#"{{"test": {{"type": "throughput", "spec": {{"dest": "ps2"}}}}, "tool": {{"name": "iperf3"}},
+"result": {{"succeeded": true, "summary": {{"streams": {streams}, "summary": {{"throughput-bits": 1e8}}}}}}}}"#
+            );
+            super::super::read(text.as_bytes()).expect("a run").records.remove(0).figures.get(Metric::StreamBalance)
+        };
+        assert_eq!(of(r#"[{"throughput-bits": 1e8}, {"throughput-bits": 0}]"#), Some(0.5));
+        assert_eq!(of(r#"[{"throughput-bits": 1e8}, {"throughput-bits": 1e8}, {"throughput-bits": null}]"#), None);
     }
 
     #[test]

@@ -291,3 +291,30 @@ fn appended_log_files_and_surrounding_text_are_read() {
     let error = super::super::read(&one[..one.len() / 2]).expect_err("half a document");
     assert!(error.to_string().starts_with(&format!("damaged at byte {}", one.len() / 2)), "{error}");
 }
+
+#[test]
+fn a_starved_udp_stream_counts_in_the_balance() {
+    let streams = |second: Value| json!([{"udp": udp_sum(1_000_000, 100, 0)}, {"udp": second}]);
+    let of_streams = |second: Value| {
+        let received = udp_sum(1_000_000, 200, 100);
+        let end = json!({"streams": streams(second), "sum": udp_sum(2_000_000, 200, 100), "sum_received": received});
+        of(&document(true, "UDP", 0, end))
+    };
+    let starved = of_streams(udp_sum(1_000_000, 100, 100));
+    assert_eq!((starved.streams_bps.as_slice(), starved.figures.get(Metric::StreamBalance)), ([0.8e6, 0.0].as_slice(), Some(0.5)));
+    let mut unknown = udp_sum(1_000_000, 100, 0);
+    unknown["lost_packets"] = Value::Null;
+    let unknown = of_streams(unknown);
+    assert_eq!((unknown.streams_bps.len(), unknown.figures.get(Metric::StreamBalance)), (0, None));
+    assert_eq!(unknown.figures.get(Metric::Goodput), Some(0.8e6));
+}
+
+#[test]
+fn impossible_losses_are_not_figures() {
+    let mut received = udp_sum(1_000_000, 100, 0);
+    received["lost_percent"] = json!(-0.52);
+    let end = json!({"streams": [], "sum": udp_sum(1_000_000, 100, 0), "sum_received": received});
+    let record = of(&document(true, "UDP", 0, end));
+    assert_eq!((record.figures.get(Metric::Loss), record.figures.get(Metric::Goodput)), (None, Some(0.8e6)));
+    assert_eq!(record.notes, ["loss unknown: the document says -0.52 %"]);
+}
