@@ -220,11 +220,7 @@ fn line(before: &DirectionProgress, now: &DirectionProgress, protocol: Protocol)
     if protocol == Protocol::Udp {
         let Some(udp) = now.udp else { return format!("{line} {:>24} {:>10}", "-", "-") };
         let was = before.udp.unwrap_or_default();
-        // Can be negative: a packet counted as lost in the previous interval arrived late.
-        let lost = i128::from(udp.lost) - i128::from(was.lost);
-        let sent = i128::from(udp.delivered.saturating_sub(was.delivered)) + lost;
-        let share = if sent > 0 { lost.max(0) as f64 / sent as f64 } else { 0.0 };
-        let lost = format!("{}/{} ({})", lost, sent, crate::text::percent(share));
+        let lost = losses(udp.delivered.saturating_sub(was.delivered), i128::from(udp.lost) - i128::from(was.lost));
         return format!("{line} {lost:>24} {:>10}", Nanos::new(udp.jitter_ns).to_string());
     }
     let Some(tcp) = now.tcp else { return format!("{line} {:>12} {:>10} {:>10}", "-", "-", "-") };
@@ -234,6 +230,17 @@ fn line(before: &DirectionProgress, now: &DirectionProgress, protocol: Protocol)
         Nanos::from_micros(tcp.rtt_us).to_string(),
         Bytes::new(tcp.cwnd_bytes).to_string()
     )
+}
+
+/// Formats the losses of an interval: `3/100 (3 %)`. `lost` is negative if packets that were counted as lost in the
+/// previous interval arrived late.
+fn losses(delivered: u64, lost: i128) -> String {
+    if lost < 0 {
+        return format!("0/{delivered} (0 %), {} late", -lost);
+    }
+    let sent = i128::from(delivered) + lost;
+    let share = if sent > 0 { lost as f64 / sent as f64 } else { 0.0 };
+    format!("{lost}/{sent} ({})", crate::text::percent(share))
 }
 
 /// Returns the state at the end of the steady phase from the document; `last` fills in what is missing there.
@@ -280,6 +287,13 @@ fn end_of(document: &RunDocument, streams: &[&Stream], last: &DirectionProgress)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn late_packets_are_not_negative_losses() {
+        assert_eq!(losses(997, 3), "3/1000 (0.3 %)");
+        assert_eq!(losses(1000, -3), "0/1000 (0 %), 3 late");
+        assert_eq!(losses(0, 0), "0/0 (0 %)");
+    }
 
     #[test]
     fn each_multiple_of_the_interval_is_emitted_once() {
