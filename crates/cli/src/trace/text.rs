@@ -359,6 +359,9 @@ fn ecn(flow: &TraceFlow) -> Option<String> {
         Some(reported) => {
             let _ = write!(words, "; receiver reports {reported} (AccECN)");
         }
+        None if flow.reverse.packets == 0 => {
+            words.push_str("; ECE unknown: the ACKs are not in the capture");
+        }
         None => {
             let _ = write!(words, "; {} ACKs with ECE, {} segments with CWR", echoes.ece, marks.cwr);
         }
@@ -435,7 +438,9 @@ fn retransmits(forward: &TraceDirection, reverse: &TraceDirection) -> String {
     if forward.duplicates > 0 {
         let _ = write!(words, "; {} duplicated in the network", forward.duplicates);
     }
-    let _ = write!(words, "; {} duplicate ACKs", reverse.duplicate_acks);
+    if reverse.packets > 0 {
+        let _ = write!(words, "; {} duplicate ACKs", reverse.duplicate_acks);
+    }
     words
 }
 
@@ -503,5 +508,25 @@ fn add_path(page: &mut Page, path: &TracePath) {
             let _ = write!(words, "; stepped {size} {direction} at {at}");
         }
         page.line("clocks", &words);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use landspeed_model::TraceEcn;
+
+    use super::*;
+
+    #[test]
+    fn acks_outside_the_capture_are_unknown() {
+        let text = include_str!("../../../../fixtures/traces/whole.json");
+        let mut document: TraceDocument = serde_json::from_str(text).expect("a document");
+        let flow = document.flows.iter_mut().find(|flow| flow.transport == TraceTransport::Tcp).expect("a TCP flow");
+        flow.forward.ecn = Some(TraceEcn { ect0: 100, ce: 2, ..TraceEcn::default() });
+        flow.reverse.ecn = None;
+        assert_eq!(ecn(flow).as_deref(), Some("2 of 100 packets CE; 0 ACKs with ECE, 0 segments with CWR"));
+        flow.reverse = TraceDirection::default();
+        assert_eq!(ecn(flow).as_deref(), Some("2 of 100 packets CE; ECE unknown: the ACKs are not in the capture"));
+        assert!(!summary(&document).contains("0 duplicate ACKs"));
     }
 }
