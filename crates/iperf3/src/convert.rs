@@ -381,7 +381,11 @@ impl<'a> Test<'a> {
                 // Only the local end's counts at the end of the omitted part are known: the losses of the rest are not,
                 // and at a receiver not even how many packets the rest had.
                 let local_cut = at_cut.filter(|_| numbered.sends());
-                let packets = if self.omit_ns == 0 { Some(sent) } else { local_cut.map(|cut| sent.saturating_sub(cut.packets)) };
+                let packets = if self.omit_ns == 0 {
+                    Some(sent)
+                } else {
+                    local_cut.map(|cut| sent.saturating_sub(cut.packets))
+                };
                 let packets = packets.map(|packets| packets as i64);
                 let counted = arrived.filter(|_| self.omit_ns == 0);
                 let lost = counted.map(|udp| sent as i64 - udp.delivered_packets as i64);

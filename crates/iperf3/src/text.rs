@@ -260,8 +260,14 @@ impl<'a> TextReport<'a> {
                 (&end.sum_sent, &end.sum_received)
             };
             // Without the sender's report, or the losses, a UDP test has only what all receivers counted.
-            let lost = streams.iter().filter_map(|stream| stream.udp.as_ref()?.lost_packets);
-            let alone = self.udp && received.is_some() && lost.count() == 0;
+            let unknown = match streams.as_slice() {
+                [] => sent.is_none(),
+                all => {
+                    self.udp
+                        && all.iter().all(|stream| stream.udp.as_ref().is_none_or(|row| row.lost_packets.is_none()))
+                }
+            };
+            let alone = unknown && received.is_some();
             if streams.len() > 1 || alone {
                 let sent = sent.as_ref().filter(|_| streams.len() > 1);
                 for (sum, role) in [(sent, "sender"), (received.as_ref(), "receiver")] {

@@ -116,7 +116,10 @@ mod tests {
         assert_eq!(of(&counted.drops), [("NETFILTER_DROP".to_owned(), 2), ("not said".to_owned(), 1)]);
         let drops = filtered(&counted);
         assert_eq!(drops, FilterDrops { count: 2, uncertain: 1 });
-        assert_eq!((drops.since(FilterDrops { count: 1, ..drops }), drops.since(FilterDrops { count: 1, uncertain: 0 })), (Some(1), None));
+        assert_eq!(
+            (drops.since(FilterDrops { count: 1, ..drops }), drops.since(FilterDrops { count: 1, uncertain: 0 })),
+            (Some(1), None)
+        );
         counted.lost = 3;
         assert_eq!(filtered(&counted).since(drops), None, "a lost event may have been such a drop");
         assert_eq!(of(&counted.retransmits), [("TCP_ESTABLISHED".to_owned(), 1)]);

@@ -29,6 +29,9 @@ pub fn short_summary(d: &RunDocument) -> String {
 fn lost(d: &RunDocument, udp: &UdpTotals) -> String {
     match (udp.lost_packets, udp.sent_packets, udp.delivered_packets) {
         (Some(0), Some(sent), _) => format!("none of {} lost", plural(sent, "packet")),
+        (Some(lost @ ..0), Some(sent), _) => {
+            format!("unknown: {} more arrived than the {sent} sent", plural(lost.unsigned_abs(), "packet"))
+        }
         (Some(lost), Some(sent), _) => {
             let share = udp.loss_ratio.map(|share| format!(" ({})", percent(share))).unwrap_or_default();
             format!("{lost} of {} lost{share}", plural(sent, "packet"))

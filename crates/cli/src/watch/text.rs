@@ -81,9 +81,7 @@ impl Table {
         let per_s = |count: u64, before: FlowCounters| count as f64 * 1e9 / (now.t_ns - before.t_ns) as f64;
         let bps = match since {
             // The role may have changed since.
-            Some(before) => {
-                Some(per_s(now.moved(flow.role).saturating_sub(before.moved(flow.role)), before) * 8.0)
-            }
+            Some(before) => Some(per_s(now.moved(flow.role).saturating_sub(before.moved(flow.role)), before) * 8.0),
             None => flow.goodput_bps,
         };
         let known = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());

@@ -76,9 +76,7 @@ impl<'a> Reports<'a> {
         sends: bool,
         count: impl Fn(&StreamEnd) -> Option<u64>,
     ) -> Known<u64> {
-        let counted = |(stream, end): (&Stream, &StreamEnd)| {
-            count(end).ok_or_else(|| not_reported(stream, sends))
-        };
+        let counted = |(stream, end): (&Stream, &StreamEnd)| count(end).ok_or_else(|| not_reported(stream, sends));
         self.ends(directions, sends)?.into_iter().map(counted).sum()
     }
 

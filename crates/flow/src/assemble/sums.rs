@@ -81,7 +81,8 @@ pub fn udp(parameters: &Parameters, reports: &Reports<'_>, unknown: &mut Unknown
 fn tail_lost(reports: &Reports<'_>) -> Known<u64> {
     let count = |sends: bool, of: fn(&UdpEnd) -> u64| -> Known<Vec<u64>> {
         let ends = reports.ends(reports.directions(), sends)?.into_iter();
-        ends.map(|(stream, end)| end.udp.as_ref().map(of).ok_or_else(|| reports::not_reported(stream, sends))).collect()
+        ends.map(|(stream, end)| end.udp.as_ref().map(of).ok_or_else(|| reports::not_reported(stream, sends)))
+            .collect()
     };
     let (sent, highest) = (count(true, |udp| udp.sent_packets)?, count(false, |udp| udp.highest_seq)?);
     Ok(sent.iter().zip(&highest).map(|(sent, highest)| sent.saturating_sub(*highest)).sum())

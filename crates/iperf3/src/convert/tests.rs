@@ -71,7 +71,13 @@ fn sent(packets: u64) -> Option<UdpEnd> {
 
 fn arrived(packets: u64) -> Option<UdpEnd> {
     let reordered_packets = Some(1);
-    Some(UdpEnd { delivered_packets: packets, highest_seq: 30, jitter_ns: Some(9), reordered_packets, ..UdpEnd::default() })
+    Some(UdpEnd {
+        delivered_packets: packets,
+        highest_seq: 30,
+        jitter_ns: Some(9),
+        reordered_packets,
+        ..UdpEnd::default()
+    })
 }
 
 fn options(remote_after_omit: bool) -> ReportOptions {

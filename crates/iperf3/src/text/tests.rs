@@ -66,6 +66,20 @@ fn text_output_matches_iperf3_for_every_test_kind() {
 }
 
 #[test]
+fn a_receiver_of_unknown_losses_has_its_bytes() {
+    let mut document: Document = serde_json::from_str(&fixture("udp.json")).expect("a document");
+    let end = &mut document.end;
+    for row in [end.streams[0].udp.as_mut(), end.sum_received.as_mut()].into_iter().flatten() {
+        (row.lost_packets, row.lost_percent, row.packets) = (None, None, None);
+    }
+    let text = client(&document, Style::default());
+    let totals: Vec<&str> = text.lines().filter(|line| line.ends_with("er") && line.contains(" sec ")).collect();
+    let [sender, receiver] = totals[..] else { panic!("{text}") };
+    assert!(sender.contains("lost: unknown  sender"), "{text}");
+    assert!(receiver.starts_with("[SUM]") && receiver.contains("lost: unknown  receiver"), "{text}");
+}
+
+#[test]
 fn text_columns_match_iperf3() {
     let document: Document = serde_json::from_str(&fixture("tcp.json")).expect("a document");
     let ours = client(&document, Style::default());

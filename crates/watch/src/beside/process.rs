@@ -133,7 +133,9 @@ impl ProcessHistory {
         let mut threads = Vec::with_capacity(self.threads.len());
         self.threads.retain(|&tid, thread| {
             // A thread that has ended cannot be read, even if its id is reused.
-            let Some((cpu_ns, wait_ns)) = read(&thread.schedstat, &mut text).and_then(two_numbers) else { return false };
+            let Some((cpu_ns, wait_ns)) = read(&thread.schedstat, &mut text).and_then(two_numbers) else {
+                return false;
+            };
             let (opened, state_samples, waits) = (thread.opened, thread.state_samples, thread.waits.clone());
             threads.push((tid, ThreadReading { opened, cpu_ns, wait_ns, state_samples, waits }));
             true

@@ -100,7 +100,8 @@ mod tests {
     const S: u64 = 1_000_000_000;
 
     fn points(moved: &[(u64, u64)]) -> Vec<Point> {
-        let point = |&(s, acked): &(u64, u64)| Point { t_ns: s * S, acked, rtt_us: Some(s as u32), ..Point::default() };
+        let point =
+            |&(s, acked): &(u64, u64)| Point { t_ns: s * S, acked, rtt_us: Some(s as u32), ..Point::default() };
         moved.iter().map(point).collect()
     }
 

@@ -102,7 +102,7 @@ fn minute() -> Vec<Point> {
                 acked,
                 received: 0,
                 retransmits: (n / 40) as u32,
-                rtt_us: 20_000 + height as u32 * 100,
+                rtt_us: Some(20_000 + height as u32 * 100),
                 cwnd: 10 + height as u32,
             }
         })

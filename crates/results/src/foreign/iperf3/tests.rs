@@ -301,7 +301,10 @@ fn a_starved_udp_stream_counts_in_the_balance() {
         of(&document(true, "UDP", 0, end))
     };
     let starved = of_streams(udp_sum(1_000_000, 100, 100));
-    assert_eq!((starved.streams_bps.as_slice(), starved.figures.get(Metric::StreamBalance)), ([0.8e6, 0.0].as_slice(), Some(0.5)));
+    assert_eq!(
+        (starved.streams_bps.as_slice(), starved.figures.get(Metric::StreamBalance)),
+        ([0.8e6, 0.0].as_slice(), Some(0.5))
+    );
     let mut unknown = udp_sum(1_000_000, 100, 0);
     unknown["lost_packets"] = Value::Null;
     let unknown = of_streams(unknown);
