@@ -27,6 +27,7 @@ mod manual;
 mod metrics;
 #[cfg(test)]
 mod missing;
+mod netperf;
 mod options;
 mod outcome;
 mod output;
@@ -94,6 +95,8 @@ enum Command {
     Serve(serve::Args),
     /// Drop-in for iperf3: its flags, its text, its JSON
     Iperf3(Box<iperf3::Args>),
+    /// netperf's flags and output, for flent; the server is landspeed serve
+    Netperf(Box<netperf::Args>),
     /// Show what landspeed does on this machine alone
     Demo(demo::Args),
     /// Audit this host for a goal: every finding with its reason and source
@@ -146,12 +149,10 @@ pub fn main() -> ExitCode {
         }
     }
     let command_line = iperf3::command_line();
-    // iperf3 exits with status 1 after every failure.
-    let failed = if command_line.get(1).is_some_and(|word| word == iperf3::NAME) {
-        CommandOutcome::Findings
-    } else {
-        CommandOutcome::Failure
-    };
+    // iperf3 exits with status 1 after every failure; flent only looks whether the status is 0.
+    let front = |name: &str| command_line.get(1).is_some_and(|word| word == name);
+    let (is_netperf, is_front) = (front(netperf::NAME), front(netperf::NAME) || front(iperf3::NAME));
+    let failed = if is_front { CommandOutcome::Findings } else { CommandOutcome::Failure };
     let matches = match Cli::command().try_get_matches_from(command_line) {
         Ok(matches) => matches,
         Err(error) => {
@@ -162,7 +163,9 @@ pub fn main() -> ExitCode {
             } else {
                 let _ = error.print();
             }
-            if let Some(hint) = iperf3_hint(landspeed_sys::process::command_line().get(1).map(String::as_str)) {
+            let words = landspeed_sys::process::command_line();
+            let refused = netperf::why_refused(&words).filter(|_| is_netperf && error.use_stderr());
+            if let Some(hint) = refused.or_else(|| iperf3_hint(words.get(1).map(String::as_str)).map(str::to_owned)) {
                 errln!("\n{hint}");
             }
             return if error.use_stderr() { failed } else { CommandOutcome::Clean }.into();
@@ -172,6 +175,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::main(&args),
         Command::Serve(args) => serve::main(&args),
         Command::Iperf3(args) => iperf3::main(&args),
+        Command::Netperf(args) => netperf::main(&args),
         Command::Demo(args) => demo::main(&args),
         Command::Check(args) => check::main(&args),
         Command::Calc(args) => calc::main(&args),

@@ -4,6 +4,7 @@
 mod apt;
 mod corpus;
 mod cyclonedx;
+mod flent;
 mod iperf3;
 mod junit;
 mod kubernetes;
@@ -80,10 +81,11 @@ impl Seed {
 type Fetch = fn(root: &Path, no_install: bool) -> Result<PathBuf>;
 
 /// What the tests use if it can be had, and the variables that name it to them.
-const DOWNLOADS: [(&str, &str, Fetch); 7] = [
+const DOWNLOADS: [(&str, &str, Fetch); 8] = [
     ("captures of tcpdump and Wireshark", corpus::VARIABLE, corpus::captures),
     ("iperf3 of other releases", iperf3::VARIABLE, iperf3::fetch),
     ("a reader of iperf3's JSON", iperf3::CONSUMERS, iperf3::consumers),
+    ("flent of PyPI", flent::VARIABLE, flent::fetch),
     ("Prometheus", prometheus::VARIABLE, prometheus::fetch),
     ("the schema of Kubernetes' objects", kubernetes::VARIABLE, kubernetes::fetch),
     ("the schema of CycloneDX", cyclonedx::VARIABLE, cyclonedx::fetch),
