@@ -19,6 +19,7 @@ mod distance;
 mod framing;
 mod input;
 mod response;
+mod responsiveness;
 mod text;
 mod window;
 
@@ -34,6 +35,7 @@ pub use response::{
     CUBIC_BETA, CUBIC_C, MATHIS_CONSTANT, RENO_CONSTANT, cubic_loss_budget, cubic_recovery_s, cubic_window_segments,
     mathis_rate_bps, reno_loss_budget, reno_recovery_s, reno_window_segments, window_rate_bps, window_segments,
 };
+pub use responsiveness::round_trips_per_minute;
 pub use window::{
     MAX_BUFFER_BYTES, MAX_SYSCTL_BYTES, MAX_WINDOW_BYTES, bdp_bytes, buffer_many_flows_bytes, flow_rate_ceiling_bps,
     flows_needed, socket_buffer_bytes, window_bytes,

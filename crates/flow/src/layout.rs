@@ -1,5 +1,7 @@
 //! Streams of a test: client and server derive the same list from the same parameters.
 
+use std::borrow::Cow;
+
 use landspeed_model::{Direction, Parameters, Protocol, RrMode};
 
 use crate::end::{Job, RrSlot, Side};
@@ -70,6 +72,7 @@ pub fn streams(parameters: &Parameters) -> Result<Vec<StreamSpec>, crate::rr::Pl
                 }
             }
             if let Some(slot) = RrSlot::probe(parameters) {
+                let link = if parameters.probe_udp { Link::Udp } else { link };
                 specs.push(StreamSpec {
                     id: PROBE_STREAM,
                     index: 0,
@@ -95,6 +98,15 @@ pub fn streams(parameters: &Parameters) -> Result<Vec<StreamSpec>, crate::rr::Pl
     Ok(specs)
 }
 
+/// Returns the parameters of the sockets of one stream: its DSCP instead of those of all streams.
+pub fn of_stream<'a>(parameters: &'a Parameters, spec: &StreamSpec) -> Cow<'a, Parameters> {
+    let classes = &parameters.stream_dscp;
+    match classes.len() {
+        0 => Cow::Borrowed(parameters),
+        n => Cow::Owned(Parameters { dscp: Some(classes[spec.index as usize % n]), ..parameters.clone() }),
+    }
+}
+
 /// Assumed duration of a test without a time limit, nanoseconds.
 pub const ASSUMED_DURATION_NS: u64 = 3_600_000_000_000;
 
@@ -102,4 +114,28 @@ pub const ASSUMED_DURATION_NS: u64 = 3_600_000_000_000;
 pub fn duration_ns(parameters: &Parameters) -> Option<u64> {
     let one = parameters.time_ns? + parameters.omit_ns;
     Some(one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_of_both_directions_have_the_classes_in_turn() {
+        let parameters = Parameters {
+            direction: Direction::Both,
+            streams: 4,
+            stream_dscp: vec![0, 8, 40, 46],
+            probe_rate_per_s: Some(100.0),
+            probe_udp: true,
+            ..Parameters::default()
+        };
+        let specs = streams(&parameters).expect("a test");
+        let classes: Vec<_> = specs.iter().map(|spec| of_stream(&parameters, spec).dscp.expect("a class")).collect();
+        assert_eq!(classes, [0, 8, 40, 46, 0, 8, 40, 46, 0]);
+        let probe = specs.last().expect("the probe");
+        assert_eq!((probe.id, probe.link, specs[0].link), (PROBE_STREAM, Link::Udp, Link::Tcp));
+        let plain = Parameters { stream_dscp: Vec::new(), dscp: Some(10), ..parameters.clone() };
+        assert_eq!(of_stream(&plain, &specs[1]).dscp, Some(10));
+    }
 }

@@ -72,6 +72,10 @@ pub fn check_in(p: &Parameters, dialect: Dialect) -> Result<(), Invalid> {
     }
     let within = |ok: bool, message: &str| if ok { Ok(()) } else { Err(Invalid::from(message.to_owned())) };
     within(p.time_ns.is_some() || p.bytes.is_some(), "a test needs an end: --time or --bytes")?;
+    if p.stream_dscp.iter().any(|dscp| *dscp > 63) {
+        let message = "--stream-dscp: 0 to 63 (the TOS byte divided by four)".to_owned();
+        return Err(Invalid { setting: Some("stream-dscp"), message });
+    }
     let buffers = p.write_bytes * u64::from(p.streams) * p.direction.parts().len() as u64;
     let message = "--len times --parallel: at most 1GiB in all directions together";
     within(buffers <= MAX_BUFFERS, message).map_err(|invalid| Invalid { setting: Some("len"), ..invalid })?;
@@ -158,6 +162,13 @@ mod tests {
         ] {
             assert!(granted(&asked, &other).is_err(), "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_class_beyond_six_bits_is_refused() {
+        let marked = |dscp| Parameters { stream_dscp: vec![0, dscp], ..Parameters::default() };
+        assert_eq!(check(&marked(63)), Ok(()));
+        assert_eq!(check(&marked(64)).expect_err("seven bits").setting, Some("stream-dscp"));
     }
 
     #[test]

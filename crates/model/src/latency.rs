@@ -73,4 +73,28 @@ pub struct LatencyUnderLoad {
     pub idle: Option<LatencyResult>,
     /// During the steady phase of the bulk streams.
     pub loaded: LatencyResult,
+    /// Responsiveness during the same phase; `None` in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub responsiveness: Option<Responsiveness>,
+}
+
+/// Responsiveness under load, round trips per minute: 60 s divided by a trimmed mean of round-trip times, without their
+/// longest 5 % (draft-ietf-ippm-responsiveness-08, section "Aggregating the Measurements"). The load is that of the run, not
+/// the draft's, which grows until it is stable; no TLS and no HTTP.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Responsiveness {
+    /// Mean of `foreign_rpm` and `loaded_rpm`; `None` unless both are known.
+    pub rpm: Option<f64>,
+    /// On a separate connection: from the probes, request to response, without the draft's handshake. Unanswered probes do
+    /// not count.
+    pub foreign_rpm: Option<f64>,
+    /// Probes in `foreign_rpm`.
+    pub foreign_samples: u64,
+    /// On the connections that carry the load: from the senders' smoothed RTT (`tcpi_rtt`), which the draft allows where
+    /// requests cannot share these connections; `None` if a sender has no sample.
+    pub loaded_rpm: Option<f64>,
+    /// Samples of `tcpi_rtt` in `loaded_rpm`, all streams and directions. Those of a stream depend on each other.
+    pub loaded_samples: u64,
+    /// The probes on the idle path; `None` if it was not measured.
+    pub idle_rpm: Option<f64>,
 }

@@ -192,6 +192,10 @@ pub struct Parameters {
     pub nodelay: bool,
     /// DSCP code point, 0..=63.
     pub dscp: Option<u8>,
+    /// DSCP of each stream of a direction in turn, 0..=63, instead of `dscp`; the latency probe has the first. Empty: all
+    /// streams have `dscp`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stream_dscp: Vec<u8>,
     /// Whether Multipath TCP is used.
     pub mptcp: bool,
     /// Pacing rate (`SO_MAX_PACING_RATE` for TCP), bits/s; `None` without one.
@@ -232,6 +236,9 @@ pub struct Parameters {
     pub rr: Option<RrParameters>,
     /// Latency probes during bulk streams, requests/s; `None` without probes.
     pub probe_rate_per_s: Option<f64>,
+    /// Whether latency probes beside TCP streams are UDP datagrams.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub probe_udp: bool,
     /// Whether the path MTU is probed with don't-fragment packets before the test.
     pub probe_mtu: bool,
     /// Title given by the user, copied into the document.
@@ -259,6 +266,7 @@ impl Default for Parameters {
             notsent_lowat_bytes: None,
             nodelay: false,
             dscp: None,
+            stream_dscp: Vec::new(),
             mptcp: false,
             pace_bps: None,
             pace_scope: PaceScope::Stream,
@@ -277,6 +285,7 @@ impl Default for Parameters {
             udp: None,
             rr: None,
             probe_rate_per_s: None,
+            probe_udp: false,
             probe_mtu: false,
             title: None,
             distance_m: None,

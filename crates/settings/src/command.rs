@@ -43,7 +43,7 @@ fn text(setting: &Setting, value: &Value) -> String {
         (Unit::Nanoseconds, _) => scaled(number, 1000, &["ns", "us", "ms", "s"]),
         (Unit::Metres, _) => format!("{}m", value.as_f64().unwrap_or_default()),
         (Unit::PerSecond, _) => value.as_f64().unwrap_or_default().to_string(),
-        (Unit::Cores, Value::Array(cores)) => joined(cores, Value::to_string),
+        (Unit::Cores | Unit::Classes, Value::Array(cores)) => joined(cores, Value::to_string),
         (Unit::Parts, Value::Array(sizes)) => {
             joined(sizes, |size| format!("{}/{}", size["request_bytes"], size["response_bytes"]))
         }

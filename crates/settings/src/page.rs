@@ -55,6 +55,7 @@ fn unit(setting: &Setting) -> &'static str {
         Unit::PerSecond => "1/s",
         Unit::Metres => "m",
         Unit::Cores => "core numbers",
+        Unit::Classes => "DSCP of each stream in turn",
     }
 }
 

@@ -100,6 +100,8 @@ pub enum Unit {
     Metres,
     /// Core numbers, separated by commas on the command line.
     Cores,
+    /// DSCPs of streams, separated by commas on the command line.
+    Classes,
     /// A word, or text.
     Text,
     /// True or false.

@@ -332,6 +332,15 @@ pub const SETTINGS: &[Setting] = &[
         ..PLAIN
     },
     Setting {
+        name: "probe-udp",
+        field: "probe_udp",
+        form: flag(true),
+        unit: Unit::Flag,
+        protocols: BULK_TCP,
+        needs: Some("probe"),
+        ..PLAIN
+    },
+    Setting {
         name: "cpus",
         short: Some('A'),
         field: "client_cpus",
@@ -400,6 +409,14 @@ pub const SETTINGS: &[Setting] = &[
         unit: Unit::Count,
         range: Range::Integers { min: 0, max: 63, text: "0 to 63 (the TOS byte divided by four)" },
         iperf3: Some(iperf3("TOS", "--tos", 255)),
+        ..PLAIN
+    },
+    Setting {
+        name: "stream-dscp",
+        field: "stream_dscp",
+        unit: Unit::Classes,
+        range: Range::Length { max: 64, text: "at most 64 of 0 to 63, separated by commas" },
+        protocols: BULK,
         ..PLAIN
     },
     Setting { name: "probe-mtu", field: "probe_mtu", form: flag(true), unit: Unit::Flag, ..PLAIN },

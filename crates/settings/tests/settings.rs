@@ -34,6 +34,8 @@ fn fields() -> BTreeSet<String> {
         client_cpus_auto: true,
         server_cpus_auto: true,
         distance_m: Some(1.0),
+        stream_dscp: vec![46],
+        probe_udp: true,
         ..rr(Protocol::Tcp)
     };
     let json = serde_json::to_value(everything).expect("plain data");

@@ -16,6 +16,7 @@ mod jitter;
 mod quantile;
 mod random;
 mod ratio;
+mod trimmed;
 
 pub use bootstrap::{Bootstrap, BootstrapError, Interval};
 pub use changes::{ChangePoint, MIN_VALUES, change_points};
@@ -29,3 +30,4 @@ pub use jitter::Jitter;
 pub use quantile::{median, quantile};
 pub use random::SplitMix64;
 pub use ratio::{ratio, smallest_tail};
+pub use trimmed::trimmed_mean;

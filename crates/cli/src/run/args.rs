@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use landspeed_flow::client::Target;
+use landspeed_flow::rr::ProbePlan;
 use landspeed_model::{
     Direction, PaceScope, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize, RunDocument, SendMode,
     UdpParameters,
@@ -21,12 +22,16 @@ Examples:
   landspeed run dtn.example --send splice --receive discard --cpus 2 --peer-cpus 2
   landspeed run dtn.example -u -b 300m --burst 65        UDP in bursts of 65 packets
   landspeed run dtn.example --rr --rate 10000 -l 64/1k   open loop, 64 B requests, 1 KiB responses
+  landspeed run dtn.example --rrul -t 60                 latency under load in both directions
   landspeed run old.example --iperf3 -R                  against an iperf3 server, from it
   landspeed run b.example --from a.example               between two servers, from a to b
   landspeed run '[fe80::1%eth0]:5210' --probe-mtu        a link-local address with its zone
 
 The short options of iperf3 mean the same here. A bare size is in bytes, K/M/G are powers of 1024
 for sizes and of 1000 for rates; a bare time is in seconds.";
+
+/// DSCP of the streams of each direction in the RRUL test: CS0, CS1, CS5, EF.
+const RRUL_DSCP: [u8; 4] = [0, 8, 40, 46];
 
 /// Options of `run`.
 #[derive(Debug, clap::Args)]
@@ -47,6 +52,11 @@ pub struct Args {
     /// Both directions at once
     #[arg(long, help_heading = "Traffic")]
     bidir: bool,
+    /// Realtime Response Under Load: four streams each way with DSCP CS0, CS1, CS5 and EF, and latency probes over UDP. The
+    /// same as --bidir -P 4 --stream-dscp cs0,cs1,cs5,ef --probe --probe-udp
+    #[arg(long, help_heading = "Traffic", conflicts_with_all = ["reverse", "bidir", "streams", "udp", "rr", "stream_dscp",
+          "dscp", "probe_udp", "iperf3"])]
+    rrul: bool,
     /// Parallel streams in each direction, each on its own thread
     #[arg(short = 'P', long = "parallel", value_name = "N", default_value_t = 1, help_heading = "Traffic",
           value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -143,6 +153,9 @@ pub struct Args {
     #[arg(long, value_name = "PER_SECOND", num_args = 0..=1, require_equals = true, default_missing_value = "100",
           conflicts_with = "rr", help_heading = "UDP and request/response")]
     probe: Option<f64>,
+    /// The probes beside TCP are UDP datagrams: a lost segment does not delay the probes after it
+    #[arg(long, help_heading = "UDP and request/response")]
+    probe_udp: bool,
 
     /// Cores of the stream threads here: 0,2 or 0-3, one for each stream in turn; auto: beside the CPUs that serve the
     /// streams' receive queues
@@ -174,6 +187,10 @@ pub struct Args {
     /// DSCP of everything the test sends: 0 to 63, or ef, cs1, af41, le
     #[arg(long, value_parser = options::dscp, help_heading = "Network")]
     dscp: Option<u8>,
+    /// DSCP of each stream of a direction in turn, such as cs0,cs1,cs5,ef; the probes have the first
+    #[arg(long, value_name = "DSCP", value_parser = options::dscp, value_delimiter = ',', conflicts_with = "dscp",
+          help_heading = "Network")]
+    stream_dscp: Vec<u8>,
     /// Prove the path MTU in both directions first, with don't-fragment probes
     #[arg(long, help_heading = "Network")]
     probe_mtu: bool,
@@ -326,12 +343,12 @@ impl Args {
         let interval_ns = self.interval.map_or(100_000_000, Nanos::get);
         Parameters {
             protocol,
-            direction: match (self.reverse, self.bidir) {
+            direction: match (self.reverse, self.bidir || self.rrul) {
                 (true, _) => Direction::Download,
                 (_, true) => Direction::Both,
                 _ => Direction::Upload,
             },
-            streams: self.streams,
+            streams: if self.rrul { RRUL_DSCP.len() as u32 } else { self.streams },
             time_ns: match (self.time, self.bytes.is_some() || self.blocks.is_some()) {
                 (Some(time), _) => Some(time.get()),
                 (None, true) => None,
@@ -348,6 +365,7 @@ impl Args {
             notsent_lowat_bytes: self.notsent_lowat.map(|size| u32::try_from(size.get()).unwrap_or(u32::MAX)),
             nodelay: self.nodelay,
             dscp: self.dscp,
+            stream_dscp: if self.rrul { RRUL_DSCP.to_vec() } else { self.stream_dscp.clone() },
             mptcp: self.mptcp,
             pace_bps: self.pace.map(BitRate::bps),
             pace_scope: if self.pace_total { PaceScope::Total } else { PaceScope::Stream },
@@ -365,7 +383,8 @@ impl Args {
             server_numa: self.peer_numa,
             family: connection::family(self.v4, self.v6),
             bind: self.bind.clone(),
-            probe_rate_per_s: self.probe,
+            probe_rate_per_s: self.probe.or(self.rrul.then_some(ProbePlan::RATE_PER_S)),
+            probe_udp: self.probe_udp || self.rrul,
             probe_mtu: self.probe_mtu,
             title: self.title.clone(),
             distance_m: self.distance,

@@ -19,6 +19,7 @@ const OTHERS: &[&str] = &[
     "blocks",
     "udp",
     "rr",
+    "rrul",
     "zerocopy",
     "iperf3",
     "username",
@@ -87,7 +88,6 @@ fn options_of_every_protocol_give_the_same_parameters() {
         interval_ns: 200_000_000,
         host_interval_ns: 200_000_000,
         window_bytes: Some(3 << 19),
-        dscp: Some(46),
         client_cpus: vec![0, 2],
         server_cpus_auto: true,
         client_numa: Some(NumaPolicy::Bind(0)),
@@ -100,6 +100,7 @@ fn options_of_every_protocol_give_the_same_parameters() {
     };
     let tcp = Parameters {
         direction: Direction::Both,
+        dscp: Some(46),
         write_bytes: 128 << 10,
         mss_bytes: Some(1200),
         congestion: Some("bbr".to_owned()),
@@ -113,11 +114,13 @@ fn options_of_every_protocol_give_the_same_parameters() {
         receive: ReceiveMode::Discard,
         read_rate_bps: Some(1_000_000),
         probe_rate_per_s: Some(10.0),
+        probe_udp: true,
         probe_mtu: true,
         bytes: Some(1500),
         ..base.clone()
     };
     let udp = Parameters {
+        stream_dscp: vec![0, 8, 46],
         protocol: Protocol::Udp,
         direction: Direction::Download,
         write_bytes: 200,
@@ -153,6 +156,17 @@ fn options_of_every_protocol_give_the_same_parameters() {
     ];
     for parameters in tests {
         assert_eq!(parse(&options(&parameters, |_| true)), parameters);
+    }
+}
+
+#[test]
+fn rrul_is_a_combination_of_other_options() {
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let long = "-t 2 --bidir -P 4 --stream-dscp cs0,cs1,cs5,ef --probe --probe-udp";
+    assert_eq!(parse(&words("-t 2 --rrul")), parse(&words(long)));
+    for line in ["--rrul -R", "--rrul -u", "--rrul --rr", "--rrul -P 2", "--rrul --dscp ef"] {
+        let words = ["run", "dtn.example"].into_iter().map(str::to_owned).chain(words(line));
+        assert!(command().try_get_matches_from(words).is_err(), "{line}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use landspeed_model::{LatencyResult, LatencyUnderLoad, RunDocument};
+use landspeed_model::{Bucket, LatencyResult, LatencyUnderLoad, Responsiveness, RunDocument};
 use landspeed_units::Nanos;
 
 use super::{Page, mode};
@@ -42,8 +42,10 @@ pub fn short_summary(results: &[LatencyResult]) -> String {
 
 /// Formats idle latency and latency under load.
 pub fn under_load(load: &LatencyUnderLoad) -> String {
-    let idle = load.idle.as_ref().map(|idle| format!("idle {}; ", quantiles(idle))).unwrap_or_default();
-    format!("{idle}under load {}", quantiles(&load.loaded))
+    let idle = load.idle.as_ref().map(|idle| format!("idle {}; ", tail(idle))).unwrap_or_default();
+    let rpm = load.responsiveness.as_ref().and_then(|responsiveness| responsiveness.rpm);
+    let rpm = rpm.map(|rpm| format!("; {rpm:.0} round trips/min")).unwrap_or_default();
+    format!("{idle}under load {}{rpm}", tail(&load.loaded))
 }
 
 /// Prints all sizes and quantiles.
@@ -58,6 +60,9 @@ pub fn details(d: &RunDocument, page: &mut Page) {
             page.raw("", format!("{:<8}{}", "idle", row(idle)).trim_end());
         }
         page.raw("", format!("{:<8}{}", "loaded", row(&load.loaded)).trim_end());
+        if let Some(responsiveness) = &load.responsiveness {
+            page.line("responsive", &round_trips(responsiveness));
+        }
     }
 }
 
@@ -95,9 +100,54 @@ fn row(r: &LatencyResult) -> String {
     })
 }
 
+/// Formats the round trips per minute of each kind of connection.
+fn round_trips(r: &Responsiveness) -> String {
+    let rpm = |rpm: Option<f64>| rpm.map_or_else(|| "unknown".to_owned(), |rpm| format!("{rpm:.0}"));
+    format!(
+        "{} round trips/min: {} on a separate connection (probes), {} on those with the load (tcpi_rtt), {} idle",
+        rpm(r.rpm),
+        rpm(r.foreign_rpm),
+        rpm(r.loaded_rpm),
+        rpm(r.idle_rpm)
+    )
+}
+
+/// Formats the median and the tail of a latency.
+fn tail(r: &LatencyResult) -> String {
+    if r.completed == 0 {
+        return "no response arrived".to_owned();
+    }
+    format!("p50 {}, p95 {}, p99 {}", time(r.p50_ns), time(quantile_of(&r.histogram, 0.95)), time(r.p99_ns))
+}
+
+/// Returns the quantile `p` of a histogram: the upper end of the bucket that has it; `None` if the histogram is empty.
+fn quantile_of(histogram: &[Bucket], p: f64) -> Option<u64> {
+    let counted: u64 = histogram.iter().map(|bucket| bucket.count).sum();
+    let rank = (counted as f64 * p).ceil().max(1.0) as u64;
+    let mut below = 0;
+    histogram.iter().find_map(|bucket| {
+        below += bucket.count;
+        (below >= rank).then_some(bucket.high_ns)
+    })
+}
+
 fn quantiles(r: &LatencyResult) -> String {
     if r.completed == 0 {
         return "no response arrived".to_owned();
     }
     format!("p50 {}, p99 {}, max {}", time(r.p50_ns), time(r.p99_ns), time(r.max_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_the_end_of_its_bucket() {
+        let bucket = |high_ns, count| Bucket { low_ns: high_ns - 1, high_ns, count };
+        let histogram = [bucket(10, 90), bucket(20, 5), bucket(30, 5)];
+        let of = |p| quantile_of(&histogram, p);
+        assert_eq!((of(0.5), of(0.95), of(0.96), of(1.0)), (Some(10), Some(20), Some(30), Some(30)));
+        assert_eq!(quantile_of(&[], 0.5), None);
+    }
 }

@@ -6,6 +6,7 @@ mod costs;
 mod known;
 mod ledger;
 mod reports;
+mod responsiveness;
 mod spread;
 mod streams;
 mod sums;
@@ -111,6 +112,7 @@ pub fn document(found: CollectedRun) -> RunDocument {
     let phases = sums::phases(&reports, &mut unknown);
     let latency = found.client.as_ref().map(|c| c.latency.clone()).unwrap_or_default();
     let under_load = found.client.as_ref().and_then(|c| c.under_load.clone());
+    let under_load = under_load.map(|load| responsiveness::add(load, &parameters, &streams, &phases, &mut unknown));
     let udp = (parameters.protocol == Protocol::Udp).then(|| sums::udp(&parameters, &reports, &mut unknown));
     let latencies = (latency.as_slice(), under_load.as_ref());
     let summary = sums::summary(&parameters, &reports, &phases, udp.as_ref(), latencies, &mut unknown);

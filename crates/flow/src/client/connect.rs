@@ -65,6 +65,7 @@ pub fn data(
         .map_err(|e| FlowError::Protocol { during: "planning the test", message: e.to_string() })?;
     let open = |index: usize, spec: &layout::StreamSpec| {
         let bind = sockets::data_address(bind, server, first_port, index);
+        let parameters = &*layout::of_stream(parameters, spec);
         let socket = match spec.link {
             Link::Tcp => {
                 let mut tcp = sockets::connect_tcp(server, bind, parameters, spec.client_job != Job::Receive, stop)?;

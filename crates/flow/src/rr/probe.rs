@@ -75,6 +75,7 @@ impl ProbePlan {
         LatencyUnderLoad {
             idle: (!idle.is_empty()).then(|| merge_phases(idle, &plan)),
             loaded: merge(outcomes, &plan),
+            responsiveness: None,
         }
     }
 }

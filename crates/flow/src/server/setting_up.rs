@@ -20,7 +20,7 @@ use crate::control::deadline::timeout_ns;
 use crate::control::message::{ToClient, ToServer};
 use crate::end::{DataSocket, Side, StreamPlan};
 use crate::error::FlowError;
-use crate::layout::{Link, MTU_STREAM, StreamSpec};
+use crate::layout::{self, Link, MTU_STREAM, StreamSpec};
 use crate::sockets;
 
 /// Maximum time to the start that a client may request, nanoseconds.
@@ -123,7 +123,11 @@ impl SocketArrivals {
                     during: "at the start",
                     message: format!("stream {} never arrived", spec.id),
                 })?;
-                sockets::configure_accepted(&socket, parameters, spec.job(Side::Server).sends())?;
+                sockets::configure_accepted(
+                    &socket,
+                    &layout::of_stream(parameters, spec),
+                    spec.job(Side::Server).sends(),
+                )?;
                 let job = spec.job(Side::Server);
                 Ok(StreamPlan::new(
                     spec.id,
