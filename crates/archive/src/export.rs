@@ -1,12 +1,26 @@
-//! Export of records as text: CSV (RFC 4180) and OpenMetrics 1.0.
+//! Export of records as text: CSV (RFC 4180) and OpenMetrics 1.0; of runs as data files of flent.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::io::Write as _;
 
-use landspeed_model::Metric;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use landspeed_model::{Metric, RunDocument};
 use landspeed_quote::{csv_line, printable};
 
 use crate::Row;
+
+/// Returns a run as a compressed data file of flent (`.flent.gz`).
+///
+/// # Errors
+/// Why flent has no test like this run, or what the run lacks.
+pub fn flent(run: &RunDocument) -> Result<Vec<u8>, String> {
+    let file = landspeed_results::flent_data_file(run)?.to_string();
+    let mut compressed = GzEncoder::new(Vec::new(), Compression::default());
+    let written = compressed.write_all(file.as_bytes()).and_then(|()| compressed.finish());
+    written.map_err(|error| format!("cannot compress it: {error}"))
+}
 
 /// Formats records as CSV with a header line. Each setting has a column `setting.NAME`.
 pub fn csv(rows: &[Row]) -> String {

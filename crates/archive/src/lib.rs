@@ -31,7 +31,7 @@ mod verify;
 
 pub use archive::{Archive, Limits, Pruned, Stored, TagChange};
 pub use error::ArchiveError;
-pub use export::{csv, openmetrics};
+pub use export::{csv, flent, openmetrics};
 pub use id::Id;
 pub use location::{ENV_VARIABLE, Location};
 pub use query::{Condition, Operator, Query, QueryError};

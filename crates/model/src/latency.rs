@@ -76,6 +76,25 @@ pub struct LatencyUnderLoad {
     /// Responsiveness during the same phase; `None` in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub responsiveness: Option<Responsiveness>,
+    /// Probes over time, idle ones included; spans without an answer are not in the list. Empty in documents of earlier
+    /// versions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<LatencyPoint>,
+}
+
+/// Round-trip times of the probes intended in one span.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LatencyPoint {
+    /// Start, nanoseconds after the agreed start; negative before it.
+    pub start_ns: i64,
+    /// End, nanoseconds after the agreed start.
+    pub end_ns: i64,
+    /// Probes that were answered.
+    pub completed: u64,
+    /// Mean round-trip time, nanoseconds.
+    pub mean_ns: f64,
+    /// Maximum round-trip time, nanoseconds.
+    pub max_ns: u64,
 }
 
 /// Responsiveness under load, round trips per minute: 60 s divided by a trimmed mean of round-trip times, without their

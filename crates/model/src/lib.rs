@@ -75,7 +75,7 @@ pub use lab::{
     LabHostCounters, LabHostDrops, LabLink, LabOutput, LabProgram, LabProgramEnd, LabQueue, LabStatus, QueueRole,
     QueueSeries, ScenarioInfo, Topology, TopologyLink, TopologyNode,
 };
-pub use latency::{Bucket, LatencyResult, LatencyUnderLoad, Responsiveness};
+pub use latency::{Bucket, LatencyPoint, LatencyResult, LatencyUnderLoad, Responsiveness};
 pub use ledger::{Conservation, Cost, EndCost, LossLocation, PlacedLoss, Term};
 pub use metric::{Better, Metric};
 pub use params::{

@@ -108,7 +108,7 @@ fn packed_run(document: &RunDocument) -> Result<Value, serde_json::Error> {
     for (index, result) in shell.latency.iter_mut().enumerate() {
         lists.push((format!("/latency/{index}/histogram"), pack::rows(&std::mem::take(&mut result.histogram))?));
     }
-    if let Some(LatencyUnderLoad { idle, loaded }) = &mut shell.latency_under_load {
+    if let Some(LatencyUnderLoad { idle, loaded, .. }) = &mut shell.latency_under_load {
         for (name, result) in [("idle", idle.as_mut()), ("loaded", Some(loaded))] {
             if let Some(result) = result {
                 let histogram = std::mem::take(&mut result.histogram);

@@ -6,6 +6,7 @@
 
 mod document;
 mod figures;
+mod flent;
 pub mod foreign;
 mod hosts;
 mod json;
@@ -17,6 +18,7 @@ mod reference;
 
 pub use document::{Document, ReadError};
 pub use figures::{Figures, balance, figures, same_host, steady_bps, streams_bps};
+pub use flent::data_file as flent_data_file;
 pub use json::Damage;
 pub use levels::numbers;
 pub use parts::{Part, split};

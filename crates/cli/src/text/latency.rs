@@ -61,7 +61,7 @@ pub fn details(d: &RunDocument, page: &mut Page) {
         }
         page.raw("", format!("{:<8}{}", "loaded", row(&load.loaded)).trim_end());
         if let Some(responsiveness) = &load.responsiveness {
-            page.line("responsive", &round_trips(responsiveness));
+            page.line("RPM", &round_trips(responsiveness));
         }
     }
 }

@@ -149,6 +149,7 @@ mod tests {
             // The longest five of a hundred do not count.
             loaded: probes(vec![bucket(60, 95), bucket(5000, 5)]),
             responsiveness: None,
+            timeline: Vec::new(),
         };
         // The first sample is before the steady phase.
         let (found, unknown) = of(load, &[stream(&[1, 100, 100])]);
@@ -158,7 +159,12 @@ mod tests {
 
     #[test]
     fn unknown_responsiveness_is_null_with_the_reason() {
-        let load = |histogram| LatencyUnderLoad { idle: None, loaded: probes(histogram), responsiveness: None };
+        let load = |histogram| LatencyUnderLoad {
+            idle: None,
+            loaded: probes(histogram),
+            responsiveness: None,
+            timeline: Vec::new(),
+        };
         let silent = Stream { sender: None, ..stream(&[]) };
         let (found, unknown) = of(load(vec![bucket(60, 1)]), &[stream(&[1, 100]), silent]);
         assert_eq!((found.rpm, found.loaded_rpm, found.foreign_rpm.is_some(), unknown), (None, None, true, 2));

@@ -20,6 +20,7 @@ pub mod sizes;
 mod tcp;
 #[cfg(test)]
 mod tests;
+mod timeline;
 mod udp;
 
 pub use connect::request_connect;
@@ -29,4 +30,5 @@ pub use plan::{Load, PlanError, RrPlan, Transport};
 pub use probe::ProbePlan;
 pub use respond::{respond_tcp, respond_udp};
 pub use tcp::request_tcp;
+pub use timeline::Timeline;
 pub use udp::request_udp;

@@ -5,6 +5,7 @@ use std::io;
 use landspeed_stats::LatencyHistogram;
 
 use super::plan::PlanError;
+use super::timeline::Timeline;
 
 /// Request counts of one phase. `scheduled = sent + unsent` and `sent = completed + unanswered`, exactly.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -70,6 +71,8 @@ pub struct RrOutcome {
     pub measured: Phase,
     /// Phase on the idle path before the load, if the plan has one.
     pub idle: Option<Phase>,
+    /// Latencies over time, if the plan asks for them.
+    pub timeline: Option<Timeline>,
     /// Counts of requests in neither phase: the omitted part.
     pub omitted: Tally,
     /// Open loop: delay of sends after their intended time. This is an error of the requester, and part of the

@@ -87,6 +87,8 @@ pub struct RrPlan {
     pub grace_ns: u64,
     /// UDP: timeout after which a request counts as unanswered, nanoseconds.
     pub response_timeout_ns: u64,
+    /// Width of the bins in which latencies are kept over time, nanoseconds; `None` keeps none.
+    pub timeline_bin_ns: Option<u64>,
     /// Maximum number of transactions.
     pub max_transactions: Option<u64>,
     /// Busy-poll instead of sleeping; uses one core of the requester fully.
@@ -114,6 +116,7 @@ impl RrPlan {
             end_ns,
             grace_ns: Self::GRACE_NS,
             response_timeout_ns: Self::RESPONSE_TIMEOUT_NS,
+            timeline_bin_ns: None,
             max_transactions: None,
             spin: false,
         }

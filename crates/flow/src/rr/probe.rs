@@ -10,6 +10,9 @@ use super::plan::{Load, RrPlan};
 use super::{request_tcp, request_udp};
 use crate::shared::{Counters, Stop};
 
+/// Width of the bins of latencies over time, nanoseconds.
+const TIMELINE_BIN_NS: u64 = 100_000_000;
+
 /// Schedule of the probes, with the idle and the loaded part. Times are this host's `CLOCK_MONOTONIC`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProbePlan {
@@ -51,6 +54,7 @@ impl ProbePlan {
         RrPlan {
             measure_from_ns: self.loaded_from_ns,
             idle_until_ns: (self.idle_until_ns > self.start_ns).then_some(self.idle_until_ns),
+            timeline_bin_ns: Some(TIMELINE_BIN_NS),
             ..RrPlan::new(self.size, load, self.start_ns, self.end_ns)
         }
     }
@@ -71,11 +75,14 @@ impl ProbePlan {
     /// Merges the two parts of the probes' outcomes for the document.
     pub fn under_load(&self, outcomes: &[RrOutcome]) -> LatencyUnderLoad {
         let plan = self.to_plan();
+        // A test has one probe: its points are in order.
+        let timelines = outcomes.iter().filter_map(|outcome| outcome.timeline.as_ref());
         let idle: Vec<_> = outcomes.iter().filter_map(|outcome| outcome.idle.as_ref()).collect();
         LatencyUnderLoad {
             idle: (!idle.is_empty()).then(|| merge_phases(idle, &plan)),
             loaded: merge(outcomes, &plan),
             responsiveness: None,
+            timeline: timelines.flat_map(|timeline| timeline.points(self.idle_until_ns)).collect(),
         }
     }
 }

@@ -9,6 +9,7 @@ use landspeed_sys::rrsock::{self, Ready};
 
 use super::outcome::{Phase, RrError, RrOutcome, Tally};
 use super::plan::RrPlan;
+use super::timeline::Timeline;
 use crate::shared::{Counters, Stop};
 
 /// Longest time a call blocks before the stop flags are checked again.
@@ -90,6 +91,7 @@ impl<'a> Run<'a> {
         let outcome = RrOutcome {
             measured: Phase::new(plan.measure_from_ns, plan.end_ns),
             idle: plan.idle_until_ns.map(|until| Phase::new(plan.t0_ns, until)),
+            timeline: plan.timeline_bin_ns.map(|bin_ns| Timeline::new(plan.t0_ns, bin_ns)),
             omitted: Tally::default(),
             send_late: LatencyHistogram::new(),
             first_ns: None,
@@ -153,6 +155,9 @@ impl<'a> Run<'a> {
         tally.completed += 1;
         if let Some(histogram) = histogram {
             histogram.record(now_ns.saturating_sub(intended_ns));
+        }
+        if let Some(timeline) = &mut self.outcome.timeline {
+            timeline.record(intended_ns, now_ns.saturating_sub(intended_ns));
         }
         self.completed += 1;
         self.outcome.last_ns = Some(now_ns);
