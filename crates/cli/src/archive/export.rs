@@ -56,15 +56,15 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         series(&archive, &query, directory)?;
     }
     let Some(format) = args.format else { return Ok(CommandOutcome::Clean) };
-    if format == Format::Flent {
-        return flent(&archive, &query, &args.output);
+    if format != Format::Flent {
+        args.output.check()?;
     }
-    args.output.check()?;
     let rows = archive.rows(&query).map_err(advised)?;
     let content = match format {
         Format::Csv => landspeed_archive::csv(&rows).into_bytes(),
         Format::Openmetrics => landspeed_archive::openmetrics(&rows).into_bytes(),
-        Format::Parquet | Format::Flent => parquet(&rows)?,
+        Format::Parquet => parquet(&rows)?,
+        Format::Flent => return flent(&archive, &query, &args.output),
     };
     args.output.write_bytes(&content)?;
     if args.output != Sink::Stdout {

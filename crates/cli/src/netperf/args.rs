@@ -6,6 +6,7 @@ use landspeed_model::{Direction, Family, Parameters, Protocol, RrMode, RrParamet
 use landspeed_units::Bytes;
 
 use super::keys;
+use super::kind::Test;
 use super::units::Unit;
 
 /// Port of netserver, and default of `-p`.
@@ -68,7 +69,7 @@ pub struct Args {
     #[arg(short = 'p', value_name = "PORT", default_value_t = DEFAULT_PORT)]
     pub port: u16,
     /// Test: TCP_STREAM (to the server), TCP_MAERTS (from the server), UDP_STREAM, TCP_RR, UDP_RR, TCP_CRR
-    #[arg(short = 't', value_name = "TEST", default_value = "TCP_STREAM", value_parser = test)]
+    #[arg(short = 't', value_name = "TEST", default_value = "TCP_STREAM", value_parser = Test::of_option)]
     pub test: Test,
     /// Seconds to test; -N for N bytes
     #[arg(short = 'l', value_name = "SECONDS", default_value_t = 10, allow_hyphen_values = true)]
@@ -144,47 +145,6 @@ pub struct TestOptions {
     nodelay: bool,
     #[arg(short = 'e', value_name = "SECONDS")]
     timeout: Option<u32>,
-}
-
-/// A test of netperf.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Test {
-    /// Bulk TCP to the server.
-    TcpStream,
-    /// Bulk TCP from the server.
-    TcpMaerts,
-    /// Bulk UDP to the server, as fast as the host can.
-    UdpStream,
-    /// Request/response over one TCP connection.
-    TcpRr,
-    /// Request/response over UDP.
-    UdpRr,
-    /// Request/response, a TCP connection for each.
-    TcpCrr,
-}
-
-impl Test {
-    /// Returns the test's name as a title: `TCP STREAM`.
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::TcpStream => "TCP STREAM",
-            Self::TcpMaerts => "TCP MAERTS",
-            Self::UdpStream => "UDP UNIDIRECTIONAL SEND",
-            Self::TcpRr => "TCP REQUEST/RESPONSE",
-            Self::UdpRr => "UDP REQUEST/RESPONSE",
-            Self::TcpCrr => "TCP Connect/Request/Response",
-        }
-    }
-
-    /// Whether it counts transactions.
-    pub fn is_rr(self) -> bool {
-        matches!(self, Self::TcpRr | Self::UdpRr | Self::TcpCrr)
-    }
-
-    /// Whether it runs over UDP.
-    pub fn is_udp(self) -> bool {
-        matches!(self, Self::UdpStream | Self::UdpRr)
-    }
 }
 
 /// A test as netperf's options describe it.
@@ -378,21 +338,6 @@ fn one_size(options: &[(&str, &Option<String>)], rule: &str) -> Result<Option<u6
 
 fn size_of(name: &str, text: &str) -> Result<u64, String> {
     text.parse::<Bytes>().map(Bytes::get).map_err(|error| format!("{name}: {error}"))
-}
-
-fn test(text: &str) -> Result<Test, String> {
-    match text.to_ascii_uppercase().as_str() {
-        "TCP_STREAM" => Ok(Test::TcpStream),
-        "TCP_MAERTS" => Ok(Test::TcpMaerts),
-        "UDP_STREAM" => Ok(Test::UdpStream),
-        "TCP_RR" => Ok(Test::TcpRr),
-        "UDP_RR" => Ok(Test::UdpRr),
-        "TCP_CRR" => Ok(Test::TcpCrr),
-        "OMNI" => Err("the omni test is not here; name one of TCP_STREAM, TCP_MAERTS, UDP_STREAM, TCP_RR, UDP_RR, \
-                       TCP_CRR"
-            .to_owned()),
-        _ => Err("TCP_STREAM, TCP_MAERTS, UDP_STREAM, TCP_RR, UDP_RR or TCP_CRR".to_owned()),
-    }
 }
 
 /// Parses the interval of interim results, `SECONDS[,UNITS]`, into nanoseconds. netperf's first guess of units per

@@ -2,7 +2,7 @@
 
 use landspeed_flow::client::Progress;
 
-use super::args::Test;
+use super::kind::Test;
 use super::units::Unit;
 
 /// Count of one side at one time.

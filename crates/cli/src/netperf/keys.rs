@@ -2,7 +2,7 @@
 
 use landspeed_model::{LatencyResult, Parameters, RunDocument, Stream, StreamEnd};
 
-use super::args::Test;
+use super::kind::Test;
 use super::units::Unit;
 
 /// An output key: its name, and its value, `None` if it is unknown or the test does not have it.

@@ -3,6 +3,7 @@
 mod args;
 mod interim;
 mod keys;
+mod kind;
 mod table;
 mod units;
 

@@ -61,7 +61,7 @@ mod tests {
     use landspeed_model::RunDocument;
 
     use super::*;
-    use crate::netperf::args::Test;
+    use crate::netperf::kind::Test;
     use crate::netperf::units::Unit;
 
     fn read(path: &str) -> RunDocument {

@@ -6,50 +6,15 @@ use landspeed_flow::client::{DirectionProgress, Progress, Request, RunEvent, Tcp
 use landspeed_model::{Direction, Parameters, PhaseName, Protocol, RunDocument, Stream};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
+use super::readings::{Grid, MIN_INTERVAL_NS, direction_progress, reading_ns};
+use super::sparks::Sparks;
+
 /// Default time between lines, nanoseconds.
 const LINE_INTERVAL_NS: u64 = 1_000_000_000;
-/// Minimum interval with its own lines, nanoseconds: the server reports five times per second.
-pub const MIN_INTERVAL_NS: u64 = 200_000_000;
-
 /// Age from which the server's last reading is overdue, in addition to the interval, nanoseconds.
 const OVERDUE_NS: u64 = 1_000_000_000;
 /// Time without an ACK that is worth printing, milliseconds.
 const SILENT_MS: u64 = 1000;
-
-/// Emits each multiple of an interval once, when both hosts have reported a later sample.
-#[derive(Debug, Clone, Copy)]
-pub struct Grid {
-    every_ns: u64,
-    passed_ns: u64,
-}
-
-impl Grid {
-    /// Creates a grid with a spacing of `every_ns`.
-    pub fn new(every_ns: u64) -> Self {
-        Self { every_ns: every_ns.max(MIN_INTERVAL_NS), passed_ns: 0 }
-    }
-
-    /// Whether a sample at `t_ns` is the first after another multiple.
-    pub fn passes(&mut self, t_ns: u64) -> bool {
-        let passed_ns = t_ns / self.every_ns * self.every_ns;
-        let passes = passed_ns > self.passed_ns;
-        self.passed_ns = self.passed_ns.max(passed_ns);
-        passes
-    }
-}
-
-/// Returns the time of the oldest of the samples that `parameters` need, nanoseconds since the start.
-pub fn reading_ns(parameters: &Parameters, progress: &Progress) -> u64 {
-    if parameters.rr.is_some() {
-        return progress.transactions_t_ns;
-    }
-    let of = |direction: &Direction| direction_progress(progress, *direction).t_ns;
-    parameters.direction.parts().iter().map(of).min().unwrap_or(0)
-}
-
-fn direction_progress(progress: &Progress, direction: Direction) -> &DirectionProgress {
-    if direction == Direction::Download { &progress.download } else { &progress.upload }
-}
 
 /// Interval lines of one run.
 pub struct View {
@@ -61,6 +26,8 @@ pub struct View {
     last: Progress,
     newest: Progress,
     heading_printed: bool,
+    /// Line below the interval lines; `None` where standard output is not a terminal.
+    sparks: Option<Sparks>,
 }
 
 impl View {
@@ -71,13 +38,14 @@ impl View {
 
     /// Creates a view that prints a line per second.
     pub fn new(request: &Request) -> Self {
-        Self::with(request.parameters.clone(), false)
+        let sparks = Sparks::on_terminal(&request.parameters);
+        Self { sparks, ..Self::with(request.parameters.clone(), false) }
     }
 
     fn with(parameters: Parameters, silent: bool) -> Self {
         let (last, newest) = (Progress::default(), Progress::default());
         let grid = Grid::new(LINE_INTERVAL_NS);
-        Self { silent, grid, overdue: grid, parameters, last, newest, heading_printed: false }
+        Self { silent, grid, overdue: grid, parameters, last, newest, heading_printed: false, sparks: None }
     }
 
     /// Sets the interval, unless it is shorter than [`MIN_INTERVAL_NS`].
@@ -91,11 +59,24 @@ impl View {
 
     /// Processes an event and prints the completed interval's line.
     pub fn show(&mut self, event: &RunEvent<'_>) {
-        out!("{}", self.lines(event));
+        let text = self.lines(event);
+        let Some(sparks) = &mut self.sparks else {
+            out!("{text}");
+            return;
+        };
+        sparks.update(event);
+        if !text.is_empty() {
+            sparks.clear();
+            out!("{text}");
+        }
+        sparks.draw();
     }
 
     /// Prints the last interval, which ends with the steady phase.
-    pub fn finish(self, document: &RunDocument) {
+    pub fn finish(mut self, document: &RunDocument) {
+        if let Some(mut sparks) = self.sparks.take() {
+            sparks.clear();
+        }
         out!("{}", self.last_lines(document));
     }
 
@@ -295,17 +276,6 @@ mod tests {
         assert_eq!(losses(0, 0), "0/0 (0 %)");
     }
 
-    #[test]
-    fn each_multiple_of_the_interval_is_emitted_once() {
-        let mut grid = Grid::new(1_000_000_000);
-        let passed: Vec<u64> = [0, 400, 999, 1001, 1002, 1900, 3050, 3060, 2999]
-            .into_iter()
-            .filter(|ms| grid.passes(ms * 1_000_000))
-            .collect();
-        assert_eq!(passed, [1001, 3050]);
-    }
-
-    #[test]
     fn a_line_has_rate_retransmits_rtt_and_cwnd() {
         let tcp = |retransmits| Some(TcpState { retransmits, rtt_us: 20_400, cwnd_bytes: 3 << 20, silent_ms: 0 });
         let before = DirectionProgress { t_ns: 1_000_000_000, bytes: 1000, tcp: tcp(2), udp: None };

@@ -4,8 +4,10 @@ mod args;
 mod emulation;
 pub mod iperf3;
 pub mod live;
+mod readings;
 #[cfg(test)]
 mod settings;
+mod sparks;
 mod taps;
 
 use std::sync::atomic::AtomicBool;
@@ -228,7 +230,7 @@ struct Lines {
     out: Option<Box<dyn std::io::Write>>,
     failed: Option<std::io::Error>,
     parameters: Parameters,
-    grid: live::Grid,
+    grid: readings::Grid,
 }
 
 impl Lines {
@@ -246,7 +248,7 @@ impl Lines {
             out,
             failed: None,
             parameters: Parameters::default(),
-            grid: live::Grid::new(live::MIN_INTERVAL_NS),
+            grid: readings::Grid::new(readings::MIN_INTERVAL_NS),
         })
     }
 
@@ -254,7 +256,7 @@ impl Lines {
         let value = match event {
             RunEvent::Accepted { id, parameters, notes, path } => {
                 self.parameters = (*parameters).clone();
-                self.grid = live::Grid::new(parameters.interval_ns);
+                self.grid = readings::Grid::new(parameters.interval_ns);
                 serde_json::json!({
                     "event": "accepted", "id": id, "parameters": parameters, "notes": notes, "path": path,
                 })
@@ -262,7 +264,7 @@ impl Lines {
             RunEvent::Mtu(probe) => serde_json::json!({ "event": "mtu", "probe": probe }),
             RunEvent::Opened(_) | RunEvent::Readings { .. } => return,
             RunEvent::Progress(p) => {
-                let t_ns = live::reading_ns(&self.parameters, p);
+                let t_ns = readings::reading_ns(&self.parameters, p);
                 if !self.grid.passes(t_ns) {
                     return;
                 }
