@@ -26,7 +26,7 @@ pub fn data_file(run: &RunDocument) -> Result<Value, String> {
     let test = Test::of(parameters)?;
     let started = humantime::parse_rfc3339(&run.started).map_err(|_| "its start is unknown".to_owned())?;
     let started_s = started.duration_since(UNIX_EPOCH).map_err(|_| "its start is unknown".to_owned())?.as_secs_f64();
-    let pings = run.latency_under_load.as_ref().map_or(&[][..], |load| &load.timeline);
+    let pings = run.latency_under_load.as_ref().map_or(&[] as &[LatencyPoint], |load| load.timeline.as_slice());
     // Probes of the idle path are before the start of the load.
     let origin_ns = pings.first().map_or(0, |point| point.start_ns).min(0);
     let end_ns = run.streams.iter().flat_map(|stream| &stream.intervals).map(|interval| interval.end_ns).max();

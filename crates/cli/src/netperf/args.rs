@@ -214,16 +214,14 @@ impl Args {
         let local = address(options.local.as_ref()).or_else(|| address(self.local.as_ref()));
         // Half the interval of the interim results: readings are on that grid.
         let interval_ns = self.demo.map_or(100_000_000, |every_ns| (every_ns / 2).clamp(10_000_000, 100_000_000));
+        let (near_control, far_control) = pair(options.congestion.as_deref().unwrap_or_default());
         let base = Parameters {
             time_ns: bytes.is_none().then(|| self.length.unsigned_abs().saturating_mul(1_000_000_000)),
             bytes,
             interval_ns,
             window_bytes: window,
             mss_bytes: options.mss,
-            congestion: options
-                .congestion
-                .as_deref()
-                .map(|names| names.split(',').next().unwrap_or(names).to_owned()),
+            congestion: if self.test == Test::TcpMaerts { far_control } else { near_control }.map(str::to_owned),
             nodelay: options.nodelay,
             dscp: self.marks.map(|tos| tos >> 2),
             client_cpus: near.into_iter().collect(),

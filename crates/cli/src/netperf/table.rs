@@ -12,7 +12,7 @@ pub fn table(report: &Report<'_>, headings: bool, verbosity: u8) -> String {
     }
     let mut text = String::new();
     if headings {
-        let server = report.run.path.as_ref().map_or("-", |path| &path.server_addr);
+        let server = report.run.path.as_ref().map_or("-", |path| path.server_addr.as_str());
         let _ = writeln!(text, "{} TEST to {server}", report.test.title());
     }
     let or_unknown = |value: Option<u64>| value.map_or_else(|| "-".to_owned(), |value| value.to_string());

@@ -46,8 +46,8 @@ impl Sparks {
     fn new(parameters: Parameters) -> Self {
         let labels: &[&str] = match (parameters.protocol, parameters.direction) {
             (Protocol::TcpRr | Protocol::UdpRr, _) => &["rate", "latency"],
-            (Protocol::Tcp, Direction::Both) => &["up", "down", "RTT", "retransmits"],
-            (Protocol::Tcp, _) => &["goodput", "RTT", "retransmits"],
+            (Protocol::Tcp, Direction::Both) => &["up", "down", "RTT", "retrans"],
+            (Protocol::Tcp, _) => &["goodput", "RTT", "retrans"],
             (Protocol::Udp, Direction::Both) => &["up", "down", "lost"],
             (Protocol::Udp, _) => &["goodput", "lost"],
         };
@@ -136,12 +136,12 @@ fn time_left(parameters: &Parameters, now: &Progress) -> String {
         let parts = parameters.direction.parts();
         let moved: u64 = parts.iter().map(|direction| direction_progress(now, *direction).bytes).sum();
         let all = bytes.saturating_mul(parts.len() as u64).max(1);
-        return format!("{:3.0} % done", moved.min(all) as f64 * 100.0 / all as f64);
+        return format!("{:.0} % done", moved.min(all) as f64 * 100.0 / all as f64);
     }
     let Some(time_ns) = parameters.time_ns else { return String::new() };
     match time_ns.saturating_add(parameters.omit_ns).saturating_sub(now.t_ns) {
         0 => "draining".to_owned(),
-        left_ns => format!("{:>3} s left", left_ns.div_ceil(1_000_000_000)),
+        left_ns => format!("{} s left", left_ns.div_ceil(1_000_000_000)),
     }
 }
 
@@ -208,9 +208,9 @@ mod tests {
 
     #[test]
     fn the_line_has_rate_rtt_retransmits_and_time_left() {
-        let line = running().line(80);
-        assert!(line.starts_with("    6 s left  goodput ▁"), "{line}");
-        for part in ["240 Mb/s", "RTT ████████", "20.0 ms", "retransmits ▁▁▁█▁▁▁█"] {
+        let line = running().line(100);
+        assert!(line.starts_with("  6 s left  goodput ▁"), "{line}");
+        for part in ["240 Mb/s", "RTT ████████", "20.0 ms", "retrans ▁▁▁█▁▁▁█"] {
             assert!(line.contains(part), "{part}: {line}");
         }
     }
@@ -222,7 +222,7 @@ mod tests {
             let line = sparks.line(columns);
             assert!(line.chars().count() < columns.max(2), "{columns}: {line}");
         }
-        assert!(!sparks.line(40).contains("retransmits"), "{}", sparks.line(40));
+        assert!(!sparks.line(40).contains("retrans"), "{}", sparks.line(40));
     }
 
     #[test]
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn a_test_of_bytes_shows_their_share() {
         let parameters = Parameters { bytes: Some(4_000_000), time_ns: None, ..Parameters::default() };
-        assert_eq!(time_left(&parameters, &progress(100, 1_000_000, 0)), " 25 % done");
+        assert_eq!(time_left(&parameters, &progress(100, 1_000_000, 0)), "25 % done");
         assert_eq!(time_left(&Parameters::default(), &progress(10_000, 0, 0)), "draining");
     }
 }
