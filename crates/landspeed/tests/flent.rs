@@ -149,6 +149,58 @@ fn flows_of_flent_add_up_to_the_bytes_received() {
 }
 
 #[test]
+fn flent_reads_our_runs() {
+    let releases = landspeed_testkit::or_skip!(releases());
+    let directory = tempfile::tempdir().expect("a directory");
+    let archive = directory.path().join("archive");
+    let port = free_port().to_string();
+    let mut serve = landspeed();
+    serve.args(["serve", "--no-iperf3", "--listen", &format!("127.0.0.1:{port}")]);
+    let server = Process::start(serve);
+    server.address_in("listening");
+    let ours = |words: &[&str]| {
+        let output = landspeed().args(words).env("LANDSPEED_ARCHIVE", &archive).output().expect("it runs");
+        let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        (output.status.code(), said)
+    };
+    for options in
+        [&["--rrul", "--title", "marked"][..], &["-P", "2", "--title", "up"], &["-u", "--title", "datagrams"]]
+    {
+        let (status, said) = ours(&[&["run", "127.0.0.1", "-p", &port, "-t", "2", "-b", "20m"], options].concat());
+        assert_eq!(status, Some(0), "{options:?}: {said}");
+    }
+    let exported = directory.path().join("plots");
+    std::fs::create_dir(&exported).expect("a directory");
+    let to = exported.to_string_lossy().into_owned();
+    let (status, said) = ours(&["archive", "export", "--format", "flent", "-o", &to]);
+    // The run of UDP is named and not written.
+    assert!(status == Some(1) && said.contains("UDP") && said.contains("2 data files"), "{said}");
+    for (title, wanted) in [
+        ("marked", &["TCP upload EF", "TCP download BK", "TCP upload sum", "Ping (ms) UDP BE"][..]),
+        ("up", &["TCP upload::2", "TCP upload sum"]),
+    ] {
+        let file = directory.path().join(format!("{title}.flent.gz")).to_string_lossy().into_owned();
+        let (status, said) = ours(&["archive", "export", "--format", "flent", "--title", title, "-o", &file]);
+        assert_eq!(status, Some(0), "{said}");
+        for flent in &releases {
+            let mut command = flent.command(directory.path());
+            let output = command.args(["-i", &file, "-f", "summary"]).output().expect("it runs");
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let err = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{text}{err}");
+            for series in wanted {
+                let line = text.lines().find(|line| line.trim_start().starts_with(series));
+                let line = line.unwrap_or_else(|| panic!("{series}: {text}{err}"));
+                let mean = line.split(':').next_back().and_then(|figures| figures.split_whitespace().next());
+                let mean: f64 = mean.and_then(|mean| mean.parse().ok()).unwrap_or_else(|| panic!("{line}"));
+                // Loopback is faster than 0.01 ms, which flent prints.
+                assert!(mean > 0.0 || series.starts_with("Ping"), "{line}");
+            }
+        }
+    }
+}
+
+#[test]
 fn udp_round_trips_of_flent_are_milliseconds() {
     let releases = landspeed_testkit::or_skip!(releases());
     run_concurrently(releases, |flent| {

@@ -20,6 +20,7 @@ mod netperf;
 mod qualify;
 mod recipes;
 mod report;
+mod rrul;
 mod slurm;
 mod sweep;
 mod tap;
