@@ -7,7 +7,6 @@ mod kind;
 mod table;
 mod units;
 
-use std::fmt::Write as _;
 use std::net::IpAddr;
 use std::sync::atomic::AtomicBool;
 
@@ -108,23 +107,16 @@ fn data_address(data: &Target, plan: &Plan, interrupted: &AtomicBool) -> Result<
 
 /// Formats an error with what to do, in two lines.
 fn message(error: &ErrorEntry, plan: &Plan) -> String {
-    let mut text = error.message.clone();
     let port = plan.server.port.unwrap_or(args::DEFAULT_PORT);
-    match error.code.as_str() {
-        "connection-refused" | "not-landspeed" | "timeout" if port == args::DEFAULT_PORT => {
-            let _ = write!(
-                text,
-                "\nStart `landspeed serve --listen {port}` there in place of netserver, whose protocol is another one; or give \
-                 the port of the server: -p 5210, of flent --netperf-control-port 5210."
-            );
-        }
-        _ => {
-            if let Some(advice) = &error.advice {
-                let _ = write!(text, "\n{advice}");
-            }
-        }
-    }
-    text
+    let advice = match error.code.as_str() {
+        // The advice of `run` has options that netperf does not have.
+        "connection-refused" | "not-landspeed" | "timeout" => Some(format!(
+            "Start `landspeed serve --listen {port}` there (netserver speaks another protocol), or give the port of a server: \
+             -p 5210, of flent --netperf-control-port 5210."
+        )),
+        _ => error.advice.clone(),
+    };
+    advice.map_or_else(|| error.message.clone(), |advice| format!("{}\n{advice}", error.message))
 }
 
 fn last_tcp_info<'a>(report: &Report<'a>) -> Option<&'a TcpInfo> {
