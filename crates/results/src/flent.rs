@@ -5,7 +5,7 @@
 
 use std::time::UNIX_EPOCH;
 
-use landspeed_model::{Direction, LatencyPoint, Parameters, Protocol, RunDocument, Stream};
+use landspeed_model::{Direction, Interval, LatencyPoint, Parameters, PhaseName, Protocol, RunDocument, Stream};
 use serde_json::{Map, Value, json};
 
 /// Version of the format.
@@ -29,7 +29,7 @@ pub fn data_file(run: &RunDocument) -> Result<Value, String> {
     let pings = run.latency_under_load.as_ref().map_or(&[] as &[LatencyPoint], |load| load.timeline.as_slice());
     // Probes of the idle path are before the start of the load.
     let origin_ns = pings.first().map_or(0, |point| point.start_ns).min(0);
-    let end_ns = run.streams.iter().flat_map(|stream| &stream.intervals).map(|interval| interval.end_ns).max();
+    let end_ns = run.streams.iter().flat_map(traffic).map(|interval| interval.end_ns).max();
     let end_ns = end_ns.ok_or("no receiver reported what arrived over time")?;
     let span_ns = end_ns.saturating_add(origin_ns.unsigned_abs());
     let step_ns = parameters.interval_ns.max(MIN_STEP_NS).max(span_ns.div_ceil(MAX_POINTS));
@@ -178,9 +178,14 @@ fn flow_meta(meta: &mut Value, stream: &Stream, parameters: &Parameters, index: 
     meta["TCP_MSS"] = json!(sender.and_then(|end| end.mss_bytes));
 }
 
+/// The intervals of a stream. A receiver that waits for more after the last byte is no interval.
+fn traffic(stream: &Stream) -> impl Iterator<Item = &Interval> {
+    let over = |interval: &Interval| interval.phase == PhaseName::Drain && interval.bytes == 0;
+    stream.intervals.iter().filter(move |interval| interval.end_ns > interval.start_ns && !over(interval))
+}
+
 fn raw_rates(stream: &Stream, started_s: f64) -> Vec<Value> {
-    let spans = stream.intervals.iter().filter(|interval| interval.end_ns > interval.start_ns);
-    spans
+    traffic(stream)
         .map(|interval| {
             let span_ns = (interval.end_ns - interval.start_ns) as f64;
             let mbps = interval.bytes as f64 * 8e3 / span_ns;
@@ -206,7 +211,7 @@ impl Grid {
     /// Mean rate of each step, Mb/s; `None` where the stream has no interval.
     fn rates(&self, stream: &Stream) -> Vec<Option<f64>> {
         let (mut bytes, mut covered_ns) = (vec![0.0; self.points], vec![0; self.points]);
-        for interval in stream.intervals.iter().filter(|interval| interval.end_ns > interval.start_ns) {
+        for interval in traffic(stream) {
             let offset_ns = self.origin_ns.unsigned_abs();
             let (from_ns, to_ns) = (interval.start_ns + offset_ns, interval.end_ns + offset_ns);
             let whole_ns = (to_ns - from_ns) as f64;
