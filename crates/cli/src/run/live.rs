@@ -276,6 +276,7 @@ mod tests {
         assert_eq!(losses(0, 0), "0/0 (0 %)");
     }
 
+    #[test]
     fn a_line_has_rate_retransmits_rtt_and_cwnd() {
         let tcp = |retransmits| Some(TcpState { retransmits, rtt_us: 20_400, cwnd_bytes: 3 << 20, silent_ms: 0 });
         let before = DirectionProgress { t_ns: 1_000_000_000, bytes: 1000, tcp: tcp(2), udp: None };
