@@ -38,6 +38,7 @@ pub const TABLE: &[CrateDependencies] = &[
     edges("capture", &["columns", "model", "sys", "trace", "wire"]),
     edges("tuneup", &["model", "results", "settings", "stats", "units"]),
     edges("qualify", &["calc", "model", "units"]),
+    edges("mesh", &["model", "problems", "stats", "units"]),
     edges("host", &["model", "netlink", "sys", "units"]),
     edges("flow", &["calc", "host", "model", "netlink", "settings", "stats", "sys", "units"]),
     edges("iperf3", &["flow", "host", "model", "settings", "sys", "units"]),
@@ -69,6 +70,7 @@ pub const TABLE: &[CrateDependencies] = &[
             "host",
             "iperf3",
             "lab",
+            "mesh",
             "metrics",
             "model",
             "netlink",
@@ -114,6 +116,7 @@ pub const PURE_CRATES: &[&str] = &[
     "sweep",
     "tuneup",
     "qualify",
+    "mesh",
 ];
 
 /// Crates that only the binary may depend on.

@@ -1,0 +1,3 @@
+//! Simulations of a mesh in virtual time.
+
+mod simulation;
