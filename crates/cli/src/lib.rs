@@ -24,6 +24,7 @@ mod iperf3;
 mod keep;
 mod lab;
 mod manual;
+mod mesh;
 mod metrics;
 #[cfg(test)]
 mod missing;
@@ -72,6 +73,7 @@ Examples:
   landspeed calc --rate 10G --rtt 92ms   what a path needs
   landspeed qualify border.example --target 9G --target-rtt 92ms
                                          is this section fit for that path
+  landspeed mesh site.toml --once        test every pair of many hosts
   landspeed lab gallery                  what a path would do, in virtual time
   landspeed compare before/ after/       whether the difference is more than noise
   landspeed archive find --last 7d       results are kept: find them, see trends
@@ -115,6 +117,8 @@ enum Command {
     Qualify(Box<qualify::Args>),
     /// Run an experiment: vary settings in random blocks, with intervals and an A/A control
     Sweep(Box<sweep::Args>),
+    /// Schedule tests among many hosts: budgets, maintenance windows, a matrix of results
+    Mesh(Box<mesh::Args>),
     /// Compare groups of results: ratios with intervals, better or worse, or no detectable difference
     Compare(Box<compare::Args>),
     /// Find, show, tag and export kept results; trends with change points; import of iperf3, nuttcp, flent, perfSONAR
@@ -185,6 +189,7 @@ pub fn main() -> ExitCode {
         Command::Tuneup(args) => tuneup::main(&args),
         Command::Qualify(args) => qualify::main(&args),
         Command::Sweep(args) => sweep::main(&args),
+        Command::Mesh(args) => mesh::main(&args),
         Command::Compare(args) => compare::main(&args),
         Command::Archive(args) => archive::main(&args),
         Command::Tap(args) => tap::main(&args),

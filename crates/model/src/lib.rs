@@ -19,6 +19,7 @@ mod iperf3;
 mod lab;
 mod latency;
 mod ledger;
+mod mesh;
 mod metric;
 mod params;
 mod qualify;
@@ -77,6 +78,9 @@ pub use lab::{
 };
 pub use latency::{Bucket, LatencyPoint, LatencyResult, LatencyUnderLoad, Responsiveness};
 pub use ledger::{Conservation, Cost, EndCost, LossLocation, PlacedLoss, Term};
+pub use mesh::{
+    MeshCell, MeshChange, MeshDocument, MeshHost, MeshHostState, MeshLink, MeshResult, MeshTest, MeshUsage,
+};
 pub use metric::{Better, Metric};
 pub use params::{
     Direction, Family, NumaPolicy, PaceScope, Parameters, Protocol, ReceiveMode, RrMode, RrParameters, RrSize,
@@ -170,6 +174,8 @@ pub const QUALIFY_SCHEMA: &str = "landspeed.qualify/1";
 
 /// `.schema` of the results of a suite of scenarios.
 pub const SUITE_SCHEMA: &str = "landspeed.suite/1";
+/// `.schema` of scheduled tests among many hosts.
+pub const MESH_SCHEMA: &str = "landspeed.mesh/1";
 
 /// `.schema` of an experiment (sweep).
 pub const SWEEP_SCHEMA: &str = "landspeed.sweep/1";
@@ -206,6 +212,7 @@ pub fn schema(name: &str) -> Option<serde_json::Value> {
         "tuneup" => Some(schemars::schema_for!(TuneupDocument).to_value()),
         "qualify" => Some(schemars::schema_for!(QualifyDocument).to_value()),
         "suite" => Some(schemars::schema_for!(SuiteDocument).to_value()),
+        "mesh" => Some(schemars::schema_for!(MeshDocument).to_value()),
         "sweep" => Some(schemars::schema_for!(SweepDocument).to_value()),
         "emulate" => Some(schemars::schema_for!(EmulateDocument).to_value()),
         "comparison" => Some(schemars::schema_for!(ComparisonDocument).to_value()),
@@ -231,6 +238,7 @@ pub const SCHEMA_NAMES: &[&str] = &[
     "tuneup",
     "qualify",
     "suite",
+    "mesh",
     "sweep",
     "comparison",
     "archivelist",

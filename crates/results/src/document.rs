@@ -2,8 +2,8 @@
 
 use landspeed_model::{
     AuditDocument, ComparisonDocument, DemoDocument, EmulateDocument, Facts, FiguresDocument, LabDocument,
-    QualifyDocument, RunDocument, SuiteDocument, SweepDocument, TapDocument, TraceComparison, TraceDocument,
-    TuneupDocument, WatchDocument,
+    MeshDocument, QualifyDocument, RunDocument, SuiteDocument, SweepDocument, TapDocument, TraceComparison,
+    TraceDocument, TuneupDocument, WatchDocument,
 };
 use serde::Deserialize;
 use serde_json::error::Category;
@@ -31,6 +31,8 @@ pub enum Document {
     Qualify(Box<QualifyDocument>),
     /// `landspeed.suite/1`.
     Suite(Box<SuiteDocument>),
+    /// `landspeed.mesh/1`.
+    Mesh(Box<MeshDocument>),
     /// `landspeed.watch/1`.
     Watch(Box<WatchDocument>),
     /// `landspeed.trace/2` or `/1`.
@@ -90,6 +92,7 @@ const SUPPORTED_VERSIONS: &[(&str, u32)] = &[
     ("tuneup", 1),
     ("qualify", 1),
     ("suite", 1),
+    ("mesh", 1),
     ("watch", 1),
     ("trace", 2),
     ("tracecomparison", 1),
@@ -151,6 +154,7 @@ impl Document {
             "tuneup" => serde_json::from_slice(bytes).map(Self::Tuneup),
             "qualify" => serde_json::from_slice(bytes).map(Self::Qualify),
             "suite" => serde_json::from_slice(bytes).map(Self::Suite),
+            "mesh" => serde_json::from_slice(bytes).map(Self::Mesh),
             "watch" => serde_json::from_slice(bytes).map(Self::Watch),
             "trace" => serde_json::from_slice(bytes).map(Self::Trace),
             "tracecomparison" => serde_json::from_slice(bytes).map(Self::TraceComparison),
@@ -174,6 +178,7 @@ impl Document {
             Self::Tuneup(_) => "tuneup",
             Self::Qualify(_) => "qualify",
             Self::Suite(_) => "suite",
+            Self::Mesh(_) => "mesh",
             Self::Watch(_) => "watch",
             Self::Trace(_) => "trace",
             Self::TraceComparison(_) => "tracecomparison",

@@ -5,7 +5,7 @@ use landspeed_results::Document;
 
 use super::{advised, open, text};
 use crate::output::Sink;
-use crate::{CommandOutcome, check, lab, qualify, tap, trace, tuneup, watch};
+use crate::{CommandOutcome, check, lab, mesh, qualify, tap, trace, tuneup, watch};
 
 /// Options of `archive show`.
 #[derive(Debug, clap::Args)]
@@ -52,6 +52,7 @@ fn content(archive: &Archive, listed: &ListedDocument, bytes: &[u8], verbose: bo
         Document::Lab(lab) => lab::text::run(lab),
         Document::Tuneup(tuneup) => tuneup::text::summary(tuneup),
         Document::Qualify(qualify) => qualify::text::summary(qualify),
+        Document::Mesh(mesh) => mesh::text::matrix(mesh),
         Document::Watch(watch) => watch::text::summary(watch),
         Document::Trace(trace) => trace::text::summary(trace),
         Document::Tap(tap) => tap::text::summary(tap),

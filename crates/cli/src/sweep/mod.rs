@@ -2,7 +2,7 @@
 
 mod args;
 mod cluster;
-mod hosts;
+pub mod hosts;
 pub mod text;
 
 use std::ffi::OsString;

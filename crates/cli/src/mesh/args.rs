@@ -1,0 +1,56 @@
+//! Options of `mesh`.
+
+use std::path::PathBuf;
+
+use crate::output::Sink;
+use crate::trust::TrustArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  landspeed mesh --new mesh.toml               write a commented inventory
+  landspeed mesh mesh.toml --dry-run           pairs, load of hosts and links, the first tests
+  landspeed mesh mesh.toml --once              test every pair once, print the matrix
+  landspeed mesh mesh.toml --json matrix.json  until Ctrl-C; the file has the latest results
+  landspeed mesh mesh.toml --show              the matrix as it is, without a test
+
+Each host runs landspeed serve --allow-third-party CIDR. The directory mesh.mesh/ has the journal, which
+survives a restart. Exit status: 0 every pair measured, 1 some pairs failed or were skipped, 2 failure.";
+
+/// Options of `mesh`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Inventory of hosts, tests, budgets and maintenance windows (TOML)
+    #[arg(value_name = "FILE", required_unless_present = "new")]
+    pub inventory: Option<PathBuf>,
+    /// Write a commented inventory to start from
+    #[arg(long, value_name = "FILE", exclusive = true)]
+    pub new: Option<PathBuf>,
+    /// Test every pair once; skip what cannot be tested now
+    #[arg(long)]
+    pub once: bool,
+    /// Print pairs, worst-case load and the first tests, then exit
+    #[arg(long, conflicts_with_all = ["once", "show"])]
+    pub dry_run: bool,
+    /// Print the matrix of the results so far, then exit
+    #[arg(long, conflicts_with = "once")]
+    pub show: bool,
+    /// Directory of the journal and of results that the archive cannot take [default: INVENTORY.mesh]
+    #[arg(short, long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub trust: TrustArgs,
+    /// Write the JSON document (- for standard output), and again after each test
+    #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
+    pub json: Option<Sink>,
+    /// Print errors only
+    #[arg(short, long, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+impl Args {
+    /// Whether text is printed on standard output.
+    pub fn prints(&self) -> bool {
+        !self.quiet && self.json != Some(Sink::Stdout)
+    }
+}

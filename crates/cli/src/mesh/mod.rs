@@ -1,0 +1,168 @@
+//! `landspeed mesh`: scheduled tests among many hosts.
+
+mod args;
+mod engine;
+mod journal;
+mod outcome;
+mod plan;
+mod state;
+mod store;
+pub mod text;
+
+use std::ffi::OsString;
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow, bail, ensure};
+use landspeed_archive::Location;
+use landspeed_mesh::{Options, Scheduler, TEMPLATE};
+use landspeed_model::{MeshDocument, Status};
+use landspeed_quote::shell_path;
+use landspeed_sys::{clock, file, process};
+
+pub use args::Args;
+
+use self::engine::Engine;
+use self::journal::Journal;
+use self::plan::MeshPlan;
+use self::state::{MeshState, moment};
+use self::store::Store;
+use crate::CommandOutcome;
+use crate::output::Sink;
+
+/// Shortest time between two writings of the document while tests run, nanoseconds.
+const WRITE_NS: u64 = 5_000_000_000;
+
+/// Runs the mesh, or prints its schedule or matrix.
+pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
+    if let Some(path) = &args.new {
+        return new(path);
+    }
+    let path = args.inventory.as_deref().context("no inventory is given\nWrite one with `landspeed mesh --new mesh.toml`.")?;
+    if let Some(sink) = &args.json {
+        sink.check()?;
+    }
+    let plan = MeshPlan::read(path, args.trust)?;
+    if args.dry_run {
+        out!("{}", text::dry_run(&plan));
+        return Ok(CommandOutcome::Clean);
+    }
+    let directory = args.out.clone().unwrap_or_else(|| beside(path));
+    let options = Options { once: args.once };
+    let mut scheduler = Scheduler::new(&plan.inventory, |test, pair| plan.cost(test, pair), options, moment());
+    let mut state = MeshState::new(&scheduler);
+    if args.show {
+        let journal = directory.join("journal.jsonl");
+        let entries = Journal::read(&journal).with_context(|| format!("cannot read {}", journal.display()))?;
+        state.restore(&mut scheduler, &entries);
+        return finish(args, &state.document(&mut scheduler, &plan.parameters));
+    }
+    let _lock = lock(&directory)?;
+    let path = directory.join("journal.jsonl");
+    let (mut journal, entries, damaged) =
+        Journal::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    if damaged > 0 {
+        errln!("landspeed: warning: {damaged} damaged lines of {} are ignored", path.display());
+    }
+    state.restore(&mut scheduler, &entries);
+    let mut store = Store::new(Location::from_environment(), &directory);
+    store.flush();
+    let mut write = Writer { args, next_ns: 0 };
+    let mut engine = Engine {
+        plan: &plan,
+        scheduler: &mut scheduler,
+        state: &mut state,
+        journal: &mut journal,
+        store: &mut store,
+        prints: args.prints(),
+        interrupted: process::catch_interrupts(),
+    };
+    engine.run(&mut |scheduler, state| write.write(scheduler, state, &plan))?;
+    store.flush();
+    if let Some(why) = store.failure() {
+        let (code, message) = ("archive".to_owned(), why.lines().next().unwrap_or_default().to_owned());
+        state.errors.push(landspeed_model::ErrorEntry { code, message, advice: None });
+    }
+    let lost = store.in_memory();
+    let outcome = finish(args, &state.document(&mut scheduler, &plan.parameters))?;
+    ensure!(lost == 0, "cannot store {lost} results: they are in the journal only\nFree some space, and run the tests again.");
+    Ok(outcome)
+}
+
+/// Writes the template of an inventory.
+fn new(path: &Path) -> anyhow::Result<CommandOutcome> {
+    let shown = path.display();
+    ensure!(!path.exists(), "cannot write {shown}: it exists\nGive another name, or remove it.");
+    let sink = if path.as_os_str() == "-" { Sink::Stdout } else { Sink::File(path.to_owned()) };
+    sink.write(TEMPLATE.as_bytes())?;
+    if sink != Sink::Stdout {
+        outln!("Wrote {shown}. Look at its schedule: landspeed mesh {} --dry-run", shell_path(path));
+    }
+    Ok(CommandOutcome::Clean)
+}
+
+/// Replaces the extension: `site.toml` becomes `site.mesh`.
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_stem().map(OsString::from).unwrap_or_default();
+    name.push(".mesh");
+    path.with_file_name(name)
+}
+
+/// Creates the directory if necessary, and locks it for this process.
+fn lock(directory: &Path) -> anyhow::Result<File> {
+    file::create_directory(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+    let path = directory.join("lock");
+    let lock = file::open_lock(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => bail!(
+            "cannot use {}: another landspeed mesh runs with it\nStop it, or give --out another directory.",
+            directory.display()
+        ),
+        Err(TryLockError::Error(why)) => Err(anyhow!("cannot lock {}: {why}", path.display())),
+    }
+}
+
+/// Writes the document while tests run, not too often.
+struct Writer<'a> {
+    args: &'a Args,
+    next_ns: u64,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, scheduler: &mut Scheduler, state: &MeshState, plan: &MeshPlan) {
+        let now_ns = clock::monotonic_ns();
+        let Some(sink @ Sink::File(_)) = &self.args.json else { return };
+        if now_ns < self.next_ns {
+            return;
+        }
+        self.next_ns = now_ns + WRITE_NS;
+        if let Err(why) = write_document(sink, &state.document(scheduler, &plan.parameters)) {
+            errln!("landspeed: {why:#}");
+        }
+    }
+}
+
+fn write_document(sink: &Sink, document: &MeshDocument) -> anyhow::Result<()> {
+    let mut text = serde_json::to_vec(document).context("cannot encode the document")?;
+    text.push(b'\n');
+    sink.write(&text)
+}
+
+/// Prints the matrix, and writes the document.
+fn finish(args: &Args, document: &MeshDocument) -> anyhow::Result<CommandOutcome> {
+    if args.prints() {
+        out!("{}", text::matrix(document));
+    }
+    if let Some(sink) = &args.json {
+        write_document(sink, document)?;
+    }
+    Ok(match document.status {
+        _ if document.errors.iter().any(|error| ["archive", "journal"].contains(&error.code.as_str())) => {
+            CommandOutcome::Failure
+        }
+        Status::Complete => CommandOutcome::Clean,
+        Status::Partial => CommandOutcome::Findings,
+        Status::Failed => CommandOutcome::Failure,
+    })
+}

@@ -1,0 +1,304 @@
+//! State of a mesh: the latest result of each pair, versions of hosts, and the document.
+
+use std::collections::HashMap;
+use std::time::{Duration, UNIX_EPOCH};
+
+use landspeed_mesh::{Blocked, History, HostState, Moment, Outcome, Pair, PastTest, Scheduler, TaskState, Usage};
+use landspeed_model::{
+    BuildInfo, ErrorEntry, MESH_SCHEMA, MeshCell, MeshChange, MeshDocument, MeshHost, MeshHostState, MeshLink,
+    MeshResult, MeshTest, MeshUsage, Parameters, Status, Warning,
+};
+use landspeed_sys::{clock, process};
+use landspeed_units::Nanos;
+
+use super::journal::{EndEntry, EndOutcome, Entry, Key, Stamp};
+
+/// Results so far.
+#[derive(Debug)]
+pub struct MeshState {
+    started: String,
+    /// Number of each test of each pair.
+    numbers: HashMap<(usize, Pair), usize>,
+    cells: Vec<CellState>,
+    hosts: Vec<HostFacts>,
+    /// Failures of the mesh itself.
+    pub errors: Vec<ErrorEntry>,
+}
+
+#[derive(Debug, Default)]
+struct CellState {
+    latest: Option<MeshResult>,
+    history: History,
+    measured: u64,
+    failures: u32,
+}
+
+#[derive(Debug, Clone, Default)]
+struct HostFacts {
+    version: Option<String>,
+    error: Option<String>,
+}
+
+/// Returns the time on both clocks.
+pub fn moment() -> Moment {
+    Moment { monotonic_ns: clock::monotonic_ns() as i64, wall_ns: clock::realtime_ns() as i64 }
+}
+
+/// Formats a time as RFC 3339 in UTC.
+pub fn rfc3339(unix_ns: u64) -> String {
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_nanos(unix_ns)).to_string()
+}
+
+impl MeshState {
+    /// Creates the state of a schedule, without results.
+    pub fn new(scheduler: &Scheduler) -> Self {
+        let states = scheduler.states().enumerate();
+        let numbers: HashMap<_, _> = states.map(|(at, state)| ((state.test, state.pair), at)).collect();
+        let mut cells = Vec::new();
+        cells.resize_with(numbers.len(), CellState::default);
+        Self {
+            started: rfc3339(clock::realtime_ns()),
+            numbers,
+            cells,
+            hosts: vec![HostFacts::default(); scheduler.inventory().hosts.len()],
+            errors: Vec::new(),
+        }
+    }
+
+    /// Takes over the entries of a journal: results, budgets and due times. Tests and hosts that the inventory no longer has
+    /// are ignored.
+    pub fn restore(&mut self, scheduler: &mut Scheduler, entries: &[Entry]) {
+        let now = Stamp::now();
+        let mut past: Vec<PastTest> = Vec::new();
+        let mut open: HashMap<(usize, u64), usize> = HashMap::new();
+        for entry in entries {
+            let key = match entry {
+                Entry::Start(key) => key,
+                Entry::End(end) => &end.key,
+            };
+            let Some(number) = self.find(scheduler, key) else { continue };
+            let age_ns = i64::try_from(now.since_ns(&key.start)).unwrap_or(i64::MAX);
+            let task = landspeed_mesh::TaskId(number);
+            match entry {
+                Entry::Start(key) => {
+                    open.insert((number, key.start.unix_ns), past.len());
+                    past.push(PastTest { task, age_ns, duration_ns: None, bytes: None, outcome: None });
+                }
+                Entry::End(end) => {
+                    let test = PastTest {
+                        task,
+                        age_ns,
+                        duration_ns: Some(end.duration_ns),
+                        bytes: end.bytes,
+                        outcome: Some(outcome_of(end.outcome, scheduler.inventory_pair(number))),
+                    };
+                    match open.remove(&(number, end.key.start.unix_ns)) {
+                        Some(at) => past[at] = test,
+                        None => past.push(test),
+                    }
+                    self.take(number, end);
+                }
+            }
+        }
+        scheduler.restore(&past, moment());
+    }
+
+    fn find(&self, scheduler: &Scheduler, key: &Key) -> Option<usize> {
+        let inventory = scheduler.inventory();
+        let host = |name: &str| inventory.hosts.iter().position(|host| host.name == name);
+        let test = inventory.tests.iter().position(|test| test.name == key.test)?;
+        let pair = Pair { from: host(&key.from)?, to: host(&key.to)? };
+        self.numbers.get(&(test, pair)).copied()
+    }
+
+    /// Takes the end of a test.
+    pub fn take(&mut self, number: usize, end: &EndEntry) {
+        if end.outcome == EndOutcome::Interrupted {
+            return;
+        }
+        let cell = &mut self.cells[number];
+        if end.outcome == EndOutcome::Measured {
+            cell.failures = 0;
+            cell.measured += 1;
+            if let Some(goodput_bps) = end.result.goodput_bps {
+                cell.history.add(end.key.start.unix_ns as i64, goodput_bps);
+            }
+        } else {
+            cell.failures += 1;
+        }
+        cell.latest = Some(end.result.clone());
+    }
+
+    /// Records what a test told about its hosts.
+    pub fn take_hosts(&mut self, pair: Pair, end: &EndEntry) {
+        for (host, version) in [(pair.from, &end.versions.0), (pair.to, &end.versions.1)] {
+            if version.is_some() {
+                self.hosts[host].version.clone_from(version);
+            }
+        }
+        let message = end.result.error.as_ref().map(|error| error.message.clone());
+        match end.outcome {
+            EndOutcome::ClientUnreachable => self.hosts[pair.from].error = message,
+            EndOutcome::ServerUnreachable => self.hosts[pair.to].error = message,
+            EndOutcome::Measured => {
+                self.hosts[pair.from].error = None;
+                self.hosts[pair.to].error = None;
+            }
+            EndOutcome::Failed | EndOutcome::Interrupted => {}
+        }
+    }
+
+    /// Returns the document.
+    pub fn document(&self, scheduler: &mut Scheduler, parameters: &[Parameters]) -> MeshDocument {
+        let now = moment();
+        let inventory = scheduler.inventory().clone();
+        let hosts: Vec<MeshHost> = (0..inventory.hosts.len())
+            .map(|at| {
+                let (host, facts, state) = (&inventory.hosts[at], &self.hosts[at], scheduler.host_state(at));
+                let (state, retry_s) = match state {
+                    HostState::Unknown => (MeshHostState::Unknown, None),
+                    HostState::Reachable => (MeshHostState::Reachable, None),
+                    HostState::Unreachable { retry_ns, .. } => {
+                        let wait_ns = u64::try_from(retry_ns - now.monotonic_ns).unwrap_or(0);
+                        (MeshHostState::Unreachable, Some(wait_ns.div_ceil(1_000_000_000)))
+                    }
+                };
+                MeshHost {
+                    name: host.name.clone(),
+                    address: host.address.clone(),
+                    local: host.local,
+                    state,
+                    version: facts.version.clone(),
+                    error: facts.error.clone(),
+                    retry_s,
+                    usage: usage(scheduler.host_usage(at, now), host.budget),
+                }
+            })
+            .collect();
+        let links: Vec<MeshLink> = (0..inventory.links.len())
+            .map(|at| {
+                let link = &inventory.links[at];
+                let behind = inventory.hosts.iter().filter(|host| host.links.contains(&at));
+                MeshLink {
+                    name: link.name.clone(),
+                    hosts: behind.map(|host| host.name.clone()).collect(),
+                    usage: usage(scheduler.link_usage(at, now), link.budget),
+                }
+            })
+            .collect();
+        let tests = inventory.tests.iter().zip(parameters).map(|(test, parameters)| MeshTest {
+            name: test.name.clone(),
+            protocol: parameters.protocol,
+            interval_ns: test.interval_ns,
+            jitter_ns: test.jitter_ns,
+            pairs: test.pairs.len() as u64,
+        });
+        let cells: Vec<MeshCell> = scheduler
+            .states()
+            .zip(&self.cells)
+            .map(|(state, cell)| self.cell(&inventory, &state, cell, now))
+            .collect();
+        let measured = |cell: &MeshCell| cell.latest.is_some() && cell.failures == 0 && cell.waiting.is_none();
+        let status = match cells.iter().filter(|cell| measured(cell)).count() {
+            count if count == cells.len() => Status::Complete,
+            0 => Status::Failed,
+            _ => Status::Partial,
+        };
+        MeshDocument {
+            schema: MESH_SCHEMA.to_owned(),
+            landspeed: BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None },
+            name: inventory.name.clone(),
+            started: self.started.clone(),
+            written: rfc3339(clock::realtime_ns()),
+            command: process::command_line(),
+            status,
+            errors: self.errors.clone(),
+            warnings: warnings(&hosts),
+            seed: inventory.seed,
+            hosts,
+            links,
+            tests: tests.collect(),
+            cells,
+        }
+    }
+
+    fn cell(
+        &self,
+        inventory: &landspeed_mesh::Inventory,
+        state: &TaskState,
+        cell: &CellState,
+        now: Moment,
+    ) -> MeshCell {
+        let change = cell.history.change(now.wall_ns).map(|change| MeshChange {
+            ratio: change.ratio,
+            tests: change.tests as u64,
+            tests_before: change.tests_before as u64,
+        });
+        let change_unknown = change.is_none().then(|| {
+            if cell.measured == 0 { "no result yet" } else { "no result in one of the two weeks" }.to_owned()
+        });
+        let overdue = state.due_ns.is_some_and(|due_ns| due_ns <= now.monotonic_ns) || state.skipped;
+        let waiting = state.blocked.filter(|_| overdue && !state.running).map(|why| reason(inventory, why));
+        MeshCell {
+            test: inventory.tests[state.test].name.clone(),
+            from: inventory.hosts[state.pair.from].name.clone(),
+            to: inventory.hosts[state.pair.to].name.clone(),
+            measured: cell.measured,
+            failures: cell.failures,
+            latest: cell.latest.clone(),
+            change,
+            change_unknown,
+            waiting,
+        }
+    }
+}
+
+/// Converts the outcome in a journal.
+pub fn outcome_of(outcome: EndOutcome, pair: Pair) -> Outcome {
+    match outcome {
+        EndOutcome::Measured => Outcome::Measured,
+        EndOutcome::Failed => Outcome::Failed,
+        EndOutcome::ClientUnreachable => Outcome::HostUnreachable(pair.from),
+        EndOutcome::ServerUnreachable => Outcome::ServerUnreachable,
+        EndOutcome::Interrupted => Outcome::Interrupted,
+    }
+}
+
+fn usage(usage: Usage, budget: landspeed_mesh::Budget) -> MeshUsage {
+    MeshUsage {
+        bytes_24h: usage.bytes,
+        time_24h_ns: usage.time_ns,
+        bytes_per_day: budget.bytes,
+        time_per_day_ns: budget.time_ns,
+    }
+}
+
+/// Describes why a test does not start.
+fn reason(inventory: &landspeed_mesh::Inventory, why: Blocked) -> String {
+    match why {
+        Blocked::Busy => "one of its hosts or links is in use".to_owned(),
+        Blocked::Claimed => "a host or link is kept free for a test that is overdue for longer".to_owned(),
+        Blocked::HostBudget { host, .. } => format!("the budget of {} is spent", inventory.hosts[host].name),
+        Blocked::LinkBudget { link, .. } => format!("the budget of {} is spent", inventory.links[link].name),
+        Blocked::Unreachable(host) => format!("{} does not answer", inventory.hosts[host].name),
+        Blocked::Maintenance => "a maintenance window is open, or opens before the test would end".to_owned(),
+    }
+}
+
+fn warnings(hosts: &[MeshHost]) -> Vec<Warning> {
+    let own = env!("CARGO_PKG_VERSION");
+    let warning = |code: &str, message| Warning { code: code.to_owned(), message };
+    let mut warnings = Vec::new();
+    for host in hosts {
+        if let Some(version) = host.version.as_deref().filter(|version| *version != own) {
+            let message = format!("{} runs landspeed {version}, this is {own}", host.name);
+            warnings.push(warning("other-version", message));
+        }
+        if host.state == MeshHostState::Unreachable {
+            let why = host.error.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            let retry = host.retry_s.map(|s| format!("; next attempt in {}", Nanos::from_secs(s))).unwrap_or_default();
+            warnings.push(warning("unreachable", format!("{} does not answer{why}{retry}", host.name)));
+        }
+    }
+    warnings
+}
