@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-use landspeed_mesh::{Blocked, History, HostState, Moment, Outcome, Pair, PastTest, Scheduler, TaskState, Usage};
+use landspeed_mesh::{Blocked, History, HostState, Moment, Outcome, Pair, PastTest, Scheduler, TaskId, TaskState, Usage};
 use landspeed_model::{
     BuildInfo, ErrorEntry, MESH_SCHEMA, MeshCell, MeshChange, MeshDocument, MeshHost, MeshHostState, MeshLink,
     MeshResult, MeshTest, MeshUsage, Parameters, Status, Warning,
@@ -19,6 +19,7 @@ pub struct MeshState {
     started: String,
     /// Number of each test of each pair.
     numbers: HashMap<(usize, Pair), usize>,
+    pairs: Vec<Pair>,
     cells: Vec<CellState>,
     hosts: Vec<HostFacts>,
     /// Failures of the mesh itself.
@@ -58,6 +59,7 @@ impl MeshState {
         cells.resize_with(numbers.len(), CellState::default);
         Self {
             started: rfc3339(clock::realtime_ns()),
+            pairs: scheduler.states().map(|state| state.pair).collect(),
             numbers,
             cells,
             hosts: vec![HostFacts::default(); scheduler.inventory().hosts.len()],
@@ -78,7 +80,8 @@ impl MeshState {
             };
             let Some(number) = self.find(scheduler, key) else { continue };
             let age_ns = i64::try_from(now.since_ns(&key.start)).unwrap_or(i64::MAX);
-            let task = landspeed_mesh::TaskId(number);
+            let task = TaskId(number);
+            let pair = self.pairs[number];
             match entry {
                 Entry::Start(key) => {
                     open.insert((number, key.start.unix_ns), past.len());
@@ -90,13 +93,14 @@ impl MeshState {
                         age_ns,
                         duration_ns: Some(end.duration_ns),
                         bytes: end.bytes,
-                        outcome: Some(outcome_of(end.outcome, scheduler.inventory_pair(number))),
+                        outcome: Some(outcome_of(end.outcome, pair, scheduler.inventory().hosts[pair.from].local)),
                     };
                     match open.remove(&(number, end.key.start.unix_ns)) {
                         Some(at) => past[at] = test,
                         None => past.push(test),
                     }
                     self.take(number, end);
+                    self.take_versions(pair, end);
                 }
             }
         }
@@ -131,11 +135,7 @@ impl MeshState {
 
     /// Records what a test told about its hosts.
     pub fn take_hosts(&mut self, pair: Pair, end: &EndEntry) {
-        for (host, version) in [(pair.from, &end.versions.0), (pair.to, &end.versions.1)] {
-            if version.is_some() {
-                self.hosts[host].version.clone_from(version);
-            }
-        }
+        self.take_versions(pair, end);
         let message = end.result.error.as_ref().map(|error| error.message.clone());
         match end.outcome {
             EndOutcome::ClientUnreachable => self.hosts[pair.from].error = message,
@@ -145,6 +145,14 @@ impl MeshState {
                 self.hosts[pair.to].error = None;
             }
             EndOutcome::Failed | EndOutcome::Interrupted => {}
+        }
+    }
+
+    fn take_versions(&mut self, pair: Pair, end: &EndEntry) {
+        for (host, version) in [(pair.from, &end.versions.0), (pair.to, &end.versions.1)] {
+            if version.is_some() {
+                self.hosts[host].version.clone_from(version);
+            }
         }
     }
 
@@ -198,8 +206,9 @@ impl MeshState {
             .zip(&self.cells)
             .map(|(state, cell)| self.cell(&inventory, &state, cell, now))
             .collect();
-        let measured = |cell: &MeshCell| cell.latest.is_some() && cell.failures == 0 && cell.waiting.is_none();
-        let status = match cells.iter().filter(|cell| measured(cell)).count() {
+        let skipped: Vec<bool> = scheduler.states().map(|state| state.skipped).collect();
+        let measured = |(cell, skipped): &(&MeshCell, &bool)| cell.latest.is_some() && cell.failures == 0 && !**skipped;
+        let status = match cells.iter().zip(&skipped).filter(measured).count() {
             count if count == cells.len() => Status::Complete,
             0 => Status::Failed,
             _ => Status::Partial,
@@ -253,12 +262,14 @@ impl MeshState {
     }
 }
 
-/// Converts the outcome in a journal.
-pub fn outcome_of(outcome: EndOutcome, pair: Pair) -> Outcome {
+/// Converts the outcome in a journal. `from_here` says that the client is the local host, so that the mesh itself did not
+/// reach the server.
+pub fn outcome_of(outcome: EndOutcome, pair: Pair, from_here: bool) -> Outcome {
     match outcome {
         EndOutcome::Measured => Outcome::Measured,
         EndOutcome::Failed => Outcome::Failed,
         EndOutcome::ClientUnreachable => Outcome::HostUnreachable(pair.from),
+        EndOutcome::ServerUnreachable if from_here => Outcome::HostUnreachable(pair.to),
         EndOutcome::ServerUnreachable => Outcome::ServerUnreachable,
         EndOutcome::Interrupted => Outcome::Interrupted,
     }
