@@ -31,6 +31,7 @@ Examples:
   landspeed serve                                        for all clients, TCP and UDP on port 5210
   landspeed serve --allow 192.0.2.0/24 --max-rate 20G --max-tests 4
   landspeed serve --max-rate 5G --max-total-rate 20G     5 Gb/s for each test, 20 Gb/s in all
+  landspeed serve --max-tests 1 --queue                  one test at a time; other clients wait in order
   landspeed serve --new-key site.key                     make a key, then:
   landspeed serve --key-file site.key                    for clients with this key only
   landspeed serve --key-file site.key --allow-third-party 192.0.2.0/24
@@ -53,6 +54,12 @@ pub struct Args {
     /// Concurrent tests of one address, or of one IPv6 /64 [default: 3/4 of all, fewer while others test]
     #[arg(long, value_name = "N")]
     max_tests_per_host: Option<usize>,
+    /// Let clients wait in order while the server is busy, at most N [default: 16]; without it they are refused
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "16")]
+    queue: Option<usize>,
+    /// Longest wait of a client in the queue [default: 10 min]
+    #[arg(long, value_name = "TIME", value_parser = options::time)]
+    queue_time: Option<Nanos>,
     /// Longest test [default: 1 h]
     #[arg(long, value_name = "TIME", value_parser = options::time, allow_hyphen_values = true)]
     max_duration: Option<Nanos>,
@@ -130,6 +137,8 @@ struct File {
     listen: Vec<String>,
     max_tests: Option<usize>,
     max_tests_per_host: Option<usize>,
+    queue: Option<usize>,
+    queue_time: Option<ConfigTime>,
     max_duration: Option<ConfigTime>,
     max_rate: Option<ConfigRate>,
     max_total_rate: Option<ConfigRate>,
@@ -311,6 +320,11 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, bool, Vec<Port>, 
             .map_or(defaults.max_duration_ns, Nanos::get),
         max_rate_bps: args.max_rate.or(file.max_rate.as_ref().map(|r| r.0)).map(BitRate::bps),
         max_total_rate_bps: args.max_total_rate.or(file.max_total_rate.as_ref().map(|r| r.0)).map(BitRate::bps),
+        max_waiting: args.queue.or(file.queue).unwrap_or(defaults.max_waiting),
+        max_wait_ns: args
+            .queue_time
+            .or(file.queue_time.as_ref().map(|n| n.0))
+            .map_or(defaults.max_wait_ns, Nanos::get),
     };
     let of_file = |given: bool, option: &str, key: &str| {
         if given { option.to_owned() } else { format!("{origin}: {key}") }

@@ -57,6 +57,10 @@ pub struct RunDocument {
     pub cost: Cost,
     /// CPU use and counters of both hosts during the test.
     pub host_series: Ends<HostSeries>,
+    /// Other tests of the same server (`serve`) that sent or received during this one, on each host; `None` on a host without a
+    /// server, and if unknown.
+    #[serde(default)]
+    pub other_tests: Ends<u32>,
     /// Results reported by an iperf3 server; `None` if the server was landspeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub iperf3: Option<Iperf3End>,

@@ -107,6 +107,7 @@ pub fn observe(flow: &SampledFlow, host: &HostSnapshot, series: HostSeries) -> O
         conservation: unknown_conservation(),
         cost: Cost::default(),
         host_series: Ends { client: Some(series), server: None },
+        other_tests: Ends::default(),
         iperf3: None,
         third_party: None,
         emulation: None,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use landspeed_flow::client::{DirectionProgress, Progress, Request, RunEvent, TcpState, UdpState};
+use landspeed_flow::client::{DirectionProgress, Progress, QueuePosition, Request, RunEvent, TcpState, UdpState};
 use landspeed_model::{Direction, Parameters, PhaseName, Protocol, RunDocument, Stream};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
@@ -28,6 +28,8 @@ pub struct View {
     heading_printed: bool,
     /// Line below the interval lines; `None` where standard output is not a terminal.
     sparks: Option<Sparks>,
+    /// Position in the server's queue that was printed last.
+    queued: Option<u32>,
 }
 
 impl View {
@@ -45,7 +47,7 @@ impl View {
     fn with(parameters: Parameters, silent: bool) -> Self {
         let (last, newest) = (Progress::default(), Progress::default());
         let grid = Grid::new(LINE_INTERVAL_NS);
-        Self { silent, grid, overdue: grid, parameters, last, newest, heading_printed: false, sparks: None }
+        Self { silent, grid, overdue: grid, parameters, last, newest, heading_printed: false, sparks: None, queued: None }
     }
 
     /// Sets the interval, unless it is shorter than [`MIN_INTERVAL_NS`].
@@ -97,9 +99,22 @@ impl View {
                     return self.without_reading(progress, reading_ns, printed_ns);
                 }
             }
-            RunEvent::Progress(_) | RunEvent::Mtu(_) | RunEvent::Opened(_) | RunEvent::Readings { .. } => {}
+            RunEvent::Queued(at) if !self.silent => return self.queued(*at),
+            RunEvent::Queued(_) | RunEvent::Progress(_) | RunEvent::Mtu(_) | RunEvent::Opened(_) | RunEvent::Readings { .. } => {}
         }
         String::new()
+    }
+
+    /// Returns a line about the position in the server's queue, when it has changed.
+    fn queued(&mut self, at: QueuePosition) -> String {
+        if self.queued.replace(at.position) == Some(at.position) {
+            return String::new();
+        }
+        let wait = at.wait_ns.map_or_else(
+            || "the wait is unknown".to_owned(),
+            |ns| format!("about {} s", ns.div_ceil(1_000_000_000)),
+        );
+        format!("  waiting  the server is busy: position {} of {} in its queue, {wait}\n", at.position, at.waiting)
     }
 
     /// Returns the text that [`View::finish`] prints.

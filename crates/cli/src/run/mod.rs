@@ -262,6 +262,9 @@ impl Lines {
                 })
             }
             RunEvent::Mtu(probe) => serde_json::json!({ "event": "mtu", "probe": probe }),
+            RunEvent::Queued(at) => serde_json::json!({
+                "event": "queued", "position": at.position, "waiting": at.waiting, "wait_ns": at.wait_ns,
+            }),
             RunEvent::Opened(_) | RunEvent::Readings { .. } => return,
             RunEvent::Progress(p) => {
                 let t_ns = readings::reading_ns(&self.parameters, p);

@@ -142,7 +142,13 @@ pub fn document(found: CollectedRun) -> RunDocument {
     };
     let mut notes = found.notes.clone();
     notes.extend([&found.client, &found.server].into_iter().flatten().flat_map(|r| r.notes.iter().cloned()));
-    let warnings = notes.into_iter().map(|message| Warning { code: "not-as-asked".to_owned(), message }).collect();
+    let other_tests = Ends {
+        client: found.client.as_ref().and_then(|report| report.other_tests),
+        server: found.server.as_ref().and_then(|report| report.other_tests),
+    };
+    let mut warnings: Vec<Warning> =
+        notes.into_iter().map(|message| Warning { code: "not-as-asked".to_owned(), message }).collect();
+    warnings.extend(overlaps(&other_tests));
     // Request/response streams carry no bulk data: the sums above exclude them.
     if matches!(parameters.protocol, Protocol::TcpRr | Protocol::UdpRr) {
         streams.extend(streams::transactions(found.client.as_ref(), found.server.as_ref()));
@@ -173,6 +179,7 @@ pub fn document(found: CollectedRun) -> RunDocument {
             client: found.client.map(|r| r.host),
             server: with_timeline(found.server).map(|r| r.host),
         },
+        other_tests,
         iperf3: None,
         third_party: None,
         emulation: None,
@@ -194,6 +201,17 @@ fn describe_contradictions(found: &[String]) -> String {
          machine that was moved or suspended) or a server that reports false times, and run again.",
         found.join("; ")
     )
+}
+
+/// Warns of other tests of the same server at the same time.
+fn overlaps(other_tests: &Ends<u32>) -> impl Iterator<Item = Warning> {
+    let hosts = [("client", other_tests.client), ("server", other_tests.server)];
+    hosts.into_iter().filter_map(|(host, others)| {
+        let others = others.filter(|others| *others > 0)?;
+        let tests = if others == 1 { "1 other test".to_owned() } else { format!("{others} other tests") };
+        let message = format!("{tests} sent or received at the {host} during this one and shared its CPUs and links");
+        Some(Warning { code: "overlapping-tests".to_owned(), message })
+    })
 }
 
 /// Keeps a report only if it has readings over time, not just totals.

@@ -5,6 +5,7 @@ mod changes;
 mod connect;
 mod conversation;
 mod describe;
+mod queueing;
 mod request;
 mod server_tap;
 mod target;
@@ -42,6 +43,7 @@ use crate::error::FlowError;
 use crate::layout;
 use crate::progress::SenderDone;
 pub use crate::progress::{DirectionProgress, Progress, TcpState, UdpState};
+pub use crate::server::admission::QueuePosition;
 use crate::server::admission::RateGuard;
 use crate::sockets;
 use crate::validate;
@@ -72,6 +74,8 @@ pub enum RunEvent<'a> {
         /// Path, as far as it is known.
         path: &'a PathInfo,
     },
+    /// The server is busy, and the client waits in its queue. Every second.
+    Queued(QueuePosition),
     /// Live figures while traffic flows.
     Progress(Progress),
     /// Result of a path MTU probe.
@@ -114,6 +118,8 @@ pub(crate) struct Bounds {
     pub receive_cap_bps: Option<u64>,
     /// Longest test, nanoseconds.
     pub longest_ns: u64,
+    /// Whether it may wait in the server's queue.
+    pub queue: bool,
 }
 
 /// Runs a test. Errors are in the result.
@@ -174,12 +180,13 @@ fn attempt(
     let interface = found.client_interface();
     let (mut tx, mut rx, local) = connect::control(stream, server, request.key.as_ref(), interrupted)?;
     let hello =
-        ToServer::Hello { version: env!("CARGO_PKG_VERSION").to_owned(), parameters: Box::new(parameters.clone()) };
+        ToServer::Hello {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            parameters: Box::new(parameters.clone()),
+            queue: bounds.is_none_or(|bounds| bounds.queue),
+        };
     tx.send(&hello, &Deadline::after(STEP_TIMEOUT).with_stop(interrupted))?;
-    let accepted = match rx.wait::<ToClient>("the server's acceptance", STEP_TIMEOUT, interrupted)? {
-        ToClient::Accepted(accepted) => accepted.printable(),
-        other => return Err(unexpected("before the acceptance", other)),
-    };
+    let accepted = queueing::await_acceptance(&mut tx, &mut rx, interrupted, observe)?;
     validate::granted(parameters, &accepted.parameters)
         .map_err(|message| FlowError::Protocol { during: "in the acceptance", message })?;
     let token = Token::from_hex(&accepted.token).ok_or_else(|| FlowError::Protocol {

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use super::conversation::refused;
 use super::target::Target;
 use super::{
-    Request, RunEvent, SILENCE_TIMEOUT_NS, STEP_TIMEOUT, bad_parameters, connect, deserialize_value, make_printable,
+    QueuePosition, Request, RunEvent, SILENCE_TIMEOUT_NS, STEP_TIMEOUT, bad_parameters, connect, deserialize_value, make_printable,
     unexpected,
 };
 use crate::address;
@@ -81,6 +81,7 @@ fn attempt(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         target: request.target.to_string(),
         parameters: request.parameters.clone(),
+        queue: true,
     };
     tx.send(
         &ToServer::ThirdParty { request: Box::new(wanted) },
@@ -212,6 +213,10 @@ impl RequestState<'_> {
     fn show(&mut self, event: ThirdPartyEvent) -> Result<(), FlowError> {
         match event {
             ThirdPartyEvent::Alive => {}
+            ThirdPartyEvent::Queued { position, waiting, wait_ns, .. } => {
+                self.due_ns = self.last_message_ns + SETUP_NS;
+                (self.observe)(RunEvent::Queued(QueuePosition { position, waiting, wait_ns }));
+            }
             ThirdPartyEvent::Progress { progress } => (self.observe)(RunEvent::Progress(progress)),
             ThirdPartyEvent::Mtu { probe } => (self.observe)(RunEvent::Mtu(&printable(&probe)?)),
             ThirdPartyEvent::Accepted { id, parameters, notes, path } => {

@@ -34,6 +34,9 @@ pub enum ToServer {
         version: String,
         /// Requested parameters.
         parameters: Box<Parameters>,
+        /// Whether the client understands [`ToClient::Queued`]; otherwise a busy server refuses it.
+        #[serde(default)]
+        queue: bool,
     },
     /// Request for the facts of the server's host, without a test.
     Describe {
@@ -86,6 +89,15 @@ pub enum ToServer {
 pub enum ToClient {
     /// The test is accepted.
     Accepted(Box<Accepted>),
+    /// The server is busy: the client waits. Sent every second.
+    Queued {
+        /// Position, from 1.
+        position: u32,
+        /// Number of waiting clients.
+        waiting: u32,
+        /// Estimated time until the test starts, nanoseconds; `None` if unknown.
+        wait_ns: Option<u64>,
+    },
     /// The request is refused.
     Refused(ErrorEntry),
     /// Answer to [`ToServer::Ping`].

@@ -4,6 +4,7 @@ use landspeed_model::{ErrorEntry, HostSnapshot, MtuProbe, Parameters, PathInfo};
 use serde::{Deserialize, Serialize};
 
 use crate::progress::Progress;
+use crate::server::admission::QueuePosition;
 
 /// Request for a third-party test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,6 +15,9 @@ pub struct ThirdPartyRequest {
     pub target: String,
     /// Test parameters; the requested server is the client of the test.
     pub parameters: Parameters,
+    /// Whether the client understands [`ThirdPartyEvent::Queued`].
+    #[serde(default)]
+    pub queue: bool,
 }
 
 /// Events during the test, sent to the requesting client.
@@ -22,6 +26,17 @@ pub struct ThirdPartyRequest {
 pub enum ThirdPartyEvent {
     /// Heartbeat: the test still runs.
     Alive,
+    /// The test waits in the queue of a busy server.
+    Queued {
+        /// Position, from 1.
+        position: u32,
+        /// Number of waiting clients.
+        waiting: u32,
+        /// Estimated time until the test starts, nanoseconds; `None` if unknown.
+        wait_ns: Option<u64>,
+        /// Whether the other server is busy; otherwise the requested one.
+        target: bool,
+    },
     /// The other server accepted the test.
     Accepted {
         /// Identifier of the test.
@@ -43,6 +58,13 @@ pub enum ThirdPartyEvent {
         /// Figures of both directions.
         progress: Progress,
     },
+}
+
+impl ThirdPartyEvent {
+    /// Returns the event for a position in the queue of the target, or of the requested server.
+    pub fn queued(at: QueuePosition, target: bool) -> Self {
+        Self::Queued { position: at.position, waiting: at.waiting, wait_ns: at.wait_ns, target }
+    }
 }
 
 /// Result without the reports of both servers, which follow it.

@@ -29,6 +29,9 @@ pub struct EndReport {
     pub under_load: Option<LatencyUnderLoad>,
     /// Requests that could not be met exactly.
     pub notes: Vec<String>,
+    /// Other tests of this server that sent or received at the same time; `None` if unknown.
+    #[serde(default)]
+    pub other_tests: Option<u32>,
 }
 
 impl EndReport {

@@ -16,6 +16,7 @@ mod event_log;
 mod events;
 mod hellos;
 mod proving;
+mod queueing;
 mod rate_limit;
 mod registry;
 mod running;

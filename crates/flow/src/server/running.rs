@@ -48,8 +48,11 @@ pub fn run_end(
         progress_ns: now,
         last_progress_ns: 0,
     };
+    let traffic = shared.admission.begin_traffic();
     let (report, conversation) = end::drive(plan, &watch, &mut client);
-    let report = report?;
+    let mut report = report?;
+    report.other_tests = Some(traffic.others());
+    drop(traffic);
     shared.counts.count_traffic(kind, &report, watch.answered());
     conversation?;
     Ok((report, watch.answered()))

@@ -11,8 +11,9 @@ use std::time::Duration;
 use landspeed_model::{ErrorEntry, Parameters};
 use landspeed_sys::clock;
 
-use super::admission::{AdmittedClient, NotGranted};
+use super::admission::{AdmittedClient, NotGranted, QueuePosition};
 use super::changes::{self, ExclusiveAccess};
+use super::queueing;
 use super::running::run_end;
 use super::setting_up::{SocketArrivals, Test, prepare};
 use super::tap::Capture;
@@ -27,7 +28,7 @@ use crate::control::deadline::{Deadline, timeout};
 use crate::control::message::{Accepted, MAX_EARLY_MESSAGE, MAX_MESSAGE, ToClient, ToServer, report_parts};
 use crate::control::preface::{self, Status, Token};
 use crate::control::printable;
-use crate::control::third_party::ThirdPartyRequest;
+use crate::control::third_party::{ThirdPartyEvent, ThirdPartyRequest};
 use crate::dialect::Dialect;
 use crate::end::{EndPlan, Side};
 use crate::error::FlowError;
@@ -88,7 +89,7 @@ impl Session {
                 .map_err(|error| self.check_slot_lost(None).unwrap_or(error))?;
         let asked = rx.wait::<ToServer>("the client's greeting", STEP_TIMEOUT, &self.shared.stop);
         let asked = match asked.map_err(|error| self.check_slot_lost(Some(&mut tx)).unwrap_or(error))? {
-            ToServer::Hello { parameters, .. } => *parameters,
+            ToServer::Hello { parameters, queue, .. } => (*parameters, queue),
             ToServer::Describe { .. } => return self.describe_host(&mut tx, &mut rx),
             ToServer::Changes { n, request: ChangeRequest::Begin { limit_s, .. } } => {
                 return self.change_host(n, Duration::from_secs(limit_s), &mut tx, &mut rx);
@@ -96,7 +97,15 @@ impl Session {
             ToServer::ThirdParty { request } => return self.run_third_party(&request, &mut tx, &mut rx),
             other => return Err(unexpected("before the greeting", &other)),
         };
-        let (granted, notes) = match self.admitted.grant(&asked, Dialect::LANDSPEED) {
+        let (parameters, understands) = asked;
+        let queued = |at: QueuePosition| ToClient::Queued {
+            position: at.position,
+            waiting: at.waiting,
+            wait_ns: at.wait_ns,
+        };
+        let ends = (&mut tx, &mut rx);
+        let granted = queueing::admit(&mut self.admitted, &parameters, understands, &self.shared, ends, queued)?;
+        let (granted, notes) = match granted {
             Ok(granted) => granted,
             Err(why) => return self.not_granted(&why, &mut tx, &mut rx),
         };
@@ -145,7 +154,9 @@ impl Session {
         };
         // The limits are those of a server: this host's upload counts as its clients' download.
         let mirrored = third_party::mirrored(&asked.parameters);
-        let (granted, notes) = match self.admitted.grant(&mirrored, Dialect::LANDSPEED) {
+        let queued = |at: QueuePosition| ToClient::ThirdParty { event: ThirdPartyEvent::queued(at, false) };
+        let ends = (&mut *tx, &mut *rx);
+        let (granted, notes) = match queueing::admit(&mut self.admitted, &mirrored, asked.queue, &shared, ends, queued)? {
             Ok((granted, notes)) => (third_party::mirrored(&granted), notes),
             Err(why) => return self.not_granted(&why, tx, rx),
         };
@@ -163,6 +174,7 @@ impl Session {
             receive_cap_bps: self.admitted.receive_cap_bps(&granted),
             parameters: granted,
             notes,
+            queue: asked.queue,
         };
         let ended = third_party::serve(&test, (self.peer, kind, &shared), tx, rx);
         let (outcome, complete) = match ended {

@@ -68,6 +68,8 @@ pub(super) struct ThirdPartyTest<'a> {
     pub receive_cap_bps: Option<u64>,
     /// Differences between granted and requested parameters.
     pub notes: Vec<String>,
+    /// Whether the requesting client understands a wait in the target's queue.
+    pub queue: bool,
 }
 
 /// Swaps client and server in the parameters: for a server that is the client of a test, upload is what it
@@ -184,21 +186,31 @@ fn measure(
         rate_limit_bps: test.rate_limit_bps,
         receive_cap_bps: test.receive_cap_bps,
         longest_ns: shared.admission.limits.max_duration_ns,
+        queue: test.queue,
     };
     // The thread that polls the client detects a lost connection.
     let send_event = |event| drop(events.send(event));
+    // Waiting in the target's queue is not traffic.
+    let mut traffic = None;
     let mut observe = |event: RunEvent<'_>| match event {
-        RunEvent::Accepted { id, parameters, notes, path } => send_event(ThirdPartyEvent::Accepted {
+        RunEvent::Queued(at) => send_event(ThirdPartyEvent::queued(at, true)),
+        RunEvent::Accepted { id, parameters, notes, path } => {
+            traffic = Some(shared.admission.begin_traffic());
+            send_event(ThirdPartyEvent::Accepted {
             id: id.to_owned(),
             parameters: Box::new(parameters.clone()),
             notes: notes.to_vec(),
             path: Box::new(path.clone()),
-        }),
+        })}
         RunEvent::Mtu(probe) => send_event(ThirdPartyEvent::Mtu { probe: probe.clone() }),
         RunEvent::Progress(progress) => send_event(ThirdPartyEvent::Progress { progress }),
         RunEvent::Opened(_) | RunEvent::Readings { .. } => {}
     };
-    client::measure(&request, Some(&bounds), over, &mut observe, None)
+    let mut found = client::measure(&request, Some(&bounds), over, &mut observe, None);
+    if let (Some(report), Some(traffic)) = (&mut found.client, &traffic) {
+        report.other_tests = Some(traffic.others());
+    }
+    found
 }
 
 /// Control connection to the client that requested the test.

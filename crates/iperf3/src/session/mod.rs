@@ -216,7 +216,9 @@ impl Session {
         let (granted, _) = self.admitted.grant(&bounded, wanted.dialect(&bounded)).map_err(|why| {
             let words = why.entry().message;
             let number = match why {
-                NotGranted::SlotLost => return Ended::Busy(words),
+                NotGranted::SlotLost | NotGranted::BehindOthers | NotGranted::WaitedTooLong { .. } => {
+                    return Ended::Busy(words);
+                }
                 NotGranted::Full(full) if full.is_temporary() => return Ended::Busy(words),
                 NotGranted::Full(_) => Refusal::Streams,
                 NotGranted::Exceeded(Exceeded::Duration { .. }) => Refusal::Duration,
@@ -372,7 +374,9 @@ impl Session {
         let rate_limit_bps = self.admitted.rate_limit_bps();
         let ends = (&*self.shared, &mut self.line);
         let mut client = Client::new(ends, specs, granted, sending, rate_limit_bps, plan.t0_ns);
+        let traffic = self.shared.admission.begin_traffic();
         let (report, conversation) = end::drive(plan, &watch, &mut client);
+        drop(traffic);
         let known = client.known;
         watch.stop_all();
         let report = report.map_err(|_| Ended::Lost("a thread of the test panicked".to_owned()))?;

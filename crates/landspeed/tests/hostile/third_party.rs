@@ -199,7 +199,7 @@ fn vanished_third_party_servers_are_reported() {
 }
 
 fn request(target: &str, parameters: Parameters) -> ToServer {
-    let request = ThirdPartyRequest { version: "0".into(), target: target.into(), parameters };
+    let request = ThirdPartyRequest { version: "0".into(), target: target.into(), parameters, queue: false };
     ToServer::ThirdParty { request: Box::new(request) }
 }
 

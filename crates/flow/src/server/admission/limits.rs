@@ -26,6 +26,10 @@ pub struct Limits {
     /// Maximum rate of all tests together in one direction, bits/s. Each test reserves its part when it is
     /// accepted.
     pub max_total_rate_bps: Option<u64>,
+    /// Maximum number of clients that wait for a test while the server is busy; 0 refuses them at once.
+    pub max_waiting: usize,
+    /// Longest wait of a client, nanoseconds.
+    pub max_wait_ns: u64,
 }
 
 impl Default for Limits {
@@ -36,6 +40,8 @@ impl Default for Limits {
             max_duration_ns: 3600 * 1_000_000_000,
             max_rate_bps: None,
             max_total_rate_bps: None,
+            max_waiting: 0,
+            max_wait_ns: 600 * 1_000_000_000,
         }
     }
 }

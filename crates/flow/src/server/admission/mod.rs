@@ -9,9 +9,11 @@ mod descriptors;
 mod handshakes;
 mod limits;
 mod occupancy;
+mod queue;
 mod rate_guard;
 mod refusals;
 mod shares;
+mod traffic;
 
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::{Arc, mpsc};
@@ -22,15 +24,21 @@ use landspeed_model::{ErrorEntry, Parameters};
 use self::descriptors::Descriptors;
 use self::handshakes::{HandshakeSlot, Handshakes};
 use self::occupancy::Occupancy;
+use self::queue::{ExpectedEnds, Queue, Ticket};
 use self::refusals::Refusals;
 use self::shares::{Resource, Share, Shares};
+use self::traffic::Traffic;
 use super::counts::ServerCounts;
+use super::queueing;
 use crate::address::{client_host, unmap};
 use crate::dialect::Dialect;
+use crate::layout::duration_ns;
 
 pub use limits::{Exceeded, Limits};
 pub use occupancy::ResourcesExhausted;
+pub use queue::QueuePosition;
 pub use rate_guard::RateGuard;
+pub use traffic::TrafficGuard;
 
 pub(super) use handshakes::oldest_of_busiest_host;
 pub(super) use refusals::refuse_immediately;
@@ -42,6 +50,9 @@ pub struct Admission {
     allow: Vec<IpNet>,
     shares: Arc<Shares>,
     handshakes: Arc<Handshakes>,
+    queue: Arc<Queue>,
+    ends: ExpectedEnds,
+    traffic: Arc<Traffic>,
     /// Refused connections that have not read the answer.
     pub(super) refusals: Refusals,
     max_waiting_per_address: usize,
@@ -67,6 +78,9 @@ impl Admission {
             allow,
             shares: Arc::new(Shares::new(whole, limits.max_tests_per_host.map(|most| most as u64))),
             handshakes: Arc::new(Handshakes::new(descriptors.handshaking)),
+            queue: Arc::new(Queue::new(limits.max_waiting)),
+            ends: ExpectedEnds::default(),
+            traffic: Arc::default(),
             refusals: Refusals::new(descriptors.lingering),
             max_waiting_per_address: (descriptors.waiting / listeners.max(1)).max(2),
             counts,
@@ -82,6 +96,11 @@ impl Admission {
     /// Returns the maximum number of connections waiting for their preface per listening address.
     pub(super) fn max_waiting_per_address(&self) -> usize {
         self.max_waiting_per_address
+    }
+
+    /// Begins the traffic of a test: it and the others that send or receive count each other.
+    pub fn begin_traffic(&self) -> TrafficGuard {
+        self.traffic.begin()
     }
 
     /// Whether a test of the client host is running.
@@ -107,7 +126,7 @@ impl Admission {
     ) -> Result<(), TcpStream> {
         let Ok(place) = self.handshakes.enter(client_host(peer), &stream) else { return Err(stream) };
         let admitted =
-            AdmittedClient { admission: Arc::clone(self), peer, handshaking: Some(place), occupancy: None };
+            AdmittedClient { admission: Arc::clone(self), peer, handshaking: Some(place), occupancy: None, ticket: None };
         let (hand_over, handed) = mpsc::sync_channel::<TcpStream>(1);
         let started = std::thread::Builder::new().name(thread.to_owned()).spawn(move || {
             if let Ok(stream) = handed.recv() {
@@ -132,6 +151,8 @@ pub struct AdmittedClient {
     handshaking: Option<HandshakeSlot>,
     /// Resources of the running test.
     occupancy: Option<Occupancy>,
+    /// Place in the queue, until the test is accepted.
+    ticket: Option<Ticket>,
 }
 
 impl AdmittedClient {
@@ -142,13 +163,31 @@ impl AdmittedClient {
     /// The reason why the test is refused. A refused test holds no resources.
     pub fn grant(&mut self, asked: &Parameters, dialect: Dialect) -> Result<(Parameters, Vec<String>), NotGranted> {
         let (mut granted, mut notes) = self.admission.limits.apply(asked, dialect).map_err(NotGranted::Exceeded)?;
+        if !self.admission.queue.is_turn(self.ticket.as_ref()) {
+            return Err(NotGranted::BehindOthers);
+        }
         let occupancy = Occupancy::take(&self.admission, self.peer, &mut granted, &mut notes);
+        if let (Err(full), Some(ticket)) = (&occupancy, &self.ticket) {
+            ticket.hold_back(full.is_of_own_host());
+        }
         let occupancy = occupancy.map_err(NotGranted::Full)?;
         if !self.release_handshake_slot() {
             return Err(NotGranted::SlotLost);
         }
         self.occupancy = Some(occupancy);
+        self.ticket = None;
         Ok((granted, notes))
+    }
+
+    /// Puts the client at the end of the queue; false if the server has none, or it is full.
+    pub(super) fn enter_queue(&mut self, asked: &Parameters) -> bool {
+        self.ticket = self.admission.queue.enter(client_host(self.peer), duration_ns(asked));
+        self.ticket.is_some()
+    }
+
+    /// Returns the client's position in the queue.
+    pub(super) fn queue_position(&self, now_ns: u64) -> Option<QueuePosition> {
+        Some(self.ticket.as_ref()?.position(now_ns, &self.admission.ends.list()))
     }
 
     /// Frees the handshake slot because the client stays; false if the slot was lost before.
@@ -192,9 +231,25 @@ pub enum NotGranted {
     Full(ResourcesExhausted),
     /// The client lost its handshake slot to other clients.
     SlotLost,
+    /// Other clients wait in the queue.
+    BehindOthers,
+    /// The client's turn in the queue did not come in time.
+    WaitedTooLong {
+        /// Longest wait, seconds.
+        seconds: u64,
+    },
 }
 
 impl NotGranted {
+    /// Whether the client may get the test later, if it waits for others to end.
+    pub fn may_wait(&self) -> bool {
+        match self {
+            Self::Full(full) => full.is_temporary(),
+            Self::BehindOthers => true,
+            Self::Exceeded(_) | Self::SlotLost | Self::WaitedTooLong { .. } => false,
+        }
+    }
+
     /// Returns the server's answer.
     pub fn entry(&self) -> ErrorEntry {
         match self {
@@ -202,6 +257,8 @@ impl NotGranted {
                 ErrorEntry { code: "not-permitted".to_owned(), message: why.to_string(), advice: None }
             }
             Self::Full(full) => full.entry(),
+            Self::BehindOthers => queueing::behind_others(),
+            Self::WaitedTooLong { seconds } => queueing::waited_too_long(*seconds),
             Self::SlotLost => ErrorEntry {
                 code: "server-busy".to_owned(),
                 message: "too many clients are asking for tests at once".to_owned(),

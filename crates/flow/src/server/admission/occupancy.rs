@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use landspeed_model::{Direction, ErrorEntry, Parameters, Protocol};
+use landspeed_sys::clock;
 use landspeed_units::BitRate;
 
 use super::Admission;
 use super::limits::transactions_bps;
 use super::shares::{Full, RateNeed, Reservation, Resource, Share};
 use crate::address::client_host;
+use crate::layout::duration_ns;
 
 /// A test is refused if less than 1/100 of `--max-total-rate` is left for it, unless it needs even less.
 const MIN_RATE_SHARE: u64 = 100;
@@ -20,6 +22,8 @@ const MIN_RATE_SHARE: u64 = 100;
 pub struct Occupancy {
     admission: Arc<Admission>,
     reservation: Reservation,
+    /// Number in the list of expected ends.
+    number: u64,
 }
 
 /// Error for a test without free resources.
@@ -58,7 +62,8 @@ impl Occupancy {
             ));
         }
         admission.counts.running.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { admission: Arc::clone(admission), reservation })
+        let number = admission.ends.add(clock::monotonic_ns(), duration_ns(parameters));
+        Ok(Self { admission: Arc::clone(admission), reservation, number })
     }
 
     /// Returns the rate limit of the test per direction over all streams, bits/s: the lower of `--max-rate` and the
@@ -70,6 +75,7 @@ impl Occupancy {
 
 impl Drop for Occupancy {
     fn drop(&mut self) {
+        self.admission.ends.remove(self.number);
         self.admission.counts.running.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -99,6 +105,11 @@ impl ResourcesExhausted {
     /// Whether a retry may succeed later.
     pub fn is_temporary(&self) -> bool {
         !matches!(self.full, Full::Never { .. })
+    }
+
+    /// Whether the tests of the client's own host leave it too little.
+    pub fn is_of_own_host(&self) -> bool {
+        matches!(self.full, Full::Host(_))
     }
 
     /// Returns the server's answer.
