@@ -55,8 +55,9 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     max_tests_per_host: Option<usize>,
     /// Let clients wait in order while the server is busy, at most N [default: 16]; without it they are refused
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "16")]
-    queue: Option<usize>,
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "16",
+          value_parser = clap::value_parser!(u16).range(..=1024))]
+    queue: Option<u16>,
     /// Longest wait of a client in the queue [default: 10 min]
     #[arg(long, value_name = "TIME", value_parser = options::time)]
     queue_time: Option<Nanos>,
@@ -137,7 +138,7 @@ struct File {
     listen: Vec<String>,
     max_tests: Option<usize>,
     max_tests_per_host: Option<usize>,
-    queue: Option<usize>,
+    queue: Option<u16>,
     queue_time: Option<ConfigTime>,
     max_duration: Option<ConfigTime>,
     max_rate: Option<ConfigRate>,
@@ -320,7 +321,7 @@ fn configuration(args: &Args) -> anyhow::Result<(ServerConfig, bool, Vec<Port>, 
             .map_or(defaults.max_duration_ns, Nanos::get),
         max_rate_bps: args.max_rate.or(file.max_rate.as_ref().map(|r| r.0)).map(BitRate::bps),
         max_total_rate_bps: args.max_total_rate.or(file.max_total_rate.as_ref().map(|r| r.0)).map(BitRate::bps),
-        max_waiting: args.queue.or(file.queue).unwrap_or(defaults.max_waiting),
+        max_waiting: args.queue.or(file.queue).map_or(defaults.max_waiting, |most| usize::from(most.min(1024))),
         max_wait_ns: args
             .queue_time
             .or(file.queue_time.as_ref().map(|n| n.0))

@@ -105,7 +105,7 @@ fn table(title: &str, cells: &[&MeshCell], document: &MeshDocument, figure: Figu
     let names = |of: fn(&MeshCell) -> &str| -> Vec<&str> {
         document.hosts.iter().map(|host| host.name.as_str()).filter(|name| in_use(name, of)).collect()
     };
-    let (rows, columns) = (names(|cell| &cell.from), names(|cell| &cell.to));
+    let (rows, columns) = (names(|cell| cell.from.as_str()), names(|cell| cell.to.as_str()));
     let value = |row: &str, column: &str| {
         let cell = cells.iter().find(|cell| cell.from == row && cell.to == column);
         cell.map_or_else(String::new, |cell| figure(cell))

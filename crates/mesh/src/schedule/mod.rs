@@ -301,11 +301,6 @@ impl Scheduler {
         self.tasks.iter().map(Task::state)
     }
 
-    /// Returns the number of a test of a pair.
-    pub fn find(&self, test: usize, pair: Pair) -> Option<TaskId> {
-        self.tasks.iter().position(|task| task.test == test && task.pair == pair).map(TaskId)
-    }
-
     /// Returns whether a host answers.
     pub fn host_state(&self, host: usize) -> HostState {
         self.health[host].state()
