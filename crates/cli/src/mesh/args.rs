@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::output::Sink;
+use crate::output::OutputArgs;
 use crate::trust::TrustArgs;
 
 const EXAMPLES: &str = "\
@@ -10,8 +10,9 @@ Examples:
   landspeed mesh --new mesh.toml               write a commented inventory
   landspeed mesh mesh.toml --dry-run           pairs, load of hosts and links, the first tests
   landspeed mesh mesh.toml --once              test every pair once, print the matrix
-  landspeed mesh mesh.toml --json matrix.json  until Ctrl-C; the file has the latest results
-  landspeed mesh mesh.toml --show              the matrix as it is, without a test
+  landspeed mesh mesh.toml --json matrix.json  until Ctrl-C; the file is written every few seconds
+  landspeed mesh mesh.toml --show --report matrix.html
+                                               the matrix as it is, without a test; and as a page
 
 Each host runs landspeed serve --allow-third-party CIDR. The directory mesh.mesh/ has the journal, which
 survives a restart. Exit status: 0 every pair measured, 1 some pairs failed or were skipped, 2 failure.";
@@ -40,17 +41,6 @@ pub struct Args {
     pub out: Option<PathBuf>,
     #[command(flatten)]
     pub trust: TrustArgs,
-    /// Write the JSON document (- for standard output), and again after each test
-    #[arg(short = 'J', long, value_name = "FILE", help_heading = "Output")]
-    pub json: Option<Sink>,
-    /// Print errors only
-    #[arg(short, long, help_heading = "Output")]
-    pub quiet: bool,
-}
-
-impl Args {
-    /// Whether text is printed on standard output.
-    pub fn prints(&self) -> bool {
-        !self.quiet && self.json != Some(Sink::Stdout)
-    }
+    #[command(flatten)]
+    pub output: OutputArgs,
 }

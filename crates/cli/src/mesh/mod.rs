@@ -18,6 +18,8 @@ use landspeed_archive::Location;
 use landspeed_mesh::{Options, Scheduler, TEMPLATE};
 use landspeed_model::{MeshDocument, Status};
 use landspeed_quote::shell_path;
+use landspeed_report::Source;
+use landspeed_results::Document;
 use landspeed_sys::{clock, file, process};
 
 pub use args::Args;
@@ -39,9 +41,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         return new(path);
     }
     let path = args.inventory.as_deref().context("no inventory is given\nWrite one with `landspeed mesh --new mesh.toml`.")?;
-    if let Some(sink) = &args.json {
-        sink.check()?;
-    }
+    args.output.check()?;
     let plan = MeshPlan::read(path, args.trust)?;
     if args.dry_run {
         out!("{}", text::dry_run(&plan));
@@ -74,7 +74,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         state: &mut state,
         journal: &mut journal,
         store: &mut store,
-        prints: args.prints(),
+        prints: args.output.prints(),
         interrupted: process::catch_interrupts(),
     };
     engine.run(&mut |scheduler, state| write.write(scheduler, state, &plan))?;
@@ -132,7 +132,7 @@ struct Writer<'a> {
 impl Writer<'_> {
     fn write(&mut self, scheduler: &mut Scheduler, state: &MeshState, plan: &MeshPlan) {
         let now_ns = clock::monotonic_ns();
-        let Some(sink @ Sink::File(_)) = &self.args.json else { return };
+        let Some(sink @ Sink::File(_)) = &self.args.output.json else { return };
         if now_ns < self.next_ns {
             return;
         }
@@ -151,12 +151,13 @@ fn write_document(sink: &Sink, document: &MeshDocument) -> anyhow::Result<()> {
 
 /// Prints the matrix, and writes the document.
 fn finish(args: &Args, document: &MeshDocument) -> anyhow::Result<CommandOutcome> {
-    if args.prints() {
+    if args.output.prints() {
         out!("{}", text::matrix(document));
     }
-    if let Some(sink) = &args.json {
-        write_document(sink, document)?;
-    }
+    args.output.write(document, || {
+        let source = Source { name: document.name.clone(), document: Document::Mesh(Box::new(document.clone())) };
+        Ok(landspeed_report::render_document(&source, &[])?)
+    })?;
     Ok(match document.status {
         _ if document.errors.iter().any(|error| ["archive", "journal"].contains(&error.code.as_str())) => {
             CommandOutcome::Failure

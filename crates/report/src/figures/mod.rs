@@ -4,6 +4,7 @@ mod charts;
 mod comparison;
 mod emulate;
 mod grid;
+mod mesh;
 pub(crate) mod quantity;
 mod record;
 mod records;
@@ -54,6 +55,7 @@ pub fn has_figures(document: &Document) -> bool {
         | Document::Tuneup(_)
         | Document::Emulate(_)
         | Document::Suite(_)
+        | Document::Mesh(_)
         | Document::Figures(_) => true,
         Document::Lab(lab) => lab.flows.iter().any(|flow| flow.run.is_some()),
         _ => false,
@@ -82,6 +84,7 @@ fn single_document(source: &Source, limits: &[Limit]) -> FiguresDocument {
         Document::Tuneup(tuneup) => tuneup::figures(tuneup),
         Document::Emulate(emulate) => emulate::figures(emulate),
         Document::Suite(suite) => suite::figures(suite),
+        Document::Mesh(mesh) => mesh::figures(mesh),
         Document::Figures(figures) => (**figures).clone(),
         _ => multiple_documents(std::slice::from_ref(source), limits),
     }
@@ -99,6 +102,7 @@ fn multiple_documents(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
             | Document::Tuneup(_)
             | Document::Emulate(_)
             | Document::Suite(_)
+            | Document::Mesh(_)
             | Document::Figures(_) => {
                 parts.push((source.name.clone(), single_document(source, limits)));
             }
