@@ -59,7 +59,7 @@ impl<'a> Reporter<'a> {
         match event {
             RunEvent::Opened(run) => self.begin(run),
             RunEvent::Readings { due_ns, streams } => self.interval(*due_ns, streams),
-            RunEvent::Accepted { .. } | RunEvent::Progress(_) | RunEvent::Mtu(_) => {}
+            RunEvent::Accepted { .. } | RunEvent::Queued(_) | RunEvent::Progress(_) | RunEvent::Mtu(_) => {}
         }
         if self.failed.is_some() {
             interrupted.store(true, Ordering::Relaxed);

@@ -59,7 +59,9 @@ fn inventory(addresses: &[String], rest: &str) -> String {
 
 /// A test that costs little: 200 ms of UDP at 2 Mb/s.
 fn test(pairs: &str) -> String {
-    format!("[[test]]\nname = \"udp\"\n{pairs}\ninterval = \"1h\"\n[test.run]\nudp = true\nrate = \"2M\"\ntime = \"200ms\"\n")
+    format!(
+        "[[test]]\nname = \"udp\"\n{pairs}\ninterval = \"1h\"\n[test.run]\nudp = true\nrate = \"2M\"\ntime = \"200ms\"\n"
+    )
 }
 
 /// Servers on loopback that test against each other.
@@ -129,7 +131,8 @@ fn eight_hosts_are_tested_although_some_die() {
         server
     };
     let mut servers: Vec<Process> = (0..7).map(|at| serve(at, Path::new(PROGRAM))).collect();
-    let pairs = "pairs = \"disjoint\"\nhosts = [\"h1\", \"h2\", \"h3\", \"h4\"]\nto = [\"h5\", \"h6\", \"h7\", \"h8\"]";
+    let pairs =
+        "pairs = \"disjoint\"\nhosts = [\"h1\", \"h2\", \"h3\", \"h4\"]\nto = [\"h5\", \"h6\", \"h7\", \"h8\"]";
     let mesh = Mesh::new(&inventory(&addresses, &test(pairs)));
     // h8 does not run yet, and h4 dies in the round.
     let round = hub.run(|| {
@@ -142,7 +145,11 @@ fn eight_hosts_are_tested_although_some_die() {
     assert_eq!((round.code, document["status"].as_str()), (1, Some("partial")), "{}{}", round.stdout, round.stderr);
     assert_eq!(list(&document["cells"]).len(), 32);
     for cell in cells(&document, |cell| !touches(cell, "h8") && !touches(cell, "h4")) {
-        assert_eq!((cell["latest"]["status"].as_str(), cell["failures"].as_u64()), (Some("complete"), Some(0)), "{cell:#}");
+        assert_eq!(
+            (cell["latest"]["status"].as_str(), cell["failures"].as_u64()),
+            (Some("complete"), Some(0)),
+            "{cell:#}"
+        );
         assert!(cell["latest"]["goodput_bps"].as_f64().is_some_and(|bps| bps > 0.0), "{cell:#}");
         assert!(cell["latest"]["rtt_ns"].is_u64() && cell["change"].is_null(), "{cell:#}");
     }
@@ -159,20 +166,28 @@ fn eight_hosts_are_tested_although_some_die() {
     assert_eq!((round.code, document["status"].as_str()), (0, Some("complete")), "{}{}", round.stdout, round.stderr);
     assert!(round.stdout.contains("h8 runs landspeed 9"), "{}", round.stdout);
     assert_eq!(list(&document["warnings"]).len(), 1, "{document:#}");
-    assert!(cells(&document, |cell| touches(cell, "h1")).all(|cell| cell["measured"] == 2), "the journal has both rounds");
+    assert!(
+        cells(&document, |cell| touches(cell, "h1")).all(|cell| cell["measured"] == 2),
+        "the journal has both rounds"
+    );
     let mut archive = landspeed();
     archive.args(["archive", "list", "kind=run", "--json", "-"]).env("LANDSPEED_ARCHIVE", mesh.path("archive"));
     let listed = Process::start(archive).end(TIMEOUT_S);
     let listed: Value = serde_json::from_str(&listed.stdout).expect("JSON");
     let measured: u64 = list(&document["cells"]).iter().filter_map(|cell| cell["measured"].as_u64()).sum();
     assert!(measured >= 50, "{measured}");
-    assert_eq!(listed["total"].as_u64().or(Some(list(&listed["records"]).len() as u64)), Some(measured), "{listed:#}");
+    assert_eq!(
+        listed["total"].as_u64().or(Some(list(&listed["records"]).len() as u64)),
+        Some(measured),
+        "{listed:#}"
+    );
 }
 
 #[test]
 fn the_local_host_needs_no_server() {
     let (_servers, addresses) = servers(1);
-    let text = inventory(&addresses, &format!("[[host]]\nname = \"here\"\nlocal = true\n{}", test("pairs = \"mesh\"")));
+    let text =
+        inventory(&addresses, &format!("[[host]]\nname = \"here\"\nlocal = true\n{}", test("pairs = \"mesh\"")));
     let mesh = Mesh::new(&text);
     let round = mesh.run(&["--once"]);
     assert_eq!(round.code, 0, "{}{}", round.stdout, round.stderr);
@@ -181,7 +196,11 @@ fn the_local_host_needs_no_server() {
     assert_eq!(host(&document, "h1")["state"], "reachable");
     let shown = mesh.run(&["--show"]);
     assert_eq!(shown.code, 0, "{}", shown.stderr);
-    assert!(shown.stdout.contains("2 of 2 pairs measured") && shown.stdout.contains("throughput"), "{}", shown.stdout);
+    assert!(
+        shown.stdout.contains("2 of 2 pairs measured") && shown.stdout.contains("throughput"),
+        "{}",
+        shown.stdout
+    );
 }
 
 #[test]
@@ -189,10 +208,8 @@ fn a_restart_does_not_renew_a_budget() {
     let (_servers, addresses) = servers(3);
     // One test may send 51 kB and a datagram for each stream; two of them do not fit.
     let limits = "bytes-per-day = \"120kB\"\n";
-    let text = inventory(&addresses, &test("pairs = \"star\"\ncenter = \"h3\"")).replace(
-        &format!("address = \"{}\"\n", addresses[0]),
-        &format!("address = \"{}\"\n{limits}", addresses[0]),
-    );
+    let text = inventory(&addresses, &test("pairs = \"star\"\ncenter = \"h3\""))
+        .replace(&format!("address = \"{}\"\n", addresses[0]), &format!("address = \"{}\"\n{limits}", addresses[0]));
     let mesh = Mesh::new(&text);
     let round = mesh.run(&["--once"]);
     let document = mesh.document();
@@ -241,7 +258,11 @@ fn results_wait_in_the_spool_for_a_full_archive() {
     std::fs::write(mesh.path("archive"), "").expect("space");
     let round = mesh.run(&["--once"]);
     assert_eq!(round.code, 2, "{}{}", round.stdout, round.stderr);
-    assert!(round.stderr.contains("they wait in") && round.stdout.contains("2 of 2 pairs measured"), "{}", round.stderr);
+    assert!(
+        round.stderr.contains("they wait in") && round.stdout.contains("2 of 2 pairs measured"),
+        "{}",
+        round.stderr
+    );
     let spooled = || std::fs::read_dir(mesh.path("site.mesh/spool")).map_or(0, Iterator::count);
     assert_eq!(spooled(), 2, "nothing is lost");
     std::fs::remove_file(mesh.path("archive")).expect("it is there");
@@ -280,7 +301,11 @@ fn mistakes_in_an_inventory_are_located() {
             assert!(stderr.contains("site.toml:"), "{stderr}");
         }
     }
-    let unlimited = good.replace("udp = true\nrate = \"2M\"\n", "").replacen("name = \"h1\"", "name = \"h1\"\nbytes-per-day = \"1GB\"", 1);
+    let unlimited = good.replace("udp = true\nrate = \"2M\"\n", "").replacen(
+        "name = \"h1\"",
+        "name = \"h1\"\nbytes-per-day = \"1GB\"",
+        1,
+    );
     assert!(says(&unlimited).contains("the test may send any number of bytes, and 'h1' has a budget"));
     let small = good.replacen("name = \"h1\"", "name = \"h1\"\nbytes-per-day = \"1kB\"", 1);
     assert!(says(&small).contains("and the budget of 'h1' is 1"), "{}", says(&small));

@@ -25,17 +25,11 @@ pub struct Amount {
 
 impl Amount {
     fn plus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_add(other.bytes),
-            time_ns: self.time_ns.saturating_add(other.time_ns),
-        }
+        Self { bytes: self.bytes.saturating_add(other.bytes), time_ns: self.time_ns.saturating_add(other.time_ns) }
     }
 
     fn minus(self, other: Self) -> Self {
-        Self {
-            bytes: self.bytes.saturating_sub(other.bytes),
-            time_ns: self.time_ns.saturating_sub(other.time_ns),
-        }
+        Self { bytes: self.bytes.saturating_sub(other.bytes), time_ns: self.time_ns.saturating_sub(other.time_ns) }
     }
 }
 

@@ -14,7 +14,8 @@ mod schedule;
 pub use budget::{Budget, DAY_NS, Ledger};
 pub use history::{Change, History, WEEK_NS};
 pub use inventory::{
-    Host, Inventory, Link, MAX_TEXT, MaintenanceWindow, MeshTest, Pair, RunOption, TEMPLATE, WindowTime, read, rfc3339,
+    Host, Inventory, Link, MAX_TEXT, MaintenanceWindow, MeshTest, Pair, RunOption, TEMPLATE, WindowTime, read,
+    rfc3339,
 };
 pub use load::{LoadEstimate, ResourceLoad, TestCost, worst_case_bytes};
 pub use schedule::{

@@ -115,7 +115,7 @@ impl LoadEstimate {
             let per_day = DAY_NS as f64 / test.interval_ns as f64;
             for &pair in &test.pairs {
                 let cost = cost(number, pair);
-                let mut add = |load: &mut ResourceLoad| {
+                let add = |load: &mut ResourceLoad| {
                     load.tests += per_day;
                     load.bytes = load.bytes.zip(cost.bytes).map(|(sum, bytes)| sum + bytes as f64 * per_day);
                     load.time_ns += cost.reservation().time_ns as f64 * per_day;

@@ -62,12 +62,7 @@ struct World {
 
 /// Simulates until `until_ns`. Tests take up to their limit and send up to their worst case; hosts are down when `is_down`
 /// says so; the wall clock steps.
-fn simulate(
-    inventory: &Inventory,
-    seed: u64,
-    until_ns: i64,
-    is_down: impl Fn(usize, i64) -> bool,
-) -> World {
+fn simulate(inventory: &Inventory, seed: u64, until_ns: i64, is_down: impl Fn(usize, i64) -> bool) -> World {
     let mut random = SplitMix64::new(seed);
     let moment = |ns: i64| {
         // A day forward in the middle, and back again.

@@ -128,7 +128,10 @@ impl Engine<'_> {
             // The mesh has ended if no one receives it.
             let _ = send.send(Ended { task, document, mirrored });
         };
-        std::thread::Builder::new().name("mesh".to_owned()).spawn(work).context("cannot start a thread for a test")?;
+        std::thread::Builder::new()
+            .name("mesh".to_owned())
+            .spawn(work)
+            .context("cannot start a thread for a test")?;
         Ok(Running { start, key, began_ns: clock::monotonic_ns(), stop, over_limit: false })
     }
 
@@ -155,10 +158,8 @@ impl Engine<'_> {
         if let (Some(bytes), Some(most)) = (end.bytes, cost.bytes)
             && bytes > most
         {
-            let message = format!(
-                "{} to {} sent {bytes} bytes, more than the worst case of {most}",
-                end.key.from, end.key.to
-            );
+            let message =
+                format!("{} to {} sent {bytes} bytes, more than the worst case of {most}", end.key.from, end.key.to);
             let advice = Some("raise `capacity` of the hosts to the rate of their interfaces".to_owned());
             self.state.errors.push(ErrorEntry { code: "worst-case".to_owned(), message, advice });
         }
@@ -225,4 +226,3 @@ fn measure(test: &PairTest, stop: &AtomicBool) -> RunDocument {
         }
     }
 }
-

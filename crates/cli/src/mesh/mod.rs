@@ -40,7 +40,10 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if let Some(path) = &args.new {
         return new(path);
     }
-    let path = args.inventory.as_deref().context("no inventory is given\nWrite one with `landspeed mesh --new mesh.toml`.")?;
+    let path = args
+        .inventory
+        .as_deref()
+        .context("no inventory is given\nWrite one with `landspeed mesh --new mesh.toml`.")?;
     args.output.check()?;
     let plan = MeshPlan::read(path, args.trust)?;
     if args.dry_run {
@@ -85,7 +88,10 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     }
     let lost = store.in_memory();
     let outcome = finish(args, &state.document(&mut scheduler, &plan.parameters))?;
-    ensure!(lost == 0, "cannot store {lost} results: they are in the journal only\nFree some space, and run the tests again.");
+    ensure!(
+        lost == 0,
+        "cannot store {lost} results: they are in the journal only\nFree some space, and run the tests again."
+    );
     Ok(outcome)
 }
 

@@ -1,5 +1,6 @@
 //! An inventory with its tests: options of `run`, addresses and keys.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -49,7 +50,10 @@ impl MeshPlan {
     pub fn read(path: &Path, trust: TrustArgs) -> anyhow::Result<Self> {
         let name = path.display().to_string();
         let text = file::read_text(path, file::MAX_TEXT_BYTES).map_err(|why| {
-            anyhow!("cannot read the inventory {name}: {why}\nWrite one with `landspeed mesh --new {}`.", shell_path(path))
+            anyhow!(
+                "cannot read the inventory {name}: {why}\nWrite one with `landspeed mesh --new {}`.",
+                shell_path(path)
+            )
         })?;
         let inventory = landspeed_mesh::read(&text, &name).map_err(|problems| anyhow!("{problems}"))?;
         let directory = path.parent().unwrap_or(Path::new("")).to_owned();
@@ -78,7 +82,8 @@ impl MeshPlan {
         let [from, to] = [pair.from, pair.to].map(|host| &self.inventory.hosts[host]);
         let mirrored = to.local;
         let server = if mirrored { from } else { to };
-        let mut given: Vec<options::RunOption> = self.inventory.tests[test].options.iter().map(of_inventory).collect();
+        let mut given: Vec<options::RunOption> =
+            self.inventory.tests[test].options.iter().map(of_inventory).collect();
         let option = |name: &str, value: toml::Value| options::RunOption { name: name.to_owned(), value, span: 0..0 };
         given.push(option("target", server.address.clone().unwrap_or_default().into()));
         if let Some(key) = &server.key_file {
@@ -105,7 +110,7 @@ impl MeshPlan {
 
     fn check_test(&self, number: usize) -> Result<Parameters, Vec<Problem>> {
         let test = &self.inventory.tests[number];
-        let at = |span, name: &str, refused: Refused| {
+        let at = |span: &Range<usize>, name: &str, refused: Refused| {
             let key = format!("test.{number}.run.{name}");
             self.inventory.problem(span, &key, refused.message).maybe_hint(refused.hint)
         };
@@ -122,10 +127,13 @@ impl MeshPlan {
         }
         let Some(&pair) = test.pairs.first() else { return Err(Vec::new()) };
         let locate = |refused: Refused| {
-            let about = test.options.iter().find(|option| refused.option.as_deref() == Some(&option.name));
+            let about = test.options.iter().find(|option| refused.option.as_deref() == Some(option.name.as_str()));
             vec![match about {
                 Some(option) => at(&option.span, &option.name, refused),
-                None => self.inventory.problem(&test.span, &format!("test.{number}"), refused.message),
+                None => {
+                    let problem = self.inventory.problem(&test.span, &format!("test.{number}"), refused.message);
+                    problem.maybe_hint(refused.hint)
+                }
             }]
         };
         let parsed = self.pair_test(number, pair).map_err(locate)?;
@@ -155,7 +163,8 @@ impl MeshPlan {
         for (number, test) in inventory.tests.iter().enumerate() {
             let first = test.pairs.iter().find_map(|&pair| {
                 let cost = self.cost(number, pair);
-                let hosts = [pair.from, pair.to].map(|host| (&inventory.hosts[host].name, inventory.hosts[host].budget));
+                let hosts =
+                    [pair.from, pair.to].map(|host| (&inventory.hosts[host].name, inventory.hosts[host].budget));
                 let links = inventory.links_of(pair).into_iter();
                 let links = links.map(|link| (&inventory.links[link].name, inventory.links[link].budget));
                 hosts.into_iter().chain(links).find_map(|(name, budget)| {

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-use landspeed_mesh::{Blocked, History, HostState, Moment, Outcome, Pair, PastTest, Scheduler, TaskId, TaskState, Usage};
+use landspeed_mesh::{
+    Blocked, History, HostState, Inventory, Moment, Outcome, Pair, PastTest, Scheduler, TaskId, TaskState, Usage,
+};
 use landspeed_model::{
     BuildInfo, ErrorEntry, MESH_SCHEMA, MeshCell, MeshChange, MeshDocument, MeshHost, MeshHostState, MeshLink,
     MeshResult, MeshTest, MeshUsage, Parameters, Status, Warning,
@@ -201,13 +203,11 @@ impl MeshState {
             jitter_ns: test.jitter_ns,
             pairs: test.pairs.len() as u64,
         });
-        let cells: Vec<MeshCell> = scheduler
-            .states()
-            .zip(&self.cells)
-            .map(|(state, cell)| self.cell(&inventory, &state, cell, now))
-            .collect();
+        let cells: Vec<MeshCell> =
+            scheduler.states().zip(&self.cells).map(|(state, found)| cell(&inventory, &state, found, now)).collect();
         let skipped: Vec<bool> = scheduler.states().map(|state| state.skipped).collect();
-        let measured = |(cell, skipped): &(&MeshCell, &bool)| cell.latest.is_some() && cell.failures == 0 && !**skipped;
+        let measured =
+            |(cell, skipped): &(&MeshCell, &bool)| cell.latest.is_some() && cell.failures == 0 && !**skipped;
         let status = match cells.iter().zip(&skipped).filter(measured).count() {
             count if count == cells.len() => Status::Complete,
             0 => Status::Failed,
@@ -230,35 +230,29 @@ impl MeshState {
             cells,
         }
     }
+}
 
-    fn cell(
-        &self,
-        inventory: &landspeed_mesh::Inventory,
-        state: &TaskState,
-        cell: &CellState,
-        now: Moment,
-    ) -> MeshCell {
-        let change = cell.history.change(now.wall_ns).map(|change| MeshChange {
-            ratio: change.ratio,
-            tests: change.tests as u64,
-            tests_before: change.tests_before as u64,
-        });
-        let change_unknown = change.is_none().then(|| {
-            if cell.measured == 0 { "no result yet" } else { "no result in one of the two weeks" }.to_owned()
-        });
-        let overdue = state.due_ns.is_some_and(|due_ns| due_ns <= now.monotonic_ns) || state.skipped;
-        let waiting = state.blocked.filter(|_| overdue && !state.running).map(|why| reason(inventory, why));
-        MeshCell {
-            test: inventory.tests[state.test].name.clone(),
-            from: inventory.hosts[state.pair.from].name.clone(),
-            to: inventory.hosts[state.pair.to].name.clone(),
-            measured: cell.measured,
-            failures: cell.failures,
-            latest: cell.latest.clone(),
-            change,
-            change_unknown,
-            waiting,
-        }
+fn cell(inventory: &Inventory, state: &TaskState, found: &CellState, now: Moment) -> MeshCell {
+    let change = found.history.change(now.wall_ns).map(|change| MeshChange {
+        ratio: change.ratio,
+        tests: change.tests as u64,
+        tests_before: change.tests_before as u64,
+    });
+    let change_unknown = change
+        .is_none()
+        .then(|| if found.measured == 0 { "no result yet" } else { "no result in one of the two weeks" }.to_owned());
+    let overdue = state.due_ns.is_some_and(|due_ns| due_ns <= now.monotonic_ns) || state.skipped;
+    let waiting = state.blocked.filter(|_| overdue && !state.running).map(|why| reason(inventory, why));
+    MeshCell {
+        test: inventory.tests[state.test].name.clone(),
+        from: inventory.hosts[state.pair.from].name.clone(),
+        to: inventory.hosts[state.pair.to].name.clone(),
+        measured: found.measured,
+        failures: found.failures,
+        latest: found.latest.clone(),
+        change,
+        change_unknown,
+        waiting,
     }
 }
 
@@ -285,7 +279,7 @@ fn usage(usage: Usage, budget: landspeed_mesh::Budget) -> MeshUsage {
 }
 
 /// Describes why a test does not start.
-fn reason(inventory: &landspeed_mesh::Inventory, why: Blocked) -> String {
+fn reason(inventory: &Inventory, why: Blocked) -> String {
     match why {
         Blocked::Busy => "one of its hosts or links is in use".to_owned(),
         Blocked::Claimed => "a host or link is kept free for a test that is overdue for longer".to_owned(),
@@ -307,7 +301,8 @@ fn warnings(hosts: &[MeshHost]) -> Vec<Warning> {
         }
         if host.state == MeshHostState::Unreachable {
             let why = host.error.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
-            let retry = host.retry_s.map(|s| format!("; next attempt in {}", Nanos::from_secs(s))).unwrap_or_default();
+            let retry =
+                host.retry_s.map(|s| format!("; next attempt in {}", Nanos::from_secs(s))).unwrap_or_default();
             warnings.push(warning("unreachable", format!("{} does not answer{why}{retry}", host.name)));
         }
     }

@@ -60,7 +60,8 @@ impl Store {
             Ok(()) => None,
             Err(why) => {
                 let advice = why.advice().map(|advice| format!("\n{advice}.")).unwrap_or_default();
-                let archive = format!("cannot store results in the archive: {why}; they wait in {}", self.spool.display());
+                let archive =
+                    format!("cannot store results in the archive: {why}; they wait in {}", self.spool.display());
                 match self.spool_all() {
                     Ok(()) => Some(archive + &advice),
                     Err(spool) => Some(format!(

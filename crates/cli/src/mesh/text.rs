@@ -15,6 +15,8 @@ use crate::text::{Page, width};
 const UNKNOWN: &str = "-";
 /// Largest number of tests that a dry run lists.
 const MAX_LISTED: usize = 20;
+/// Largest number of steps in virtual time until a dry run has its list.
+const MAX_STEPS: usize = 100_000;
 /// Largest number of notes about single pairs.
 const MAX_NOTES: usize = 20;
 
@@ -43,7 +45,8 @@ pub fn matrix(document: &MeshDocument) -> String {
     text += &page.text;
     for test in &document.tests {
         let cells: Vec<&MeshCell> = document.cells.iter().filter(|cell| cell.test == test.name).collect();
-        let _ = write!(text, "\n{}  (rows: client, columns: server; every {})\n", test.name, Nanos::new(test.interval_ns));
+        let every = Nanos::new(test.interval_ns);
+        let _ = writeln!(text, "\n{}  (rows: client, columns: server; every {every})", test.name);
         let figures: [(&str, Figure); 5] = [
             (rate_title(test.protocol), |cell| figure(cell, throughput)),
             (if test.protocol == Protocol::Udp { "loss" } else { "retransmits" }, |cell| figure(cell, loss)),
@@ -147,8 +150,10 @@ fn notes(document: &MeshDocument) -> String {
     let mut page = Page::default();
     let budgets = document.hosts.iter().map(|host| (&host.name, host.usage));
     let budgets = budgets.chain(document.links.iter().map(|link| (&link.name, link.usage)));
-    for (name, usage) in budgets.filter(|(_, usage)| usage.bytes_per_day.is_some() || usage.time_per_day_ns.is_some()) {
-        let bytes = usage.bytes_per_day.map(|most| format!("{} of {}", Bytes::new(usage.bytes_24h), Bytes::new(most)));
+    for (name, usage) in budgets.filter(|(_, usage)| usage.bytes_per_day.is_some() || usage.time_per_day_ns.is_some())
+    {
+        let bytes =
+            usage.bytes_per_day.map(|most| format!("{} of {}", Bytes::new(usage.bytes_24h), Bytes::new(most)));
         let time =
             usage.time_per_day_ns.map(|most| format!("{} of {}", Nanos::new(usage.time_24h_ns), Nanos::new(most)));
         let parts: Vec<String> = [bytes, time].into_iter().flatten().collect();
@@ -175,7 +180,8 @@ fn notes(document: &MeshDocument) -> String {
         } else if let Some(waiting) = &cell.waiting {
             note(&mut page, "waiting", format!("{pair}: {waiting}"));
         }
-        if let Some(others) = cell.latest.as_ref().and_then(|result| result.other_tests).filter(|others| *others > 0) {
+        if let Some(others) = cell.latest.as_ref().and_then(|result| result.other_tests).filter(|others| *others > 0)
+        {
             let tests = if others == 1 { "another test" } else { "other tests" };
             note(&mut page, "overlap", format!("{pair}: {tests} ran on one of the hosts at the same time"));
         }
@@ -200,7 +206,8 @@ pub fn dry_run(plan: &MeshPlan) -> String {
         let costs = test.pairs.iter().map(|&pair| plan.cost(number, pair));
         let most = costs.reduce(|a, b| if a.bytes.is_none_or(|a| b.bytes.is_some_and(|b| b < a)) { a } else { b });
         let Some(most) = most else { continue };
-        let bytes = most.bytes.map_or_else(|| "any number of bytes".to_owned(), |bytes| Bytes::new(bytes).to_string());
+        let bytes =
+            most.bytes.map_or_else(|| "any number of bytes".to_owned(), |bytes| Bytes::new(bytes).to_string());
         let every = Nanos::new(test.interval_ns);
         let limit = Nanos::new(most.limit_ns);
         let count = test.pairs.len();
@@ -216,12 +223,14 @@ pub fn dry_run(plan: &MeshPlan) -> String {
 }
 
 fn load_text(load: &ResourceLoad) -> String {
-    let bytes = load.bytes.map_or_else(|| "any number of bytes".to_owned(), |bytes| Bytes::new(bytes as u64).to_string());
+    let bytes =
+        load.bytes.map_or_else(|| "any number of bytes".to_owned(), |bytes| Bytes::new(bytes as u64).to_string());
     let of_bytes = load.budget.bytes.map(|most| format!(" of {}", Bytes::new(most))).unwrap_or_default();
     let of_time = load.budget.time_ns.map(|most| format!(" of {}", Nanos::new(most))).unwrap_or_default();
     let time = Nanos::new(load.time_ns as u64);
     let ratio = load.ratio();
-    let note = if ratio > 1.0 { format!("; too much: pairs wait {ratio:.1} times their interval") } else { String::new() };
+    let note =
+        if ratio > 1.0 { format!("; too much: pairs wait {ratio:.1} times their interval") } else { String::new() };
     format!("{:.1} tests per day, at most {bytes}{of_bytes} and {time}{of_time}{note}", load.tests)
 }
 
@@ -233,7 +242,10 @@ fn first_tests(plan: &MeshPlan) -> String {
     let mut running: Vec<(i64, landspeed_mesh::TaskId)> = Vec::new();
     let mut page = Page::default();
     let mut listed = 0;
-    while listed < MAX_LISTED {
+    for _ in 0..MAX_STEPS {
+        if listed >= MAX_LISTED {
+            break;
+        }
         let ends = running.iter().map(|(end_ns, _)| *end_ns).min();
         for (_, task) in running.extract_if(.., |(end_ns, _)| *end_ns <= now.monotonic_ns) {
             scheduler.finish(task, Outcome::Measured, None, now);

@@ -47,7 +47,17 @@ impl View {
     fn with(parameters: Parameters, silent: bool) -> Self {
         let (last, newest) = (Progress::default(), Progress::default());
         let grid = Grid::new(LINE_INTERVAL_NS);
-        Self { silent, grid, overdue: grid, parameters, last, newest, heading_printed: false, sparks: None, queued: None }
+        Self {
+            silent,
+            grid,
+            overdue: grid,
+            parameters,
+            last,
+            newest,
+            heading_printed: false,
+            sparks: None,
+            queued: None,
+        }
     }
 
     /// Sets the interval, unless it is shorter than [`MIN_INTERVAL_NS`].
@@ -100,7 +110,11 @@ impl View {
                 }
             }
             RunEvent::Queued(at) if !self.silent => return self.queued(*at),
-            RunEvent::Queued(_) | RunEvent::Progress(_) | RunEvent::Mtu(_) | RunEvent::Opened(_) | RunEvent::Readings { .. } => {}
+            RunEvent::Queued(_)
+            | RunEvent::Progress(_)
+            | RunEvent::Mtu(_)
+            | RunEvent::Opened(_)
+            | RunEvent::Readings { .. } => {}
         }
         String::new()
     }
@@ -110,10 +124,9 @@ impl View {
         if self.queued.replace(at.position) == Some(at.position) {
             return String::new();
         }
-        let wait = at.wait_ns.map_or_else(
-            || "the wait is unknown".to_owned(),
-            |ns| format!("about {} s", ns.div_ceil(1_000_000_000)),
-        );
+        let wait = at
+            .wait_ns
+            .map_or_else(|| "the wait is unknown".to_owned(), |ns| format!("about {} s", ns.div_ceil(1_000_000_000)));
         format!("  waiting  the server is busy: position {} of {} in its queue, {wait}\n", at.position, at.waiting)
     }
 

@@ -152,6 +152,7 @@ impl Scenario {
                 client: Some(EndCost { tick_ns: 4_000_000, ..EndCost::default() }),
                 server: Some(EndCost { tick_ns: 4_000_000, ..EndCost::default() }),
             },
+            other_tests: Ends::default(),
             iperf3: None,
             host_series: Ends {
                 client: series(&self.sender_cores),

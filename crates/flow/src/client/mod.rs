@@ -179,12 +179,11 @@ fn attempt(
     }
     let interface = found.client_interface();
     let (mut tx, mut rx, local) = connect::control(stream, server, request.key.as_ref(), interrupted)?;
-    let hello =
-        ToServer::Hello {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            parameters: Box::new(parameters.clone()),
-            queue: bounds.is_none_or(|bounds| bounds.queue),
-        };
+    let hello = ToServer::Hello {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        parameters: Box::new(parameters.clone()),
+        queue: bounds.is_none_or(|bounds| bounds.queue),
+    };
     tx.send(&hello, &Deadline::after(STEP_TIMEOUT).with_stop(interrupted))?;
     let accepted = queueing::await_acceptance(&mut tx, &mut rx, interrupted, observe)?;
     validate::granted(parameters, &accepted.parameters)

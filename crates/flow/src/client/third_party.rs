@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use super::conversation::refused;
 use super::target::Target;
 use super::{
-    QueuePosition, Request, RunEvent, SILENCE_TIMEOUT_NS, STEP_TIMEOUT, bad_parameters, connect, deserialize_value, make_printable,
-    unexpected,
+    QueuePosition, Request, RunEvent, SILENCE_TIMEOUT_NS, STEP_TIMEOUT, bad_parameters, connect, deserialize_value,
+    make_printable, unexpected,
 };
 use crate::address;
 use crate::assemble::{self, CollectedRun};

@@ -57,7 +57,9 @@ pub(super) fn admit(
             return Err(FlowError::Interrupted);
         }
         if now_ns > end_ns {
-            return Ok(Err(NotGranted::WaitedTooLong { seconds: shared.admission.limits.max_wait_ns / 1_000_000_000 }));
+            return Ok(Err(NotGranted::WaitedTooLong {
+                seconds: shared.admission.limits.max_wait_ns / 1_000_000_000,
+            }));
         }
         if now_ns > last_message_ns + SILENCE_TIMEOUT_NS {
             let seconds = SILENCE_TIMEOUT_NS / 1_000_000_000;

@@ -98,11 +98,8 @@ impl Session {
             other => return Err(unexpected("before the greeting", &other)),
         };
         let (parameters, understands) = asked;
-        let queued = |at: QueuePosition| ToClient::Queued {
-            position: at.position,
-            waiting: at.waiting,
-            wait_ns: at.wait_ns,
-        };
+        let queued =
+            |at: QueuePosition| ToClient::Queued { position: at.position, waiting: at.waiting, wait_ns: at.wait_ns };
         let ends = (&mut tx, &mut rx);
         let granted = queueing::admit(&mut self.admitted, &parameters, understands, &self.shared, ends, queued)?;
         let (granted, notes) = match granted {
@@ -156,10 +153,11 @@ impl Session {
         let mirrored = third_party::mirrored(&asked.parameters);
         let queued = |at: QueuePosition| ToClient::ThirdParty { event: ThirdPartyEvent::queued(at, false) };
         let ends = (&mut *tx, &mut *rx);
-        let (granted, notes) = match queueing::admit(&mut self.admitted, &mirrored, asked.queue, &shared, ends, queued)? {
-            Ok((granted, notes)) => (third_party::mirrored(&granted), notes),
-            Err(why) => return self.not_granted(&why, tx, rx),
-        };
+        let (granted, notes) =
+            match queueing::admit(&mut self.admitted, &mirrored, asked.queue, &shared, ends, queued)? {
+                Ok((granted, notes)) => (third_party::mirrored(&granted), notes),
+                Err(why) => return self.not_granted(&why, tx, rx),
+            };
         rx.set_limit(MAX_MESSAGE);
         let random = |source| FlowError::Setup { what: "read random bytes".into(), source };
         let id: String = Token::random().map_err(random)?.to_hex().chars().take(32).collect();

@@ -197,11 +197,12 @@ fn measure(
         RunEvent::Accepted { id, parameters, notes, path } => {
             traffic = Some(shared.admission.begin_traffic());
             send_event(ThirdPartyEvent::Accepted {
-            id: id.to_owned(),
-            parameters: Box::new(parameters.clone()),
-            notes: notes.to_vec(),
-            path: Box::new(path.clone()),
-        })}
+                id: id.to_owned(),
+                parameters: Box::new(parameters.clone()),
+                notes: notes.to_vec(),
+                path: Box::new(path.clone()),
+            })
+        }
         RunEvent::Mtu(probe) => send_event(ThirdPartyEvent::Mtu { probe: probe.clone() }),
         RunEvent::Progress(progress) => send_event(ThirdPartyEvent::Progress { progress }),
         RunEvent::Opened(_) | RunEvent::Readings { .. } => {}

@@ -116,7 +116,11 @@ fn slow_clients(open: SocketAddr, keyed: SocketAddr) -> Vec<State> {
             10.0,
             Box::new(move |most| {
                 let mut control = raw::control(open);
-                let hello = ToServer::Hello { version: "0".into(), parameters: Box::new(slow_test_parameters(500)), queue: false };
+                let hello = ToServer::Hello {
+                    version: "0".into(),
+                    parameters: Box::new(slow_test_parameters(500)),
+                    queue: false,
+                };
                 control.write_all(&raw::frame(&serde_json::to_vec(&hello).unwrap())).unwrap();
                 drip(&mut control, most)
             }),
@@ -146,7 +150,8 @@ fn slow_clients(open: SocketAddr, keyed: SocketAddr) -> Vec<State> {
 /// Sends pings continuously without reading the answers. Returns how long the server allows it, seconds.
 fn send_without_reading(server: SocketAddr) -> f64 {
     let mut control = raw::control(server);
-    let hello = ToServer::Hello { version: "0".into(), parameters: Box::new(slow_test_parameters(500)), queue: false };
+    let hello =
+        ToServer::Hello { version: "0".into(), parameters: Box::new(slow_test_parameters(500)), queue: false };
     let ping = raw::frame(&serde_json::to_vec(&ToServer::Ping { n: 1 }).unwrap()).repeat(1000);
     control.write_all(&raw::frame(&serde_json::to_vec(&hello).unwrap())).unwrap();
     control.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
@@ -387,7 +392,11 @@ fn sigterm_stops_a_server_with_dripping_clients() {
         Box::new(move || greeting(&mut raw::control(open), 60.0)),
         Box::new(move || {
             let mut control = raw::control(open);
-            let hello = ToServer::Hello { version: "0".into(), parameters: Box::new(slow_test_parameters(500)), queue: false };
+            let hello = ToServer::Hello {
+                version: "0".into(),
+                parameters: Box::new(slow_test_parameters(500)),
+                queue: false,
+            };
             control.write_all(&raw::frame(&serde_json::to_vec(&hello).unwrap())).unwrap();
             set_up(&mut control, 60.0)
         }),

@@ -22,7 +22,9 @@ fn short() -> Parameters {
 fn invalid_greetings_close_only_their_connection() {
     let server = Server::start(&[]);
     let idle = server.baseline();
-    let hello = serde_json::to_vec(&ToServer::Hello { version: "0".into(), parameters: Box::new(short()), queue: false }).unwrap();
+    let hello =
+        serde_json::to_vec(&ToServer::Hello { version: "0".into(), parameters: Box::new(short()), queue: false })
+            .unwrap();
     let with = |from: &str, to: &str| frame(String::from_utf8(hello.clone()).unwrap().replace(from, to).as_bytes());
     let nested = |depth: usize| frame(format!("{}{}", "[".repeat(depth), "]".repeat(depth)).as_bytes());
     let hostile: Vec<(&str, Vec<u8>)> = vec![

@@ -393,8 +393,7 @@ impl Reader<'_> {
         };
         let members = list(self, "hosts", &table.hosts);
         let others = list(self, "to", &table.to);
-        let center =
-            table.center.as_ref().map(|center| self.find(&format!("{key}.center"), center, "host", names()));
+        let center = table.center.as_ref().map(|center| self.find(&format!("{key}.center"), center, "host", names()));
         let kind = table.pairs.get_ref().as_str();
         let unused = [
             ("to", table.to.as_ref().map(Spanned::span), kind != "disjoint"),

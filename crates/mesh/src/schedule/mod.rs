@@ -22,6 +22,8 @@ pub use self::task::{Blocked, TaskState};
 
 /// Longest time between two looks at the wall clock for a test in a maintenance window, nanoseconds: the clock may be set.
 const WINDOW_CHECK_NS: i64 = 60_000_000_000;
+/// Time between two looks at a budget of which running tests have reserved a part, nanoseconds.
+const RESERVATION_CHECK_NS: i64 = 10_000_000_000;
 /// Time until a test that failed is repeated, nanoseconds; doubled for each failure in a row, at most the interval.
 const RETRY_NS: i64 = 60_000_000_000;
 /// Patience in limits of the longest test.
@@ -140,12 +142,7 @@ pub struct Scheduler {
 impl Scheduler {
     /// Creates the schedule. `cost` returns the worst case of a pair of a test, by its index. The first tests are spread
     /// over one interval.
-    pub fn new(
-        inventory: &Inventory,
-        cost: impl Fn(usize, Pair) -> TestCost,
-        options: Options,
-        now: Moment,
-    ) -> Self {
+    pub fn new(inventory: &Inventory, cost: impl Fn(usize, Pair) -> TestCost, options: Options, now: Moment) -> Self {
         let mut random = SplitMix64::new(inventory.seed);
         let mut tasks = Vec::new();
         for (number, test) in inventory.tests.iter().enumerate() {
@@ -391,9 +388,9 @@ impl Scheduler {
             if ledger.fits(budget, reservation) {
                 continue;
             }
-            // A reservation ends with its test, at the latest after its limit.
-            let fits_ns = ledger.fits_at_ns(budget, reservation);
-            let fits_ns = fits_ns.unwrap_or(now_ns + self.patience_ns / PATIENCE_LIMITS / 4);
+            // A test that ends may have spent less than it reserved.
+            let check_ns = if ledger.has_reservations() { now_ns + RESERVATION_CHECK_NS } else { i64::MAX };
+            let fits_ns = ledger.fits_at_ns(budget, reservation).unwrap_or(i64::MAX).min(check_ns);
             wake_ns = wake_ns.max(Some((fits_ns, resource)));
             if overdue {
                 self.claim(resource, Claim { due_ns, task: at, until_ns: fits_ns });

@@ -7,8 +7,9 @@ const S: i64 = 1_000_000_000;
 const NOON: i64 = 1_795_694_400 * S;
 
 fn inventory(rest: &str) -> Inventory {
-    let hosts: String =
-        ["a", "b", "c", "d"].map(|name| format!("[[host]]\nname = \"{name}\"\naddress = \"{name}.example\"\n")).concat();
+    let hosts: String = ["a", "b", "c", "d"]
+        .map(|name| format!("[[host]]\nname = \"{name}\"\naddress = \"{name}.example\"\n"))
+        .concat();
     read(&format!("name = \"test\"\n{hosts}{rest}"), "mesh.toml").unwrap_or_else(|problems| panic!("{problems}"))
 }
 
@@ -134,7 +135,13 @@ fn steps_of_the_wall_clock_change_no_interval() {
     let mut starts: std::collections::BTreeMap<Pair, Vec<i64>> = std::collections::BTreeMap::new();
     for second in 0..20_000 {
         // The clock is set forward by a year and back by two.
-        let step_s = if second < 5000 { 0 } else if second < 10_000 { 31_536_000 } else { -31_536_000 };
+        let step_s = if second < 5000 {
+            0
+        } else if second < 10_000 {
+            31_536_000
+        } else {
+            -31_536_000
+        };
         let now = Moment { monotonic_ns: second * S, wall_ns: NOON + (second + step_s) * S };
         for start in scheduler.poll(now) {
             starts.entry(start.pair).or_default().push(second);

@@ -133,7 +133,8 @@ fn matrix(document: &MeshDocument, test: &MeshTest, cells: &[&MeshCell], measure
     Figure {
         id: format!("{}-{}", slug(&test.name), measure.id),
         title: format!("{}: {}", test.name, measure.title),
-        caption: "The latest test of each pair. –: unknown, with the reason. Empty: not tested with each other.".to_owned(),
+        caption: "The latest test of each pair. –: unknown, with the reason. Empty: not tested with each other."
+            .to_owned(),
         drawing: Drawing::Grid(FigureGrid {
             rows: axis("Client", rows),
             columns: axis("Server", columns),

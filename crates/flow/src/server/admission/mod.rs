@@ -125,8 +125,13 @@ impl Admission {
         serve: impl FnOnce(AdmittedClient, TcpStream) + Send + 'static,
     ) -> Result<(), TcpStream> {
         let Ok(place) = self.handshakes.enter(client_host(peer), &stream) else { return Err(stream) };
-        let admitted =
-            AdmittedClient { admission: Arc::clone(self), peer, handshaking: Some(place), occupancy: None, ticket: None };
+        let admitted = AdmittedClient {
+            admission: Arc::clone(self),
+            peer,
+            handshaking: Some(place),
+            occupancy: None,
+            ticket: None,
+        };
         let (hand_over, handed) = mpsc::sync_channel::<TcpStream>(1);
         let started = std::thread::Builder::new().name(thread.to_owned()).spawn(move || {
             if let Ok(stream) = handed.recv() {

@@ -1,3 +1,0 @@
-//! Simulations of a mesh in virtual time.
-
-mod simulation;
