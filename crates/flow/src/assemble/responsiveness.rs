@@ -28,7 +28,7 @@ pub fn add(
     };
     let unanswered = || "no probe was answered".to_owned();
     let foreign_rpm = rpm_of_probes(&load.loaded).ok_or_else(unanswered);
-    let mean = foreign_rpm.clone().and_then(|foreign| Ok((foreign + loaded_rpm.clone()?) / 2.0));
+    let mean = foreign_rpm.clone().and_then(|foreign| Ok(foreign.midpoint(loaded_rpm.clone()?)));
     let mut field = |name: &str, rpm| unknown.field(format!("latency_under_load.responsiveness.{name}"), rpm);
     let responsiveness = Responsiveness {
         rpm: field("rpm", mean),
@@ -48,7 +48,7 @@ fn rpm(rtts_ns: impl IntoIterator<Item = (f64, u64)>) -> Option<f64> {
 
 /// Each value of a bucket counts as its middle: buckets are 0.1 % wide.
 fn rpm_of_probes(probes: &LatencyResult) -> Option<f64> {
-    rpm(probes.histogram.iter().map(|bucket| ((bucket.low_ns as f64 + bucket.high_ns as f64) / 2.0, bucket.count)))
+    rpm(probes.histogram.iter().map(|bucket| ((bucket.low_ns as f64).midpoint(bucket.high_ns as f64), bucket.count)))
 }
 
 /// Returns the smoothed RTTs of the senders in the steady phase of their direction, nanoseconds.

@@ -201,7 +201,7 @@ fn measure(
                 parameters: Box::new(parameters.clone()),
                 notes: notes.to_vec(),
                 path: Box::new(path.clone()),
-            })
+            });
         }
         RunEvent::Mtu(probe) => send_event(ThirdPartyEvent::Mtu { probe: probe.clone() }),
         RunEvent::Progress(progress) => send_event(ThirdPartyEvent::Progress { progress }),
