@@ -1,7 +1,7 @@
 //! State of the flows: which ones exist, which are busy, and the recent samples of busy ones.
 //!
 //! Time is passed as an argument: nanoseconds after the start of the watch. Memory is bounded by the number of
-//! sockets in a dump (about 100 bytes each) and by [`Limits`], however many connections come and go.
+//! sockets in three dumps (about 100 bytes each) and by [`Limits`], however many connections come and go.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

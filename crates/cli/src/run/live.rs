@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn late_packets_are_not_negative_losses() {
-        assert_eq!(losses(997, 3), "3/1000 (0.3 %)");
+        assert_eq!(losses(997, 3), "3/1000 (0.30 %)");
         assert_eq!(losses(1000, -3), "0/1000 (0 %), 3 late");
         assert_eq!(losses(0, 0), "0/0 (0 %)");
     }

@@ -524,9 +524,9 @@ mod tests {
         let flow = document.flows.iter_mut().find(|flow| flow.transport == TraceTransport::Tcp).expect("a TCP flow");
         flow.forward.ecn = Some(TraceEcn { ect0: 100, ce: 2, ..TraceEcn::default() });
         flow.reverse.ecn = None;
-        assert_eq!(ecn(flow).as_deref(), Some("2 of 100 packets CE; 0 ACKs with ECE, 0 segments with CWR"));
+        assert_eq!(ecn(flow).as_deref(), Some("2 of 102 packets CE; 0 ACKs with ECE, 0 segments with CWR"));
         flow.reverse = TraceDirection::default();
-        assert_eq!(ecn(flow).as_deref(), Some("2 of 100 packets CE; ECE unknown: the ACKs are not in the capture"));
+        assert_eq!(ecn(flow).as_deref(), Some("2 of 102 packets CE; ECE unknown: the ACKs are not in the capture"));
         assert!(!summary(&document).contains("0 duplicate ACKs"));
     }
 }

@@ -251,7 +251,7 @@ fn memory_is_bounded_over_a_day_of_short_connections() {
     }
     assert_eq!(flows.counts().seen, DUMPS * SOCKETS_PER_DUMP);
     assert!(
-        flows.known.capacity() < 8 * SOCKETS_PER_DUMP as usize
+        flows.known.capacity() < 16 * SOCKETS_PER_DUMP as usize
             && flows.candidates.capacity() < 4 * SOCKETS_PER_DUMP as usize
     );
     let readings: usize = flows.sampled().map(|flow| flow.samples.len()).sum();
