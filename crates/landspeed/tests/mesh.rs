@@ -317,7 +317,7 @@ fn a_dry_run_prints_load_and_first_tests() {
     let mesh = Mesh::new(&format!("{hosts}{}", test("pairs = \"mesh\"")));
     let ended = mesh.run(&["--dry-run"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
-    for words in ["2 hosts, 1 tests, 2 pairs", "48.0 tests per day", "h1 to h2", "h2 to h1"] {
+    for words in ["2 hosts, 2 pairs in 1 test", "48.0 tests per day", "h1 to h2", "h2 to h1"] {
         assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);
     }
     assert!(!mesh.path("site.mesh").exists());

@@ -38,7 +38,7 @@ pub const TABLE: &[CrateDependencies] = &[
     edges("capture", &["columns", "model", "sys", "trace", "wire"]),
     edges("tuneup", &["model", "results", "settings", "stats", "units"]),
     edges("qualify", &["calc", "model", "units"]),
-    edges("mesh", &["model", "problems", "stats", "units"]),
+    edges("mesh", &["model", "problems", "stats"]),
     edges("host", &["model", "netlink", "sys", "units"]),
     edges("flow", &["calc", "host", "model", "netlink", "settings", "stats", "sys", "units"]),
     edges("iperf3", &["flow", "host", "model", "settings", "sys", "units"]),

@@ -91,7 +91,11 @@ fn loss(result: &MeshResult) -> String {
 }
 
 fn rtt(result: &MeshResult) -> String {
-    result.rtt_ns.map_or_else(|| UNKNOWN.to_owned(), |ns| Nanos::new(ns).to_string())
+    result.rtt_ns.map_or_else(
+        || UNKNOWN.to_owned(),
+        // The kernel counts TCP's RTT in whole microseconds.
+        |ns| if ns < 1_000_000 && ns.is_multiple_of(1000) { format!("{} µs", ns / 1000) } else { Nanos::new(ns).to_string() },
+    )
 }
 
 fn verdict(result: &MeshResult) -> String {
@@ -201,7 +205,8 @@ pub fn dry_run(plan: &MeshPlan) -> String {
     let mut page = Page::default();
     let pairs: usize = inventory.tests.iter().map(|test| test.pairs.len()).sum();
     let (hosts, tests) = (inventory.hosts.len(), inventory.tests.len());
-    page.line("mesh", &format!("{}: {hosts} hosts, {tests} tests, {pairs} pairs", inventory.name));
+    let noun = if tests == 1 { "test" } else { "tests" };
+    page.line("mesh", &format!("{}: {hosts} hosts, {pairs} pairs in {tests} {noun}", inventory.name));
     for (number, test) in inventory.tests.iter().enumerate() {
         let costs = test.pairs.iter().map(|&pair| plan.cost(number, pair));
         let most = costs.reduce(|a, b| if a.bytes.is_none_or(|a| b.bytes.is_some_and(|b| b < a)) { a } else { b });
