@@ -160,11 +160,8 @@ fn ask_for_more(
     let bound = bound.map_or(String::new(), |bytes| {
         format!(", for which {} ({} now) has to be raised", buffer.explicit, text::bytes(bytes as f64))
     });
-    let free = if kernel_allows_more(host, buffer, now) {
-        "remove that call from the program, or "
-    } else {
-        Default::default()
-    };
+    let frees = kernel_allows_more(host, buffer, now);
+    let free = if frees { "remove that call from the program, or " } else { "" };
     format!(
         "{fixed} {option} to {}, so the kernel on {} does not size the buffer: {free}ask for at least {}{bound}",
         text::bytes(now / 2.0),
@@ -183,8 +180,10 @@ fn raise_unread(label: &str, buffer: Buffer, again: &str, estimate: Option<(f64,
     );
     format!(
         "On {label} see whether the program sets {}: then the kernel does not size the buffer (`ss -tm` shows the size), and the \
-         call has to ask for more, or to be removed if {}[2] is larger. If not, raise {}[2] to at least {to}, and to no less than it is now; then {again}.",
-        buffer.option, buffer.sysctl, buffer.sysctl
+         call has to ask for more, or to be removed if {sysctl}[2] is larger. If not, raise {sysctl}[2] to at least {to}, and to no \
+         less than it is now; then {again}.",
+        buffer.option,
+        sysctl = buffer.sysctl
     )
 }
 

@@ -53,13 +53,13 @@ fn each_stream_of_rrul_has_its_mark_in_both_directions() {
     for class in CLASSES {
         for (way, port) in [("up", "dport"), ("down", "sport")] {
             names += &format!("counter {way}_{class} {{ }}\n");
-            // Only segments with data: ACKs and control messages have the class of their own connection.
+            // Only segments with data: the control connection has short messages, and no mark.
             rules += &format!("tcp {port} 5210 ip dscp {class} meta length > 1000 counter name {way}_{class}\n");
         }
         names += &format!("counter probe_{class} {{ }}\n");
         rules += &format!("udp dport 5210 ip dscp {class} counter name probe_{class}\n");
     }
-    host.nft(&format!("table inet t {{ {names} chain c {{ type filter hook output priority 0;\n{rules} }} }}"));
+    host.nft(&format!("table inet t {{ {names} chain c {{ type filter hook output priority 0;\n{rules} }}\n}}"));
     let pair = Pair::across_with(PROGRAM, &host, &host, "127.0.0.1", &["--no-iperf3"]);
     let document = pair.run("--rrul -t 1 -b 20m");
     assert_eq!(document["status"], "complete", "{document:#}");

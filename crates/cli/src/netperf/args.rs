@@ -27,8 +27,8 @@ Options of the test, after --:
   -s, -S  socket buffers                                  -G      maximum segment size
   -D      TCP_NODELAY                                     -e      no effect: every wait has a limit
 
-The server is landspeed serve; netserver speaks another protocol. Rates are those of the receiver. A key that is
-not known is left out of the output. An option that is not here is refused.
+The server is landspeed serve; netserver speaks another protocol. Rates are those of the receiver.
+The output omits keys that are unknown. An option that is not here is refused.
 Exit status: 0 the test ran, 1 it did not or the command line is wrong.";
 
 /// Reasons why options of netperf are refused: option, reason.

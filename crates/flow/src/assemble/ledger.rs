@@ -233,7 +233,7 @@ fn attribute_losses(
         false,
         "interface statistics",
     );
-    let ingress = |end: &EndReport| {
+    let ingress = |end: &EndReport| -> u64 {
         let qdiscs = end.host.qdiscs.iter().filter(|qdisc| qdisc.counts_ingress_drops());
         qdiscs.map(|qdisc| qdisc.drops).sum()
     };
