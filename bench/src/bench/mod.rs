@@ -14,6 +14,7 @@ mod conversation;
 mod emulate;
 mod hostile;
 mod net;
+mod qualify;
 pub mod rivals;
 mod row;
 mod search;
@@ -77,6 +78,8 @@ enum Other {
     Archive(archive::Options),
     /// Compare verdicts with the known causes of scenarios (needs a built lab kernel)
     Verdicts(verdicts::Options),
+    /// Compare verdicts of `qualify` on short sections with TCP over the long paths (needs a built lab kernel)
+    Qualify(qualify::Options),
     /// Build current versions of the rivals from source into target/rivals
     Rivals(rivals::Options),
 }
@@ -152,6 +155,7 @@ pub fn run(options: &Options) -> Result<()> {
             return archive::run(other, &binary);
         }
         Some(Other::Verdicts(options)) => return verdicts::run(options),
+        Some(Other::Qualify(options)) => return qualify::run(options),
         Some(Other::Rivals(options)) => return rivals::run(options),
         None => {}
     }

@@ -89,6 +89,7 @@ fn question(scenario: &Scenario) -> (Metric, Option<String>) {
         Some(LabFigure::Rtt) => Metric::RttP50,
         Some(LabFigure::Retransmits) => Metric::Retransmits,
         _ if of_requests => Metric::LatencyP50,
+        _ if flow.is_some_and(|flow| flow.protocol == Some(FlowProtocol::Qualify)) => Metric::Loss,
         _ => Metric::Goodput,
     };
     (metric, flow.filter(|_| scenario.flow.len() > 1).and_then(|flow| flow.name.clone()))

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{BuildInfo, CheckedCriterion, ComparedFigure, ErrorEntry, Reference, RunDocument, Warning};
+use crate::{
+    BuildInfo, CheckedCriterion, ComparedFigure, ErrorEntry, QualifyDocument, Reference, RunDocument, Warning,
+};
 
 /// One run of a scenario in virtual time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -170,8 +172,11 @@ pub struct LabFlow {
     pub goodput_bps: Option<f64>,
     /// TCP segments retransmitted; `None` for UDP or if unknown.
     pub retransmits: Option<u64>,
-    /// Run document of the flow; `None` if it was not measured.
+    /// Run document of the flow; `None` if it was not measured, and for `protocol = "qualify"`.
     pub run: Option<RunDocument>,
+    /// Test of the section between the two hosts (`protocol = "qualify"`); `None` for other flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub qualify: Option<Box<QualifyDocument>>,
 }
 
 /// A program that ran on a host of the network.

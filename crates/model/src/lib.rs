@@ -87,8 +87,8 @@ pub use params::{
     SendMode, UdpParameters,
 };
 pub use qualify::{
-    QualifyCongestion, QualifyDerived, QualifyDocument, QualifyLines, QualifyResult, QualifySection, QualifyTarget,
-    QualifyTest, QualifyWeight,
+    QualifyCongestion, QualifyDerived, QualifyDocument, QualifyLines, QualifyOnset, QualifyOnsetStep, QualifyResult,
+    QualifySection, QualifyTarget, QualifyTest, QualifyTokenBucket, QualifyWeight,
 };
 pub use reference::{
     CheckedCriterion, ComparedFigure, Criterion, Reference, ReferenceFigure, ReferenceUnit, deviation,

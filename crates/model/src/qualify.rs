@@ -41,6 +41,24 @@ pub struct QualifyDocument {
     pub bottleneck_buffer_bytes: Option<u64>,
     /// Interval of `bottleneck_buffer_bytes`, from the longest burst without loss and the shortest with loss; `None` with it.
     pub bottleneck_buffer_interval_bytes: Option<(u64, u64)>,
+    /// Number of bursts that agree at the lower and at the upper end of `bottleneck_buffer_interval_bytes`; `None` with it. The
+    /// unit of replication is a burst over this section within one test: the interval says nothing about other times.
+    #[serde(default)]
+    pub bottleneck_buffer_bursts: Option<(u32, u32)>,
+    /// Bursts at interface rate that searched the smallest buffer, in the order in which they were sent: packets, and lost packets.
+    /// Bursts that a host disturbed are not in it.
+    #[serde(default)]
+    pub bursts: Vec<(u64, u64)>,
+    /// Mean rate of a long flow over the smallest buffer of the section and its rate, in target rates, with the congestion control of
+    /// the target; a buffer that was not found, or a token bucket, counts as none. `None` if the rate was not measured.
+    #[serde(default)]
+    pub steady_share: Option<f64>,
+    /// Token bucket that limits the section instead of a queue, such as a policer; `None` if a queue does, or if it is unknown.
+    #[serde(default)]
+    pub token_bucket: Option<QualifyTokenBucket>,
+    /// Onset of congestion (RFC 8337 section 8.2); `None` if it was not tested.
+    #[serde(default)]
+    pub onset: Option<QualifyOnset>,
     /// Packets sent by all tests.
     pub sent_packets: u64,
     /// Bytes sent by all tests, IP headers included.
@@ -94,16 +112,53 @@ pub struct QualifyDerived {
 /// Section between the two hosts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QualifySection {
-    /// Client's address.
-    pub client_addr: String,
-    /// Server's address.
-    pub server_addr: String,
-    /// RTT of the section, nanoseconds.
-    pub rtt_ns: u64,
+    /// Client's address; `None` if the probe did not report it.
+    pub client_addr: Option<String>,
+    /// Server's address; `None` if the probe did not report it.
+    pub server_addr: Option<String>,
+    /// RTT of the section, nanoseconds: lowest of the control connection, in the lab that of the links. `None` if the probe
+    /// did not report it.
+    pub rtt_ns: Option<u64>,
     /// Path MTU of the section, bytes; `None` if the probe found none.
     pub path_mtu_bytes: Option<u32>,
     /// Link speed of the sender's interface, bits/s; `None` for a virtual interface.
     pub line_rate_bps: Option<u64>,
+}
+
+/// Onset of congestion: evenly spaced packets at rising rates, until a stream loses some (RFC 8337 section 8.2). The result does not
+/// count in the verdict.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QualifyOnset {
+    /// Lowest rate from which every step queued or lost packets: TCP payload, bits/s; `None` if the highest did not.
+    pub onset_bps: Option<u64>,
+    /// Longest queueing delay at the end of a step, nanoseconds: what the section's queue holds before it drops or marks.
+    pub standing_queue_ns: Option<u64>,
+    /// Steps that no host disturbed, in the order in which they were sent.
+    pub steps: Vec<QualifyOnsetStep>,
+}
+
+/// A step of [`QualifyOnset`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QualifyOnsetStep {
+    /// Rate: TCP payload, bits/s.
+    pub rate_bps: u64,
+    /// Time by which the stream took longer to arrive than to leave, nanoseconds: the queueing delay at its end.
+    pub queueing_ns: u64,
+    /// Lost packets / packets.
+    pub loss_ratio: f64,
+    /// Whether packets queued or were lost.
+    pub is_congested: bool,
+}
+
+/// A token bucket that drops what does not conform, fitted from two bursts with loss of different lengths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct QualifyTokenBucket {
+    /// Size of the bucket, bytes of IP packets.
+    pub bucket_bytes: u64,
+    /// Rate at which it is refilled, bits/s of IP packets.
+    pub rate_bps: u64,
+    /// Time in which an empty bucket is filled: bucket / rate, nanoseconds.
+    pub refill_ns: u64,
 }
 
 /// Result of a test, and of all tests.

@@ -18,18 +18,24 @@
 
 mod buffer;
 mod explain;
+mod onset;
 mod outcome;
 mod plan;
+mod section;
 mod sprt;
+mod steady;
 mod suite;
 mod target;
 mod trial;
 
 pub use explain::items;
+pub use landspeed_calc::IpVersion;
 pub use landspeed_model::{QualifyCongestion, QualifyDerived, QualifyResult, QualifyTest, QualifyWeight};
 pub use outcome::StreamOutcome;
 pub use plan::{Plan, Stream};
+pub use section::{Unfit, check_section};
 pub use sprt::Sprt;
+pub use steady::steady_rate;
 pub use suite::{Suite, SuiteOptions};
 pub use target::{
     BBR_LOSS_THRESHOLD, Target, bbr_run_length, cubic_run_length, highest_target_bps, reno_run_length,

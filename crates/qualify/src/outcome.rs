@@ -18,7 +18,9 @@ pub struct StreamOutcome {
     pub sent: u64,
     /// Packets lost between the hosts.
     pub lost: u64,
-    /// Reason why the stream does not count for a pass: the sender sent less, or slower.
+    /// Packets that a host dropped: they show nothing of the network, and are not counted as sent over it.
+    pub host_dropped: u64,
+    /// Reason why the stream does not count for a pass: the sender sent less, or slower, or a host dropped packets.
     pub no_pass: Option<String>,
     /// Reason why the losses do not count for a failure: a host may have caused them.
     pub no_fail: Option<String>,
@@ -40,44 +42,35 @@ impl StreamOutcome {
         let receiver = document.streams.first().and_then(|stream| stream.receiver.as_ref());
         let span = |first: Option<u64>, last: Option<u64>| Some(last?.saturating_sub(first?));
         let send_span_ns = sender.and_then(|end| span(end.first_byte_ns, end.last_byte_ns));
-        let placed: Vec<_> = document.conservation.losses.iter().filter(|loss| loss.packets > 0).collect();
-        let network: u64 =
-            placed.iter().filter(|loss| loss.place == LossLocation::Network).map(|loss| loss.packets).sum();
-        let host: u64 = placed.iter().map(|loss| loss.packets).sum::<u64>() - network;
-        let refused = udp.refused_packets.unwrap_or(0);
-        let late_ns = sender.and_then(|end| end.udp.as_ref()?.departure_error.as_ref()).map_or(0, |late| late.p99_ns);
+        let losses = Losses::of(document);
         // A single burst leaves as fast as the host can: it has no planned duration and no schedule within.
         let paced = stream.packets > u64::from(stream.burst_packets);
-        let longest_ns = (stream.span_ns() as f64 * (1.0 + LATE_SHARE)) as u64 + LATE_NS.min(stream.span_ns() / 4);
-        let no_pass = if refused > 0 {
-            Some(format!("the sending host refused {refused} packets"))
-        } else if sent < stream.packets {
-            Some(format!("the sender sent {sent} of {} packets", stream.packets))
-        } else {
-            match send_span_ns {
-                Some(span_ns) if paced && span_ns > longest_ns => Some(format!(
-                    "the sender could not keep the rate: {:.1} ms instead of {:.1} ms",
-                    span_ns as f64 / 1e6,
-                    stream.span_ns() as f64 / 1e6
-                )),
-                Some(_) => None,
-                None => Some("the sender's times are unknown".to_owned()),
-            }
-        };
-        let no_fail = if host > 0 {
-            Some(format!("the hosts dropped {host} packets themselves"))
-        } else if lost > network {
+        let no_pass = sender_fault(stream, sent, udp.refused_packets, send_span_ns).or_else(|| losses.host_fault());
+        let lateness = sender.and_then(|end| end.udp.as_ref()?.departure_error.as_ref());
+        let scheduled = stream.burst_packets == 1 || (paced && no_pass.is_none());
+        let no_fail = if losses.network == 0 && losses.host > 0 {
+            losses.host_fault()
+        } else if lost > losses.network + losses.host {
             Some(format!("{lost} packets lost, unknown whether by the network or by a host"))
-        } else if refused > 0 {
+        } else if udp.refused_packets.is_some_and(|refused| refused > 0) {
             no_pass.clone()
-        } else if lost > 0 && late_ns > LATE_P99_NS && (stream.burst_packets == 1 || (paced && no_pass.is_none())) {
-            Some(format!("the sender was up to {:.1} ms late (p99)", late_ns as f64 / 1e6))
+        } else if lost > 0 && udp.refused_packets.is_none() {
+            Some(format!("{lost} packets lost, unknown whether the sending host refused some"))
+        } else if lost > 0 && scheduled {
+            match lateness {
+                Some(late) if late.p99_ns > LATE_P99_NS => {
+                    Some(format!("the sender was up to {:.1} ms late (p99)", late.p99_ns as f64 / 1e6))
+                }
+                Some(_) => None,
+                None => Some("packets lost, unknown whether the sender kept its schedule".to_owned()),
+            }
         } else {
             None
         };
         Self {
             sent,
-            lost: network,
+            lost: losses.network,
+            host_dropped: losses.host,
             no_pass,
             no_fail,
             send_span_ns,
@@ -87,5 +80,48 @@ impl StreamOutcome {
 
     fn unknown(why: &str) -> Self {
         Self { no_pass: Some(why.to_owned()), no_fail: Some(why.to_owned()), ..Self::default() }
+    }
+}
+
+/// Losses of a run by location.
+struct Losses {
+    network: u64,
+    host: u64,
+}
+
+impl Losses {
+    fn of(document: &RunDocument) -> Self {
+        let sum = |network: bool| {
+            let losses = document.conservation.losses.iter();
+            losses.filter(|loss| (loss.place == LossLocation::Network) == network).map(|loss| loss.packets).sum()
+        };
+        Self { network: sum(true), host: sum(false) }
+    }
+
+    /// Returns why a stream with drops in a host cannot pass: host-wide counters may include losses of the network.
+    fn host_fault(&self) -> Option<String> {
+        (self.host > 0).then(|| format!("the hosts dropped {} packets themselves", self.host))
+    }
+}
+
+/// Returns why the sender did not send `stream` as planned.
+fn sender_fault(stream: &Stream, sent: u64, refused: Option<u64>, send_span_ns: Option<u64>) -> Option<String> {
+    let paced = stream.packets > u64::from(stream.burst_packets);
+    let planned_ns = stream.span_ns();
+    let longest_ns = (planned_ns as f64 * (1.0 + LATE_SHARE)) as u64 + LATE_NS.min(planned_ns / 4);
+    if let Some(refused) = refused.filter(|refused| *refused > 0) {
+        return Some(format!("the sending host refused {refused} packets"));
+    }
+    if sent < stream.packets {
+        return Some(format!("the sender sent {sent} of {} packets", stream.packets));
+    }
+    match send_span_ns {
+        Some(span_ns) if paced && span_ns > longest_ns => Some(format!(
+            "the sender could not keep the rate: {:.1} ms instead of {:.1} ms",
+            span_ns as f64 / 1e6,
+            planned_ns as f64 / 1e6
+        )),
+        Some(_) => None,
+        None => Some("the sender's times are unknown".to_owned()),
     }
 }

@@ -14,8 +14,15 @@ const BACKGROUND_MIN_PACKETS_PER_S: f64 = 20.0;
 const SLOW_START_PACKETS: u32 = 4;
 /// Pacing gain of Startup in BBRv3 (draft-ietf-ccwg-bbr, `BBRStartupPacingGain`).
 const BBR_STARTUP_GAIN: f64 = 2.77;
-/// Bytes of a segmentation offload burst (TSO, GSO).
-const OFFLOAD_BYTES: u32 = 65_536;
+/// Initial window, packets (RFC 6928).
+const INITIAL_WINDOW: u32 = 10;
+/// Largest segmentation offload burst (TSO, GSO), bytes.
+const OFFLOAD_BYTES: f64 = 65_536.0;
+/// Time at the pacing rate that Linux puts into one offload burst, seconds: 1 / 1024 (`sk_pacing_shift`; `tcp_min_tso_segs` in
+/// Documentation/networking/ip-sysctl.rst).
+const OFFLOAD_S: f64 = 1.0 / 1024.0;
+/// Least segments of an offload burst (`tcp_min_tso_segs`).
+const OFFLOAD_MIN_PACKETS: u32 = 2;
 /// Longest burst of a stream, packets.
 pub const MAX_BURST_PACKETS: u64 = 65_536;
 /// Shares of bursts with loss that are accepted and rejected. A sender starts slowly once per connection, so the trial is a burst.
@@ -71,6 +78,8 @@ pub struct Plan {
     pub packets_per_s: f64,
     /// Packets sent back to back.
     pub burst_packets: u32,
+    /// Whether a connection sends such bursts only at its start.
+    pub(crate) at_start: bool,
     /// Packets of each stream, for trials that are bursts.
     pub(crate) stream_packets: u64,
     pub(crate) unit: TrialUnit,
@@ -123,6 +132,7 @@ pub fn plans(target: &Target, derived: &QualifyDerived, line_rate_bps: Option<u6
             what: "evenly spaced packets at 1% of the target rate".to_owned(),
             packets_per_s: background_pps,
             burst_packets: 1,
+            at_start: false,
             stream_packets: 0,
             unit: TrialUnit::Packet,
             sprt,
@@ -135,6 +145,7 @@ pub fn plans(target: &Target, derived: &QualifyDerived, line_rate_bps: Option<u6
             what: "evenly spaced packets at the target rate".to_owned(),
             packets_per_s: target_pps,
             burst_packets: 1,
+            at_start: false,
             stream_packets: 0,
             unit: TrialUnit::Packet,
             sprt,
@@ -151,14 +162,18 @@ pub fn plans(target: &Target, derived: &QualifyDerived, line_rate_bps: Option<u6
         ),
         packets_per_s: (target_pps * gain).min(line_pps),
         burst_packets: SLOW_START_PACKETS,
+        at_start: true,
         stream_packets: window,
         unit: TrialUnit::Burst,
         sprt: Sprt::new(LOSSY_BURSTS.0, LOSSY_BURSTS.1),
         max_packets: window * MAX_BURSTS,
     };
     plans.push(burst.clone());
-    let offload = OFFLOAD_BYTES.div_ceil(target.mtu_bytes - derived.header_bytes);
-    let mut bursts = vec![3, 10, offload];
+    // Linux paces slow start at twice the rate, and sizes the bursts by that.
+    let offload_bytes = OFFLOAD_BYTES.min(2.0 * target.rate.bps() as f64 / 8.0 * OFFLOAD_S);
+    let offload = (offload_bytes / f64::from(target.mtu_bytes - derived.header_bytes)).ceil() as u32;
+    let offload = offload.max(OFFLOAD_MIN_PACKETS);
+    let mut bursts = vec![3, INITIAL_WINDOW, offload];
     bursts.sort_unstable();
     bursts.dedup();
     plans.extend(bursts.into_iter().filter(|burst| u64::from(*burst) < window).map(|burst| Plan {
@@ -168,6 +183,7 @@ pub fn plans(target: &Target, derived: &QualifyDerived, line_rate_bps: Option<u6
         what: format!("bursts of {burst} packets at interface rate, on average the target rate"),
         packets_per_s: target_pps,
         burst_packets: burst,
+        at_start: burst == INITIAL_WINDOW && burst != offload,
         stream_packets: 0,
         unit: TrialUnit::Packet,
         sprt,

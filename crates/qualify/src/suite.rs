@@ -1,11 +1,15 @@
 //! The tests of a section: which stream is next, and what all of them mean.
 
-use landspeed_model::{QualifyCongestion, QualifyDerived, QualifyResult, QualifyTest, QualifyWeight};
+use landspeed_model::{
+    QualifyCongestion, QualifyDerived, QualifyOnset, QualifyResult, QualifyTest, QualifyTokenBucket, QualifyWeight,
+};
 
 use crate::buffer::{BufferSearch, BufferSize};
+use crate::onset::{OnsetSearch, STEP_S};
 use crate::outcome::StreamOutcome;
 use crate::plan::{Plan, Stream, plans};
-use crate::target::{BBR_LOSS_THRESHOLD, Target};
+use crate::steady::steady_rate;
+use crate::target::{BBR_LOSS_THRESHOLD, Target, line_packets_per_s};
 use crate::trial::Trial;
 
 /// With `gentle`, the pause after a stream: this times its length.
@@ -22,6 +26,17 @@ pub struct SuiteOptions {
     pub gentle: bool,
 }
 
+/// What a stream is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// The current test.
+    Test,
+    /// The search for the smallest buffer.
+    Buffer,
+    /// The onset of congestion.
+    Onset,
+}
+
 /// The tests of a section. Call [`Suite::next_stream`], send the stream, call [`Suite::take`], until there is no next stream.
 #[derive(Debug)]
 pub struct Suite {
@@ -31,11 +46,17 @@ pub struct Suite {
     /// Index of the test that runs.
     current: usize,
     buffer: Option<BufferSearch>,
-    last: Option<Stream>,
+    onset: OnsetSearch,
+    last: Option<(Stage, Stream)>,
     sent: u64,
-    /// Mean packets per second of the bursts that search the buffer.
-    search_pps: f64,
+    /// Packets per second at the target rate.
+    target_pps: f64,
     data_bits: f64,
+    window_packets: u64,
+    /// Packets per second of the sender's interface; infinite if unknown.
+    line_pps: f64,
+    /// Length of a step of the onset of congestion, seconds.
+    step_s: f64,
 }
 
 impl Suite {
@@ -43,6 +64,8 @@ impl Suite {
     pub fn new(target: Target, derived: &QualifyDerived, options: SuiteOptions) -> Self {
         let max_s = options.max_test_ns as f64 / 1e9;
         let trials = plans(&target, derived, options.line_rate_bps, max_s).into_iter().map(Trial::new).collect();
+        let line_pps = options.line_rate_bps.map_or(f64::INFINITY, |bps| line_packets_per_s(&target, bps as f64));
+        let highest = line_pps / derived.packets_per_s;
         let data_bits = 8.0 * f64::from(target.mtu_bytes - derived.header_bytes);
         Self {
             target,
@@ -50,10 +73,14 @@ impl Suite {
             trials,
             current: 0,
             buffer: None,
+            onset: OnsetSearch::new(highest),
             last: None,
             sent: 0,
-            search_pps: derived.packets_per_s,
+            target_pps: derived.packets_per_s,
             data_bits,
+            window_packets: derived.window_packets,
+            line_pps,
+            step_s: STEP_S.min(max_s),
         }
     }
 
@@ -62,7 +89,17 @@ impl Suite {
         self.trials.iter().map(|trial| &trial.plan)
     }
 
-    /// Returns the number of the current test, from 0; that of all tests while the buffer is searched.
+    /// Returns packets and seconds of all tests without pauses, if no packet is lost.
+    pub fn expected(&self) -> (u64, f64) {
+        let shares: Vec<f64> = self.onset.shares().collect();
+        let packets = shares.iter().sum::<f64>() * self.step_s * self.target_pps;
+        (
+            self.plans().map(Plan::expected_packets).sum::<u64>() + packets.ceil() as u64,
+            self.plans().map(Plan::expected_s).sum::<f64>() + shares.len() as f64 * self.step_s,
+        )
+    }
+
+    /// Returns the number of the current test, from 0; that of all tests while the buffer is searched, one more for the onset of congestion.
     pub fn current(&self) -> usize {
         self.current
     }
@@ -70,43 +107,71 @@ impl Suite {
     /// Returns the next stream; `None` at the end.
     pub fn next_stream(&mut self) -> Option<Stream> {
         let pause_ns = match &self.last {
-            Some(last) if self.options.gentle => GENTLE_PAUSE * stream_ns(last),
+            Some((_, last)) if self.options.gentle => GENTLE_PAUSE * stream_ns(last),
             _ => 0,
         };
-        let stream = if let Some(trial) = self.trials.get(self.current) {
+        let next = if let Some(trial) = self.trials.get(self.current) {
             let packets = trial.next_packets(self.options.gentle).unwrap_or(1);
-            self.stream(packets, trial.plan.packets_per_s, trial.plan.burst_packets, pause_ns)
+            (Stage::Test, self.stream(packets, trial.plan.packets_per_s, trial.plan.burst_packets, pause_ns))
+        } else if let Some(packets) = self.buffer.as_ref().and_then(BufferSearch::next_packets) {
+            let burst_packets = u32::try_from(packets).unwrap_or(u32::MAX);
+            (Stage::Buffer, self.stream(packets, self.target_pps, burst_packets, pause_ns))
         } else {
-            let packets = self.buffer.as_ref()?.next_packets()?;
-            self.stream(packets, self.search_pps, u32::try_from(packets).unwrap_or(u32::MAX), pause_ns)
+            self.current = self.trials.len() + 1;
+            let pps = self.onset.next_share()? * self.target_pps;
+            (Stage::Onset, self.stream((pps * self.step_s).ceil().max(1.0) as u64, pps, 1, pause_ns))
         };
-        self.last = Some(stream);
-        Some(stream)
+        self.last = Some(next);
+        Some(next.1)
     }
 
     /// Takes the outcome of the last stream.
     pub fn take(&mut self, outcome: &StreamOutcome) {
-        let Some(stream) = self.last else { return };
+        let Some((stage, stream)) = self.last else { return };
         self.sent += outcome.sent;
-        let tolerated = if self.target.congestion == QualifyCongestion::Bbr { BBR_LOSS_THRESHOLD } else { 0.0 };
-        if let Some(trial) = self.trials.get_mut(self.current) {
-            trial.take(&stream, outcome, tolerated);
-            let whole_window = trial.plan.weight == QualifyWeight::Informative;
-            let sound = outcome.no_fail.is_none() && outcome.no_pass.is_none();
-            if whole_window && sound && outcome.lost > 0 && self.buffer.is_none() {
-                self.buffer = Some(BufferSearch::new(stream.packets, outcome));
+        match stage {
+            Stage::Test => self.take_test(&stream, outcome),
+            Stage::Buffer => {
+                if let Some(buffer) = &mut self.buffer {
+                    buffer.take(stream.packets, outcome);
+                }
             }
-            if trial.result().is_some() {
-                self.current += 1;
+            Stage::Onset => {
+                let share = self.onset.next_share().unwrap_or(0.0);
+                self.onset.take((share * self.target_pps * self.data_bits).round() as u64, outcome);
             }
-        } else if let Some(buffer) = &mut self.buffer {
-            buffer.take(stream.packets, outcome);
         }
+    }
+
+    fn take_test(&mut self, stream: &Stream, outcome: &StreamOutcome) {
+        let Some(trial) = self.trials.get_mut(self.current) else { return };
+        let tolerated = if self.target.congestion == QualifyCongestion::Bbr { BBR_LOSS_THRESHOLD } else { 0.0 };
+        trial.take(stream, outcome, tolerated);
+        let whole_window = trial.plan.weight == QualifyWeight::Informative;
+        let sound = outcome.no_fail.is_none() && outcome.no_pass.is_none() && outcome.host_dropped == 0;
+        if whole_window && sound && outcome.lost > 0 && self.buffer.is_none() {
+            self.buffer = Some(BufferSearch::new(stream.packets, outcome, self.line_pps));
+        }
+        if trial.result().is_some() {
+            self.current += 1;
+        }
+    }
+
+    /// Returns the onset of congestion; `None` if it was not tested.
+    pub fn onset(&self) -> Option<QualifyOnset> {
+        self.onset.document()
     }
 
     /// Returns the tests that began.
     pub fn tests(&self) -> Vec<QualifyTest> {
-        self.trials.iter().filter_map(|trial| trial.document(self.data_bits)).collect()
+        let documents = self.trials.iter().filter_map(|trial| {
+            let mut test = trial.document(self.data_bits)?;
+            if test.result == QualifyResult::Fail && self.is_excused(&trial.plan) {
+                test.weight = QualifyWeight::Informative;
+            }
+            Some(test)
+        });
+        documents.collect()
     }
 
     /// Returns the result for the whole path, and the reason.
@@ -114,7 +179,7 @@ impl Suite {
         let with = |weights: &[QualifyWeight], result: QualifyResult| {
             self.trials
                 .iter()
-                .filter(|trial| weights.contains(&trial.plan.weight))
+                .filter(|trial| weights.contains(&trial.plan.weight) && !self.is_excused(&trial.plan))
                 .filter(|trial| trial.result().unwrap_or(QualifyResult::Inconclusive) == result)
                 .map(|trial| trial.plan.name.as_str())
                 .collect::<Vec<_>>()
@@ -135,9 +200,49 @@ impl Suite {
 
     /// Returns the smallest buffer of the section, bytes: estimate and interval; `None` if it was not found.
     pub fn buffer_bytes(&self) -> Option<(u64, (u64, u64))> {
-        let BufferSize { packets, interval } = self.buffer.as_ref()?.size()?;
+        let BufferSize { packets, interval, .. } = self.buffer.as_ref()?.size()?;
         let bytes = |packets: f64| (packets * f64::from(self.target.mtu_bytes)).round() as u64;
         Some((bytes(packets), (bytes(interval.0), bytes(interval.1))))
+    }
+
+    /// Returns the number of bursts that agree at the lower and at the upper end of the interval of [`Suite::buffer_bytes`].
+    pub fn buffer_bursts(&self) -> Option<(u32, u32)> {
+        Some(self.buffer.as_ref()?.size()?.bursts)
+    }
+
+    /// Returns the bursts that searched the smallest buffer: packets, and lost packets.
+    pub fn bursts(&self) -> Vec<(u64, u64)> {
+        self.buffer.as_ref().map_or_else(Vec::new, |buffer| buffer.log.clone())
+    }
+
+    /// Returns the token bucket that limits the section, with bytes of IP packets; `None` if a queue does, or if it is unknown.
+    pub fn token_bucket(&self) -> Option<QualifyTokenBucket> {
+        let buffer = self.buffer.as_ref()?;
+        let bucket = buffer.size().and(buffer.token_bucket())?;
+        let mtu = f64::from(self.target.mtu_bytes);
+        Some(QualifyTokenBucket {
+            bucket_bytes: (bucket.packets * mtu).round() as u64,
+            rate_bps: (bucket.packets_per_ns * mtu * 8e9).round() as u64,
+            refill_ns: (bucket.packets / bucket.packets_per_ns).round() as u64,
+        })
+    }
+
+    /// Returns the mean rate of a long flow over this section's smallest buffer, in target rates ([`steady_rate`]); `None` if its rate
+    /// was not measured. A buffer that was not found, and a token bucket, which delays nothing while it fills, count as no buffer.
+    pub fn steady_share(&self) -> Option<f64> {
+        let buffer = self.buffer.as_ref()?;
+        let rate = buffer.packets_per_ns()? * 1e9 / self.target_pps;
+        let size = buffer.size().filter(|_| buffer.token_bucket().is_none());
+        let packets = size.map_or(0.0, |size| size.interval.0);
+        Some(steady_rate(self.target.congestion, rate, packets / self.window_packets as f64))
+    }
+
+    /// Whether a failure of this test delays only the start of a connection: with the section's rate and buffer a long flow
+    /// reaches the target. Slow start and the initial window are at its start. The model of Reno is RFC 8337's, which counts them.
+    fn is_excused(&self, plan: &Plan) -> bool {
+        plan.at_start
+            && self.target.congestion != QualifyCongestion::Reno
+            && self.steady_share().is_some_and(|share| share >= 1.0)
     }
 
     /// Returns the packets sent by all streams.

@@ -88,7 +88,7 @@ impl Trial {
         self.lost += outcome.lost;
         match self.plan.unit {
             TrialUnit::Packet => {
-                self.trials += outcome.sent;
+                self.trials += outcome.sent.saturating_sub(outcome.host_dropped);
                 self.defects += outcome.lost;
             }
             TrialUnit::Burst => {

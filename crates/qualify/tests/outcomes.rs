@@ -37,10 +37,72 @@ fn losses_in_the_network_count() {
         exact: false,
         source: "the remainder".to_owned(),
     }];
-    let sender = document.streams[0].sender.as_mut().expect("reported");
-    sender.udp.as_mut().expect("a UDP sender").departure_error = None;
+    set_lateness(&mut document, Some(1000));
     let outcome = StreamOutcome::of(&document, &stream);
     assert_eq!((outcome.lost, outcome.no_fail), (lost as u64, None));
+}
+
+/// Sets the lateness of the sender's packets (p99), nanoseconds.
+fn set_lateness(document: &mut RunDocument, p99_ns: Option<u64>) {
+    let sender = document.streams[0].sender.as_mut().expect("reported");
+    let departure_error = &mut sender.udp.as_mut().expect("a UDP sender").departure_error;
+    match p99_ns {
+        Some(p99_ns) => departure_error.as_mut().expect("measured").p99_ns = p99_ns,
+        None => *departure_error = None,
+    }
+}
+
+/// Places the losses of a run: those of the network, and those of the receiver's socket.
+fn place_losses(document: &mut RunDocument, network: u64) {
+    let lost = document.udp.as_ref().and_then(|udp| udp.lost_packets).expect("counted") as u64;
+    let placed = |place, packets| PlacedLoss { place, packets, exact: true, source: "a counter".to_owned() };
+    document.conservation.losses =
+        vec![placed(LossLocation::ReceiverSocket, lost - network), placed(LossLocation::Network, network)];
+}
+
+#[test]
+fn drops_of_a_host_do_not_hide_losses_in_the_network() {
+    let (mut document, stream) = run();
+    place_losses(&mut document, 7);
+    set_lateness(&mut document, Some(1000));
+    let slower = Stream { rate_bps: stream.rate_bps / 2, ..stream };
+    let outcome = StreamOutcome::of(&document, &slower);
+    assert_eq!((outcome.lost, outcome.no_fail), (7, None), "the network's losses count");
+    assert_eq!(outcome.host_dropped, 17_728 - 7);
+    assert!(
+        outcome.no_pass.expect("a reason").contains("the hosts dropped"),
+        "but the stream is no evidence for a pass"
+    );
+}
+
+#[test]
+fn an_unknown_schedule_or_refusal_is_no_failure() {
+    let (mut document, stream) = run();
+    place_losses(&mut document, 17_728);
+    set_lateness(&mut document, None);
+    let outcome = StreamOutcome::of(&document, &stream);
+    assert!(outcome.no_fail.expect("a reason").contains("unknown whether the sender kept its schedule"));
+    let (mut document, stream) = run();
+    place_losses(&mut document, 17_728);
+    set_lateness(&mut document, Some(1000));
+    document.udp.as_mut().expect("a UDP test").refused_packets = None;
+    let outcome = StreamOutcome::of(&document, &stream);
+    assert!(outcome.no_fail.expect("a reason").contains("unknown whether the sending host refused"));
+}
+
+#[test]
+fn a_whole_window_in_one_burst_has_no_schedule() {
+    let (mut document, stream) = run();
+    place_losses(&mut document, 5000);
+    // The burst left as fast as the host could: 3 s late by a schedule that it does not have.
+    let burst = Stream { burst_packets: u32::try_from(stream.packets).expect("few"), ..stream };
+    let outcome = StreamOutcome::of(&document, &burst);
+    assert_eq!((outcome.sent, outcome.lost, outcome.no_fail), (stream.packets, 5000, None));
+    let end = document.streams[0].sender.as_ref().expect("reported");
+    assert_eq!(outcome.send_span_ns, Some(end.last_byte_ns.expect("sent") - end.first_byte_ns.expect("sent")));
+    assert!(outcome.receive_span_ns.is_some_and(|span_ns| span_ns > 0));
+    document.streams[0].sender.as_mut().expect("reported").last_byte_ns = None;
+    assert!(StreamOutcome::of(&document, &burst).no_pass.expect("a reason").contains("unknown"));
 }
 
 #[test]

@@ -159,10 +159,9 @@ pub fn render_document(source: &Source, limits: &[Limit]) -> Result<String, Repo
         | Document::Comparison(_)
         | Document::Figures(_)
         | Document::Emulate(_)
-        | Document::Mesh(_) => render_figures(&figures(std::slice::from_ref(source), limits)),
-        Document::Tap(_) | Document::Facts(_) | Document::Qualify(_) => {
-            Err(ReportError::NoPage { kind: source.document.kind() })
-        }
+        | Document::Mesh(_)
+        | Document::Qualify(_) => render_figures(&figures(std::slice::from_ref(source), limits)),
+        Document::Tap(_) | Document::Facts(_) => Err(ReportError::NoPage { kind: source.document.kind() }),
     }
 }
 

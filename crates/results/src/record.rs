@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use landspeed_model::{
-    Confidence, LabDocument, LabStatus, Metric, Parameters, RunDocument, Status, SweepDocument, SweepEnvironment,
+    Confidence, LabDocument, LabStatus, Metric, Parameters, QualifyDocument, RunDocument, Status, SweepDocument,
+    SweepEnvironment,
 };
 
 use crate::figures::{Figures, figures, streams_bps};
@@ -170,11 +171,29 @@ pub fn of_lab(lab: &LabDocument) -> Vec<Record> {
         record.figures.set(Metric::Drops, Some(drops as f64));
         // Lab hosts have unlimited CPU, so there is no meaningful CPU time.
         record.figures.remove(Metric::Cpu);
+        if let Some(section) = &flow.qualify {
+            add_section(&mut record, section);
+        }
         record.seed = Some(lab.seed);
         record.digest.clone_from(&lab.digest);
         record
     };
     lab.flows.iter().map(of).collect()
+}
+
+/// Adds a section's target, the loss at the target rate, and the verdict instead of a cause.
+fn add_section(record: &mut Record, section: &QualifyDocument) {
+    let target = &section.target_performance;
+    record.settings.extend([
+        ("protocol".to_owned(), "qualify".to_owned()),
+        ("target_bps".to_owned(), target.rate_bps.to_string()),
+        ("target_rtt_ns".to_owned(), target.rtt_ns.to_string()),
+        ("target_mtu_bytes".to_owned(), target.mtu_bytes.to_string()),
+        ("target_congestion".to_owned(), word(&target.congestion)),
+    ]);
+    record.cause = Some(word(&section.verdict));
+    let delivery = section.tests.iter().find(|test| test.name == "delivery-at-target-rate");
+    record.figures.set(Metric::Loss, delivery.and_then(|test| test.measured));
 }
 
 /// Makes the records of an experiment, one for each flow of each run.

@@ -43,7 +43,7 @@ pub const TABLE: &[CrateDependencies] = &[
     edges("flow", &["calc", "host", "model", "netlink", "settings", "stats", "sys", "units"]),
     edges("iperf3", &["flow", "host", "model", "settings", "sys", "units"]),
     edges("tune", &["host", "model", "netlink", "quote", "sys", "units"]),
-    edges("lab", &["emulation", "model", "netlink", "problems", "settings", "stats", "sys", "units"]),
+    edges("lab", &["emulation", "model", "netlink", "problems", "qualify", "settings", "stats", "sys", "units"]),
     edges("emulate", &["emulation", "model", "netlink", "quote", "stats", "sys", "units", "wire"]),
     edges("tap", &["model", "netlink", "problems", "stats", "sys", "wire"]),
     edges("watch", &["host", "model", "netlink", "sys", "tap"]),

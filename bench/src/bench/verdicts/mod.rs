@@ -25,6 +25,7 @@ use landspeed_model::LabDocument;
 use serde::Serialize;
 
 use documents::Documents;
+pub use draw::Draw;
 use judge::{Judge, chronograph_class, chronographs};
 use label::{Facts, Label, label};
 use score::{Row, Score, Scores, by_cause, mistakes, percent, tables};

@@ -9,6 +9,7 @@ use landspeed_model::{
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
 use super::figures;
+use crate::qualify;
 use crate::text::{Page, confidence, epochs};
 
 /// Maximum number of table rows printed; the document has all.
@@ -26,6 +27,9 @@ pub fn run(document: &LabDocument) -> String {
     page.line("lab", &head);
     for flow in &document.flows {
         page.line("flow", &flow_line(flow));
+        if let Some(section) = &flow.qualify {
+            page.text.push_str(&qualify::text::summary(section));
+        }
         if let Some(run) = &flow.run {
             verdict(&run.verdict, &mut page);
             if let Some(reverse) = &run.reverse_verdict {

@@ -1,8 +1,8 @@
 //! Options of `qualify`.
 
 use landspeed_flow::client::Target as Server;
-use landspeed_model::{Direction, Parameters, Protocol, QualifyCongestion, UdpParameters};
-use landspeed_qualify::{Stream, Target};
+use landspeed_model::{Direction, Parameters, QualifyCongestion};
+use landspeed_qualify::Target;
 use landspeed_units::{BitRate, Nanos};
 
 use crate::connection::ConnectionArgs;
@@ -101,27 +101,10 @@ impl Args {
         if self.reverse { Direction::Download } else { Direction::Upload }
     }
 
-    /// Returns the parameters of a short test that shows the section: its RTT, its MTU and the interfaces.
-    pub fn probe(&self) -> Parameters {
-        let stream = Stream { payload_bytes: 500, packets: 20, rate_bps: 800_000, burst_packets: 1, pause_ns: 0 };
-        Parameters { probe_mtu: true, ..self.parameters(&stream) }
-    }
-
-    /// Returns the parameters of a test that sends `stream`.
-    pub fn parameters(&self, stream: &Stream) -> Parameters {
+    /// Returns the parameters that all streams share.
+    pub fn parameters(&self) -> Parameters {
         Parameters {
-            protocol: Protocol::Udp,
             direction: self.direction(),
-            time_ns: None,
-            bytes: Some(stream.packets * u64::from(stream.payload_bytes)),
-            omit_ns: 0,
-            write_bytes: stream.payload_bytes.into(),
-            rate_bps: Some(stream.rate_bps),
-            udp: Some(UdpParameters {
-                payload_bytes: stream.payload_bytes,
-                burst_packets: stream.burst_packets,
-                ..UdpParameters::default()
-            }),
             family: self.connection.family(),
             bind: self.connection.bind.clone(),
             ..Parameters::default()

@@ -1,6 +1,7 @@
 //! `landspeed qualify`.
 
 mod args;
+pub mod drive;
 mod section;
 pub mod text;
 
@@ -10,11 +11,12 @@ use anyhow::Context as _;
 use landspeed_experiment::hosts::{Unmeasured, try_run};
 use landspeed_flow::client::{self, Request};
 use landspeed_flow::control::channel::Key;
-use landspeed_model::{ErrorEntry, Parameters, QUALIFY_SCHEMA, QualifyDocument, QualifyResult, RunDocument, Status};
-use landspeed_qualify::{StreamOutcome, Suite, SuiteOptions};
+use landspeed_model::{ErrorEntry, Parameters, QualifyDocument, QualifyResult, RunDocument, Status};
+use landspeed_qualify::Suite;
 use landspeed_sys::{clock, process};
 
 pub use args::{Args, ModelArg};
+use drive::{Ended, Runner, Task};
 
 use crate::{CommandOutcome, keep};
 
@@ -23,27 +25,33 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if let Some(sink) = &args.json {
         sink.check()?;
     }
-    args.target().derive()?;
+    let target = args.target();
+    target.derive()?;
     let key = args.connection.key()?;
-    let mut run = Runner { args, key, interrupted: process::catch_interrupts() };
-    let document = qualify(args, &mut run)?;
+    let task = Task {
+        server: args.server().to_string(),
+        target,
+        direction: args.direction(),
+        max_test_ns: args.time.get(),
+        gentle: args.gentle,
+        parameters: args.parameters(),
+        section: None,
+    };
+    let mut runner = HostRunner { args, key, interrupted: process::catch_interrupts(), announced: None };
+    let document = drive::qualify(&task, &mut runner)?;
     deliver(args, &document)
 }
 
-/// Runs tests over the section.
-struct Runner<'a> {
+/// Runs tests over the section, and shows them.
+struct HostRunner<'a> {
     args: &'a Args,
     key: Option<Key>,
     interrupted: &'static AtomicBool,
+    /// Test that was shown last.
+    announced: Option<usize>,
 }
 
-/// Reason for the end of the tests.
-enum Ended {
-    Interrupted,
-    Failed(ErrorEntry),
-}
-
-impl Runner<'_> {
+impl Runner for HostRunner<'_> {
     fn run(&mut self, parameters: Parameters) -> Result<RunDocument, Ended> {
         let request = Request {
             target: self.args.server(),
@@ -64,8 +72,7 @@ impl Runner<'_> {
         })
     }
 
-    /// Waits; returns whether it was not interrupted.
-    fn pause(&self, pause_ns: u64) -> bool {
+    fn pause(&mut self, pause_ns: u64) -> bool {
         const STEP_NS: u64 = 100_000_000;
         let end_ns = clock::monotonic_ns() + pause_ns;
         while clock::monotonic_ns() < end_ns && !self.interrupted.load(Ordering::Relaxed) {
@@ -73,93 +80,19 @@ impl Runner<'_> {
         }
         !self.interrupted.load(Ordering::Relaxed)
     }
-}
 
-fn qualify(args: &Args, runner: &mut Runner<'_>) -> anyhow::Result<QualifyDocument> {
-    let mut target = args.target();
-    let mut document = QualifyDocument {
-        schema: QUALIFY_SCHEMA.to_owned(),
-        landspeed: landspeed_model::BuildInfo::default(),
-        started: String::new(),
-        command: process::command_line(),
-        status: Status::Failed,
-        errors: Vec::new(),
-        target: args.server().to_string(),
-        direction: args.direction(),
-        target_performance: target.document(),
-        derived: target.derive()?,
-        section: None,
-        verdict: QualifyResult::Inconclusive,
-        reason: "no test ran".to_owned(),
-        tests: Vec::new(),
-        bottleneck_buffer_bytes: None,
-        bottleneck_buffer_interval_bytes: None,
-        sent_packets: 0,
-        sent_bytes: 0,
-    };
-    let probe = match runner.run(args.probe()) {
-        Ok(probe) => probe,
-        Err(why) => {
-            end(&mut document, why);
-            return Ok(document);
-        }
-    };
-    document.started.clone_from(&probe.started);
-    document.landspeed = probe.landspeed.clone();
-    let section = section::of(&probe, args.direction());
-    target.ip_version = section::ip_version(&section);
-    document.derived = target.derive()?;
-    let unfit = section::check(&section, &target).err();
-    let line_rate_bps = section.line_rate_bps;
-    document.section = Some(section);
-    if let Some(error) = unfit {
-        end(&mut document, Ended::Failed(error));
-        return Ok(document);
-    }
-    let options = SuiteOptions { line_rate_bps, max_test_ns: args.time.get(), gentle: args.gentle };
-    let mut suite = Suite::new(target, &document.derived, options);
-    if args.prints() {
-        out!("{}", text::begin(&document, &suite));
-    }
-    let mut status = Status::Complete;
-    let mut announced = None;
-    while let Some(stream) = suite.next_stream() {
-        if args.prints() && announced != Some(suite.current()) {
-            announced = Some(suite.current());
-            out!("{}", text::starting(&suite));
-        }
-        let ran = if runner.pause(stream.pause_ns) {
-            runner.run(args.parameters(&stream))
-        } else {
-            Err(Ended::Interrupted)
-        };
-        match ran {
-            Ok(run) => suite.take(&StreamOutcome::of(&run, &stream)),
-            Err(why) => {
-                status = Status::Partial;
-                end(&mut document, why);
-                break;
-            }
+    fn begins(&mut self, document: &QualifyDocument, suite: &Suite) {
+        if self.args.prints() {
+            out!("{}", text::begin(document, suite));
         }
     }
-    document.status = status;
-    document.tests = suite.tests();
-    (document.verdict, document.reason) = suite.verdict();
-    let buffer = suite.buffer_bytes();
-    document.bottleneck_buffer_bytes = buffer.map(|(bytes, _)| bytes);
-    document.bottleneck_buffer_interval_bytes = buffer.map(|(_, interval)| interval);
-    document.sent_packets = suite.sent_packets();
-    document.sent_bytes = document.sent_packets * u64::from(target.mtu_bytes);
-    Ok(document)
-}
 
-fn end(document: &mut QualifyDocument, why: Ended) {
-    document.errors.push(match why {
-        Ended::Interrupted => {
-            ErrorEntry { code: "interrupted".to_owned(), message: "interrupted".to_owned(), advice: None }
+    fn sends(&mut self, suite: &Suite) {
+        if self.args.prints() && self.announced != Some(suite.current()) {
+            self.announced = Some(suite.current());
+            out!("{}", text::starting(suite));
         }
-        Ended::Failed(error) => error,
-    });
+    }
 }
 
 fn deliver(args: &Args, document: &QualifyDocument) -> anyhow::Result<CommandOutcome> {

@@ -1,6 +1,8 @@
 //! Terminal output of `qualify`: the target, each test before it starts, and the results.
 
-use landspeed_model::{Direction, QualifyCongestion, QualifyDocument, QualifyResult, QualifyTest, QualifyWeight};
+use landspeed_model::{
+    Direction, QualifyCongestion, QualifyDocument, QualifyOnset, QualifyResult, QualifyTest, QualifyWeight,
+};
 use landspeed_qualify::{Plan, QualifyDerived, Suite};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
@@ -11,8 +13,7 @@ pub fn begin(document: &QualifyDocument, suite: &Suite) -> String {
     let mut page = Page::default();
     heading(&mut page, document);
     let mtu = document.target_performance.mtu_bytes;
-    let packets: u64 = suite.plans().map(Plan::expected_packets).sum();
-    let seconds: f64 = suite.plans().map(Plan::expected_s).sum();
+    let (packets, seconds) = suite.expected();
     let load = Bytes::new(packets * u64::from(mtu));
     page.line("plan", &format!("{} tests, {load} in {} if no packet is lost", suite.plans().count(), time(seconds)));
     let short: Vec<&str> = suite.plans().filter(|plan| is_short(plan)).map(|plan| plan.name.as_str()).collect();
@@ -45,6 +46,11 @@ pub fn starting(suite: &Suite) -> String {
             time(plan.expected_s())
         );
         page.line("test", &text);
+    } else if suite.current() > suite.plans().count() {
+        page.line(
+            "onset",
+            "evenly spaced packets at rising rates up to twice the target, until some are lost (section 8.2)",
+        );
     } else {
         page.line("buffer", "single bursts of different lengths, to find the smallest buffer");
     }
@@ -72,7 +78,8 @@ fn heading(page: &mut Page, document: &QualifyDocument) {
             Direction::Upload | Direction::Both => format!("to {}", document.target),
         };
         let mtu = section.path_mtu_bytes.map(|mtu| format!(", path MTU {mtu}")).unwrap_or_default();
-        page.line("section", &format!("{end}, RTT {}{mtu}", Nanos::new(section.rtt_ns)));
+        let rtt = section.rtt_ns.map_or_else(|| "unknown".to_owned(), |rtt_ns| Nanos::new(rtt_ns).to_string());
+        page.line("section", &format!("{end}, RTT {rtt}{mtu}"));
     }
     let QualifyDerived { window_packets, run_length_packets, header_bytes, .. } = document.derived;
     page.line(
@@ -117,7 +124,20 @@ pub fn result(document: &QualifyDocument) -> String {
         (document.bottleneck_buffer_bytes, document.bottleneck_buffer_interval_bytes)
     {
         let [bytes, low, high] = [bytes, low, high].map(|bytes| Bytes::new(bytes).to_string());
-        page.line("buffer", &format!("smallest of the section: {bytes} ({low} to {high})"));
+        let bursts = document.bottleneck_buffer_bursts.map(|(low, high)| format!(", {low} and {high} bursts"));
+        let bursts = bursts.unwrap_or_default();
+        page.line("buffer", &format!("smallest of the section: {bytes} ({low} to {high}{bursts})"));
+    }
+    if let Some(bucket) = &document.token_bucket {
+        let (rate, refill) = (BitRate::from_bps(bucket.rate_bps), Nanos::new(bucket.refill_ns));
+        let bytes = Bytes::new(bucket.bucket_bytes);
+        page.line("policer", &format!("token bucket of {bytes} at {rate}, filled in {refill}: not a queue"));
+    }
+    if let Some(share) = document.steady_share {
+        page.line("steady", &format!("a long flow over this buffer gets {share:.2} of the target on average"));
+    }
+    if let Some(onset) = &document.onset {
+        page.line("onset", &onset_line(onset));
     }
     page.line("load", &format!("{} in {} packets", Bytes::new(document.sent_bytes), document.sent_packets));
     page.line("verdict", &format!("{}: {}", label(document.verdict), document.reason));
@@ -125,6 +145,18 @@ pub fn result(document: &QualifyDocument) -> String {
         page.line("", meaning);
     }
     page.text
+}
+
+/// Formats the rate from which packets queue.
+fn onset_line(onset: &QualifyOnset) -> String {
+    let highest = onset.steps.last().map(|step| BitRate::from_bps(step.rate_bps));
+    let queue = onset.standing_queue_ns.filter(|_| onset.onset_bps.is_some());
+    let queue = queue.map(|ns| format!("; the queue holds up to {}", Nanos::new(ns))).unwrap_or_default();
+    match (onset.onset_bps, highest) {
+        (Some(bps), _) => format!("packets queue or are lost from {}{queue}", BitRate::from_bps(bps)),
+        (None, Some(highest)) => format!("no queue up to {highest}"),
+        (None, None) => "unknown: a host disturbed every step".to_owned(),
+    }
 }
 
 fn label(result: QualifyResult) -> &'static str {

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::Scope;
 
-use landspeed_model::{Parameters, RunDocument};
+use landspeed_model::{Parameters, QualifyDocument, RunDocument};
 use landspeed_sys::guest;
 use landspeed_sys::{clock, netns};
 
@@ -33,7 +33,7 @@ pub use report::{
 
 pub use results::RESULTS;
 
-use crate::plan::{Plan, PlannedFlow, Role};
+use crate::plan::{Plan, PlannedFlow, PlannedSection, Role};
 
 /// Port of the flow engine's servers.
 const SERVER_PORT: u16 = 5202;
@@ -66,6 +66,10 @@ pub trait Engine: Sync {
     /// Runs one test from the calling thread's network namespace; calls `arrived` with the number of bytes received
     /// so far.
     fn run(&self, order: &TestRequest<'_>, arrived: &dyn Fn(u64)) -> RunDocument;
+
+    /// Tests a section from the calling thread's network namespace: the tests of `qualify` one after the other, the first at
+    /// `order.start_ns`.
+    fn qualify(&self, order: &TestRequest<'_>, section: &PlannedSection, arrived: &dyn Fn(u64)) -> QualifyDocument;
 }
 
 /// A test for the engine to run.
@@ -258,9 +262,13 @@ fn run_flow(
         start_ns,
         parameters: &flow.parameters,
     };
-    let document = engine.run(&order, &|bytes| running.arrived[index].store(bytes, Ordering::Relaxed));
+    let arrived = |bytes: u64| running.arrived[index].store(bytes, Ordering::Relaxed);
+    let report = match &flow.section {
+        Some(section) => FlowReport::Qualify(Box::new(engine.qualify(&order, section, &arrived))),
+        None => FlowReport::Run(Box::new(engine.run(&order, &arrived))),
+    };
     running.ended.fetch_add(1, Ordering::Relaxed);
-    Ok(FlowReport { document })
+    Ok(report)
 }
 
 /// State that the threads share while the flows run.

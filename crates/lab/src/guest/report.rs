@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use landspeed_model::{LabFile, LabOutput, LabProgramEnd, QueueSeries, RunDocument};
+use landspeed_model::{LabFile, LabOutput, LabProgramEnd, QualifyDocument, QueueSeries, RunDocument};
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of points in a queue's series.
@@ -37,9 +37,22 @@ pub struct GuestReport {
 
 /// Result of one flow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FlowReport {
-    /// The engine's document, without a verdict.
-    pub document: RunDocument,
+#[serde(rename_all = "lowercase")]
+pub enum FlowReport {
+    /// The engine's document of a test, without a verdict.
+    Run(Box<RunDocument>),
+    /// The engine's document of a section.
+    Qualify(Box<QualifyDocument>),
+}
+
+impl FlowReport {
+    /// Returns the document of a test; `None` for a section.
+    pub fn run(&self) -> Option<&RunDocument> {
+        match self {
+            Self::Run(document) => Some(document),
+            Self::Qualify(_) => None,
+        }
+    }
 }
 
 /// Result of one program.

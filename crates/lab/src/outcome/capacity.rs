@@ -102,7 +102,7 @@ pub fn check(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut together: BTreeMap<(usize, usize), Vec<(Delivery, u64)>> = BTreeMap::new();
     let mut fullest: Option<(f64, String)> = None;
     for (flow, found) in plan.flows.iter().zip(&report.flows) {
-        let run = &found.document;
+        let Some(run) = found.run() else { continue };
         if !matches!(flow.parameters.protocol, Protocol::Tcp | Protocol::Udp) {
             continue;
         }

@@ -225,7 +225,7 @@ fn unexpected(program: &LabProgram) -> String {
 fn accounting(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut problems = Vec::new();
     for (index, flow) in report.flows.iter().enumerate() {
-        let run = &flow.document;
+        let Some(run) = flow.run() else { continue };
         for error in run.errors.iter().filter(|error| !(is_unfinished(error) && drops_by_design(plan, report))) {
             problems.push(format!("flow {}: {}", index + 1, error.message));
         }

@@ -14,6 +14,17 @@ pub fn of(document: &LabDocument) -> String {
         .iter()
         .map(|flow| {
             let run = flow.run.as_ref();
+            if let Some(section) = &flow.qualify {
+                return json!({
+                    "name": flow.name,
+                    "status": section.status,
+                    "verdict": section.verdict,
+                    "tests": section.tests,
+                    "buffer": section.bottleneck_buffer_interval_bytes,
+                    "token_bucket": section.token_bucket,
+                    "sent_packets": section.sent_packets,
+                });
+            }
             json!({
                 "name": flow.name,
                 "goodput_bps": flow.goodput_bps,

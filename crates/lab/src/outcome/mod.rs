@@ -12,7 +12,7 @@ use landspeed_model::{
 };
 
 use crate::boot::BootOutcome;
-use crate::guest::{Drain, GuestReport, PortReport, QueueReport};
+use crate::guest::{Drain, FlowReport, GuestReport, PortReport, QueueReport};
 use crate::plan::{Egress, EgressKind, Plan, PlannedLoss, Role};
 
 /// Contents of a document other than the readings.
@@ -131,9 +131,12 @@ fn status(document: &LabDocument, drops_by_design: bool) -> LabStatus {
     let cut_short = |run: &&RunDocument| {
         run.status == Status::Partial && !(drops_by_design && run.errors.iter().all(checks::is_unfinished))
     };
-    if runs().any(|run| run.status == Status::Failed) || document.checks.iter().any(|check| !check.passed) {
+    let sections = || document.flows.iter().filter_map(|flow| flow.qualify.as_ref());
+    let has_failed =
+        runs().any(|run| run.status == Status::Failed) || sections().any(|section| section.status == Status::Failed);
+    if has_failed || document.checks.iter().any(|check| !check.passed) {
         LabStatus::Invalid
-    } else if runs().any(|run| cut_short(&run)) {
+    } else if runs().any(|run| cut_short(&run)) || sections().any(|section| section.status == Status::Partial) {
         LabStatus::Partial
     } else {
         LabStatus::Complete
@@ -141,14 +144,21 @@ fn status(document: &LabDocument, drops_by_design: bool) -> LabStatus {
 }
 
 fn flows(plan: &Plan, report: GuestReport) -> Vec<LabFlow> {
-    let of = |(flow, found): (&crate::plan::PlannedFlow, crate::guest::FlowReport)| LabFlow {
-        name: flow.name.clone(),
-        from: plan.nodes[flow.from].name.clone(),
-        to: plan.nodes[flow.to].name.clone(),
-        start_ns: flow.start_ns,
-        goodput_bps: found.document.summary.goodput_bps,
-        retransmits: found.document.summary.retransmits,
-        run: Some(found.document),
+    let of = |(flow, found): (&crate::plan::PlannedFlow, FlowReport)| {
+        let (run, qualify) = match found {
+            FlowReport::Run(run) => (Some(*run), None),
+            FlowReport::Qualify(section) => (None, Some(section)),
+        };
+        LabFlow {
+            name: flow.name.clone(),
+            from: plan.nodes[flow.from].name.clone(),
+            to: plan.nodes[flow.to].name.clone(),
+            start_ns: flow.start_ns,
+            goodput_bps: run.as_ref().and_then(|run| run.summary.goodput_bps),
+            retransmits: run.as_ref().and_then(|run| run.summary.retransmits),
+            run,
+            qualify,
+        }
     };
     plan.flows.iter().zip(report.flows).map(of).collect()
 }

@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use landspeed_model::{Parameters, Protocol, ReceiveMode, SendMode};
+use landspeed_model::{Parameters, Protocol, QualifySection, ReceiveMode, SendMode};
 
 use super::network::{Network, splitmix};
-use super::{PlanError, PlannedFlow};
-use crate::scenario::{Flow, Scenario};
+use super::{PlanError, PlannedFlow, PlannedSection};
+use crate::scenario::{Flow, FlowProtocol, QUALIFY_TIME_NS, Scenario};
 
 /// Time before a flow's start in which its connections are opened, in addition to round trips, nanoseconds. It
 /// covers the control messages, and a handshake that has to be repeated once.
@@ -42,9 +42,31 @@ pub fn plan(scenario: &Scenario, network: &Network) -> Result<Vec<PlannedFlow>, 
             start_ns: start_ns(scenario, index),
             lead_ns,
             parameters: parameters(scenario, flow, address(from)?, network.path_mtu(from, to)?),
+            section: section(flow, network, from, to)?,
         });
     }
     Ok(flows)
+}
+
+/// Returns the section that a flow tests; `None` for other protocols. RTT, MTU and the rate of the sender's interface are those of
+/// the links: control connections use a different network.
+fn section(flow: &Flow, network: &Network, from: usize, to: usize) -> Result<Option<PlannedSection>, PlanError> {
+    if flow.protocol != Some(FlowProtocol::Qualify) {
+        return Ok(None);
+    }
+    let target = flow.section_target().map_err(PlanError)?;
+    let sender = if flow.reverse { to } else { from };
+    Ok(Some(PlannedSection {
+        target: target.document(),
+        section: QualifySection {
+            client_addr: Some(network.address(from, flow.ipv6)?.to_string()),
+            server_addr: Some(network.address(to, flow.ipv6)?.to_string()),
+            rtt_ns: Some(network.rtt_ns(from, to)?),
+            path_mtu_bytes: Some(network.path_mtu(from, to)?),
+            line_rate_bps: network.nodes[sender].ports.first().map(|port| port.egress.rate_bps),
+        },
+        max_test_ns: flow.time.map_or(QUALIFY_TIME_NS, |time| time.0.get()),
+    }))
 }
 
 /// Returns the start of a flow, nanoseconds from zero: as in the scenario, plus its own random part of the

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
-use landspeed_model::{Parameters, QueueRole, Topology};
+use landspeed_model::{Parameters, QualifySection, QualifyTarget, QueueRole, Topology};
 use serde::{Deserialize, Serialize};
 
 pub use programs::{OWN_PROGRAM, PlannedProgram, PlannedStop};
@@ -247,8 +247,22 @@ pub struct PlannedFlow {
     pub start_ns: u64,
     /// Time before the start in which it prepares, nanoseconds.
     pub lead_ns: u64,
-    /// Parameters of the test.
+    /// Parameters of the test; of a section, those that its streams share.
     pub parameters: Parameters,
+    /// Section to test instead of a single test.
+    #[serde(default)]
+    pub section: Option<PlannedSection>,
+}
+
+/// A section of a long path to test, and the target for the long path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedSection {
+    /// Target for the whole path.
+    pub target: QualifyTarget,
+    /// The section as the scenario has it.
+    pub section: QualifySection,
+    /// Maximum duration of a test, nanoseconds.
+    pub max_test_ns: u64,
 }
 
 /// An interface to capture on.

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::paths::{Hop, Paths, Route};
 use super::{
     DEFAULT_QUEUE_BYTES, ETHERNET_HEADER, Flow, FlowProtocol, Loss, LossPattern, Program, Queue, Scenario, Stop,
+    section,
 };
 
 /// Costs of a guest, to be calibrated against runs.
@@ -101,6 +102,9 @@ fn program_pairs(scenario: &Scenario) -> Vec<(&str, &str)> {
 }
 
 fn time_s(scenario: &Scenario, flow: &Flow, route: &Route) -> f64 {
+    if flow.protocol == Some(FlowProtocol::Qualify) {
+        return section::work(flow, route).time_s;
+    }
     let omit = flow.omit.map_or(0.0, |t| t.0.as_secs_f64());
     match (flow.time, flow.bytes) {
         (Some(time), _) => omit + time.0.as_secs_f64(),
@@ -172,6 +176,11 @@ impl WorkEstimate {
             let per_s = flow.requests_per_s.unwrap_or(1.0 / rtt_s) * f64::from(flow.streams.unwrap_or(1));
             let each = if flow.connect { 8.0 } else { 3.0 };
             self.add(each * per_s * time_s, hops, 6.0 * per_s * time_s);
+            return;
+        }
+        if protocol == FlowProtocol::Qualify {
+            let packets = section::work(flow, route).packets;
+            self.add(packets, hops, 2.0 * packets);
             return;
         }
         let ways: &[&Route] = if flow.bidir {

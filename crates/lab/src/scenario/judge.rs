@@ -8,6 +8,7 @@ mod network;
 mod programs;
 mod queues;
 pub(super) mod reference;
+mod sections;
 mod slots;
 
 use landspeed_model::Warning;

@@ -7,6 +7,7 @@ mod paths;
 mod program;
 mod read;
 mod schema;
+mod section;
 mod template;
 mod variants;
 mod vary;
@@ -14,7 +15,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
-use landspeed_model::{LabChart, PaceScope, ReceiveMode, Reference, SendMode};
+use landspeed_model::{LabChart, PaceScope, QualifyCongestion, ReceiveMode, Reference, SendMode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +30,7 @@ pub use landspeed_problems::{Problem, Problems, Rate, Share, Size, TextPosition,
 pub use program::{DEFAULT_REAL_TIME_NS, Program, Stop};
 pub use read::{Cell, MAX_CELLS, MAX_TEXT, hash, read};
 pub use schema::schema;
+pub use section::QUALIFY_TIME_NS;
 pub use template::TEMPLATE;
 
 /// A scenario: nodes, the links between them, and the flows over these.
@@ -205,14 +207,14 @@ pub struct Flow {
     pub from: String,
     /// The server.
     pub to: String,
-    /// `tcp` (the default), `udp`, `tcp-rr` or `udp-rr`.
+    /// `tcp` (the default), `udp`, `tcp-rr`, `udp-rr`, or `qualify`: tests the section between the two hosts for a long path.
     pub protocol: Option<FlowProtocol>,
     /// Start time; default 0.
     pub start: Option<Time>,
     /// Maximum of a random delay of the start. Hosts have no noise: without other randomness on the path, this makes
     /// the runs of different seeds differ.
     pub start_spread: Option<Time>,
-    /// Duration after `omit`; default: the scenario's `time`.
+    /// Duration after `omit`; default: the scenario's `time`. `qualify`: maximum duration of each test; default 60s.
     pub time: Option<Time>,
     /// Bytes to send, after which the flow ends.
     pub bytes: Option<Size>,
@@ -270,6 +272,15 @@ pub struct Flow {
     pub connect: bool,
     /// Probes per second during bulk streams, for latency under load.
     pub probe: Option<f64>,
+    /// `qualify`: target data rate of the long path, TCP payload.
+    pub target: Option<Rate>,
+    /// `qualify`: RTT of the long path without queues.
+    pub target_rtt: Option<Time>,
+    /// `qualify`: MTU of the long path, bytes; default 1500.
+    pub target_mtu: Option<u32>,
+    /// `qualify`: congestion control of the long path, `cubic` (the default), `reno` or `bbr`.
+    #[serde(rename = "for")]
+    pub target_congestion: Option<QualifyCongestion>,
 }
 
 /// Protocol of a flow.
@@ -284,6 +295,8 @@ pub enum FlowProtocol {
     TcpRr,
     /// Request/response over UDP.
     UdpRr,
+    /// The tests of `landspeed qualify`, one after the other.
+    Qualify,
 }
 
 #[cfg(test)]

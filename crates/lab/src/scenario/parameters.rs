@@ -9,7 +9,8 @@ impl Flow {
     pub(crate) fn parameters(&self) -> Parameters {
         let protocol = match self.protocol.unwrap_or(FlowProtocol::Tcp) {
             FlowProtocol::Tcp => Protocol::Tcp,
-            FlowProtocol::Udp => Protocol::Udp,
+            // The streams of a section are UDP.
+            FlowProtocol::Udp | FlowProtocol::Qualify => Protocol::Udp,
             FlowProtocol::TcpRr => Protocol::TcpRr,
             FlowProtocol::UdpRr => Protocol::UdpRr,
         };

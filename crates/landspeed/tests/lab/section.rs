@@ -1,6 +1,6 @@
 //! Sections of long paths: the streams of `qualify` as UDP flows of the lab, judged by the same code.
 
-use landspeed_model::{QualifyResult, RunDocument};
+use landspeed_model::{QualifyDocument, QualifyResult, RunDocument};
 use landspeed_qualify::{Stream, StreamOutcome, Suite, SuiteOptions, Target};
 
 use crate::lab::scenario::run;
@@ -53,4 +53,27 @@ fn small_buffers_fail_long_paths_only() {
     assert_eq!(result, QualifyResult::Pass, "{reason}");
     let (result, reason) = verdict("10G", "92ms", "100MB");
     assert_eq!(result, QualifyResult::Pass, "{reason}");
+}
+
+/// Runs the whole suite as a flow of the lab. Returns its document.
+fn qualify(sets: &[&str]) -> QualifyDocument {
+    let ran = run("qualify", sets);
+    assert_eq!(ran.document["status"], "complete", "{:#}", ran.document["checks"]);
+    serde_json::from_value(ran.document["flows"][0]["qualify"].clone()).expect("the document of the section")
+}
+
+#[test]
+fn a_section_is_a_flow_of_the_lab() {
+    landspeed_testkit::needs_lab_kernel!();
+    let short = qualify(&[]);
+    assert_eq!(short.verdict, QualifyResult::Pass, "{:#?}", short.tests);
+    let section = short.section.expect("known");
+    assert_eq!((section.rtt_ns, section.path_mtu_bytes), (Some(200_000), Some(9000)), "as in the scenario");
+    // A burst of the long path's window overflows the buffer; the other tests are too short for a result.
+    let long = qualify(&["flow.0.target=10G", "flow.0.target-rtt=92ms", "flow.0.time=50ms"]);
+    assert_eq!(long.verdict, QualifyResult::Fail, "{:#?}", long.tests);
+    assert!(long.reason.ends_with(": slow-start-bursts"), "{}", long.reason);
+    let buffer = long.bottleneck_buffer_bytes.expect("found") as f64;
+    assert!((buffer / 262_144.0 - 1.0).abs() < 0.1, "{buffer}");
+    assert_eq!(long.token_bucket, None, "a queue");
 }

@@ -5,6 +5,7 @@ mod comparison;
 mod emulate;
 mod grid;
 mod mesh;
+mod qualify;
 pub(crate) mod quantity;
 mod record;
 mod records;
@@ -56,6 +57,7 @@ pub fn has_figures(document: &Document) -> bool {
         | Document::Emulate(_)
         | Document::Suite(_)
         | Document::Mesh(_)
+        | Document::Qualify(_)
         | Document::Figures(_) => true,
         Document::Lab(lab) => lab.flows.iter().any(|flow| flow.run.is_some()),
         _ => false,
@@ -85,6 +87,7 @@ fn single_document(source: &Source, limits: &[Limit]) -> FiguresDocument {
         Document::Emulate(emulate) => emulate::figures(emulate),
         Document::Suite(suite) => suite::figures(suite),
         Document::Mesh(mesh) => mesh::figures(mesh),
+        Document::Qualify(section) => qualify::figures(section),
         Document::Figures(figures) => (**figures).clone(),
         _ => multiple_documents(std::slice::from_ref(source), limits),
     }
@@ -103,6 +106,7 @@ fn multiple_documents(sources: &[Source], limits: &[Limit]) -> FiguresDocument {
             | Document::Emulate(_)
             | Document::Suite(_)
             | Document::Mesh(_)
+            | Document::Qualify(_)
             | Document::Figures(_) => {
                 parts.push((source.name.clone(), single_document(source, limits)));
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use landspeed_units::{Bytes, Nanos};
 
 use super::links::gigabits;
-use super::{Judgement, MAX_TIME_NS, hosts};
+use super::{Judgement, MAX_TIME_NS, hosts, sections};
 use crate::scenario::paths::{Paths, Route};
 use crate::scenario::{BufferPolicy, Buffers, Flow, FlowProtocol, Scenario};
 use landspeed_model::Protocol;
@@ -47,6 +47,7 @@ pub(super) fn judge(scenario: &Scenario, paths: &Paths, judgement: &mut Judgemen
             }
         }
         let route = ends(&key, flow, scenario, paths, judgement);
+        sections::judge(&key, flow, judgement);
         settings(&key, flow, judgement);
         together(&key, flow, scenario, judgement);
         if let Some(route) = route {
@@ -209,6 +210,7 @@ fn protocol_name(protocol: FlowProtocol) -> &'static str {
     match protocol {
         FlowProtocol::Tcp => kind_name(Protocol::Tcp),
         FlowProtocol::Udp => kind_name(Protocol::Udp),
+        FlowProtocol::Qualify => "qualify",
         FlowProtocol::TcpRr => kind_name(Protocol::TcpRr),
         FlowProtocol::UdpRr => kind_name(Protocol::UdpRr),
     }
@@ -278,6 +280,9 @@ fn on_path(key: &str, flow: &Flow, route: &Route, scenario: &Scenario, judgement
             );
             judgement.warn("pace-above-path", &format!("{key}.pace"), message);
         }
+    }
+    if protocol(flow) == FlowProtocol::Qualify {
+        sections::judge_path(key, flow, route, judgement);
     }
     if protocol(flow) == FlowProtocol::Tcp {
         windows(key, flow, route, scenario, judgement);

@@ -56,6 +56,12 @@ fn bad() -> Vec<(&'static str, String)> {
         ("an unknown kind of queue", queue("\"fifo\"")),
         ("a queue that is a number", queue("3")),
         ("an unknown congestion", with("[host.a]", "[host.a]\ncongestion = \"cubic of course\"")),
+        ("a section without a target", with("[[flow]]", "[[flow]]\nprotocol = \"qualify\"")),
+        ("a target of another protocol", with("[[flow]]", "[[flow]]\ntarget = \"1G\"")),
+        (
+            "a section longer than its path",
+            with("[[flow]]", "[[flow]]\nprotocol = \"qualify\"\ntarget = \"1G\"\ntarget-rtt = \"1ms\"\nstreams = 2"),
+        ),
         ("unknown buffers", with("[host.a]", "[host.a]\nbuffers = \"stok\"")),
         ("two kinds of loss", link("loss = { every = 3, random = \"1%\" }")),
         ("an unknown kind of loss", link("loss = { evry = 3 }")),
