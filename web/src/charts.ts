@@ -7,19 +7,19 @@ import { epochStrips, type EpochStrip } from "./epochs";
 import { evidenceMarks } from "./evidence";
 import { isNumber } from "./format";
 import { COMPONENTS, HeatStrip, heatKey, type Component, type HeatChoice } from "./heat";
-import type { Panel, Shade } from "./panel";
+import type { Moment, Panel, Shade } from "./panel";
 import { streamPanels } from "./panels";
 import { onPrint, onThemeChange } from "./theme";
 import { keyHelp, Timeline } from "./timeline";
 
 /** The charts over time, or nothing when there is nothing over time. In virtual time no CPU is shown. */
-export function charts(run: RunDocument, virtual = false): HTMLElement | null {
+export function charts(run: RunDocument, virtual = false, moments: readonly Moment[] = []): HTMLElement | null {
   const extent = span(run);
   if (!extent) return null;
   const { streams } = run;
   const timeline = new Timeline(extent.start, extent.end, extent.step, streams.map((s) => s.id));
   const marks = evidenceMarks(run, extent);
-  const context: Context = { run, timeline, shades: shades(run), marks };
+  const context: Context = { run, timeline, shades: shades(run), marks, moments };
   const panels = streamPanels(context, virtual);
   const heat = virtual ? null : heatStrips(context);
   const chips = streams.map((s) => ({

@@ -3,7 +3,7 @@
 import type { RunDocument, Sample, Stream } from "./document";
 import type { ChartId } from "./evidence";
 import type { Mark } from "./lanes";
-import type { Line, PanelOptions, Shade } from "./panel";
+import type { Line, Moment, PanelOptions, Shade } from "./panel";
 import { gains, inSeconds, nearest, pick, sampleTimes, type Column } from "./series";
 import type { Timeline } from "./timeline";
 import { isNumber } from "./format";
@@ -13,6 +13,8 @@ export interface Context {
   timeline: Timeline;
   shades: Shade[];
   marks: Map<ChartId, Mark[]>;
+  /** Events of the path, on the run's time. */
+  moments: readonly Moment[];
 }
 
 /** A stream's name: its number, with an arrow when data moves both ways. */
@@ -40,8 +42,9 @@ export function streamLine(context: Context, stream: Stream, index: number, colu
   };
 }
 
-export function base(context: Context, id: ChartId): Pick<PanelOptions, "timeline" | "shades" | "marks"> & { id: string } {
-  return { id, timeline: context.timeline, shades: context.shades, marks: context.marks.get(id) ?? [] };
+export function base(context: Context, id: ChartId): Pick<PanelOptions, "timeline" | "shades" | "marks" | "moments"> & { id: string } {
+  const { timeline, shades, marks, moments } = context;
+  return { id, timeline, shades, marks: marks.get(id) ?? [], moments };
 }
 
 export type Field = (s: Sample) => number | null | undefined;

@@ -20,6 +20,13 @@ export interface Shade {
   name: string;
 }
 
+/** Something that happened at one time, drawn as a vertical line with its name. */
+export interface Moment {
+  /** Seconds. */
+  at: number;
+  name: string;
+}
+
 /** One line of a chart. */
 export interface Line {
   label: string;
@@ -60,6 +67,7 @@ export interface PanelOptions {
   /** Names the shades inside the plot. */
   nameShades?: boolean;
   marks: readonly Mark[];
+  moments?: readonly Moment[];
   controls?: Child[];
   timeline: Timeline;
 }
@@ -226,7 +234,7 @@ export class Panel implements TimePart {
       ],
       hooks: {
         drawClear: [(u) => this.drawShades(u)],
-        draw: [(u) => this.writeClipped(u)],
+        draw: [(u) => this.drawMoments(u), (u) => this.writeClipped(u)],
         setCursor: [
           (u) => {
             if (this.fromOutside) return;
@@ -311,6 +319,37 @@ export class Panel implements TimePart {
         ctx.fillStyle = c.muted;
         ctx.fillText(shade.name, left, top - 2 * ratio);
       }
+    }
+    ctx.restore();
+  }
+
+  /** Draws a line at each moment, named where the last name has ended. */
+  private drawMoments(u: uPlot): void {
+    const moments = this.options.moments ?? [];
+    if (moments.length === 0) return;
+    const c = colors();
+    const ratio = devicePixelRatio || 1;
+    const { left: first, top, width, height } = u.bbox;
+    const { ctx } = u;
+    ctx.save();
+    ctx.font = `${10 * ratio}px system-ui, sans-serif`;
+    ctx.textBaseline = "top";
+    ctx.strokeStyle = c.bad;
+    ctx.fillStyle = c.muted;
+    ctx.lineWidth = ratio;
+    ctx.setLineDash([4 * ratio, 3 * ratio]);
+    let free = first;
+    for (const moment of moments) {
+      const x = u.valToPos(moment.at, "x", true);
+      if (x < first || x > first + width) continue;
+      ctx.beginPath();
+      ctx.moveTo(x, top);
+      ctx.lineTo(x, top + height);
+      ctx.stroke();
+      const named = ctx.measureText(moment.name).width + 6 * ratio;
+      if (x < free || x + named > first + width) continue;
+      ctx.fillText(moment.name, x + 3 * ratio, top + 2 * ratio);
+      free = x + named;
     }
     ctx.restore();
   }

@@ -8,6 +8,7 @@ import { evidenceSection } from "./evidence";
 import { caveats, conclusion, header, headline, notices, streamsSection } from "./headline";
 import { latencySection } from "./latency";
 import { costSection, ledgerSection } from "./ledger";
+import type { Moment } from "./panel";
 
 /** The whole page. */
 export function runPage(run: RunDocument, save: () => void): Child[] {
@@ -15,8 +16,8 @@ export function runPage(run: RunDocument, save: () => void): Child[] {
 }
 
 /** Everything but the page's head and foot. In virtual time CPUs are infinitely fast, so none is shown. */
-export function runParts(run: RunDocument, virtual: boolean): Child[] {
-  const time = attempt("charts", () => charts(run, virtual));
+export function runParts(run: RunDocument, virtual: boolean, moments: readonly Moment[] = []): Child[] {
+  const time = attempt("charts", () => charts(run, virtual, moments));
   const latency = attempt("latency", () => latencySection(run));
   // Where requests are the measurement, they come first.
   const measured = run.latency.length > 0 ? [latency, time] : [time, latency];

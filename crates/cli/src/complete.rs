@@ -95,6 +95,7 @@ const BY_VALUE: &[(&str, ValueKind)] = &[
     ("IDLE/INTERVAL/COUNT", ValueKind::NoCandidates),
     ("KEY", ValueKind::NoCandidates),
     ("KEY=VALUE", ValueKind::NoCandidates),
+    ("TIME:KEY=VALUE", ValueKind::NoCandidates),
     ("KIND", ValueKind::NoCandidates),
     ("LIST", ValueKind::NoCandidates),
     ("LOSS", ValueKind::NoCandidates),

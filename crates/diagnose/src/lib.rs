@@ -22,6 +22,7 @@ mod flow;
 mod host;
 mod load;
 mod network;
+mod path_epochs;
 mod pattern;
 mod placement;
 mod reader;
@@ -36,7 +37,7 @@ mod waits;
 mod warnings;
 mod watched;
 
-use landspeed_model::{Direction, LabDocument, LabFlow, RunDocument, Verdict, WatchHost};
+use landspeed_model::{Direction, LabDocument, LabEpoch, LabFlow, RunDocument, Verdict, WatchHost};
 
 pub use contradictions::{WITHDRAWN, contradictions, withdraw_contradicted};
 pub use warnings::warnings;
@@ -62,9 +63,24 @@ pub fn headline(document: &RunDocument, direction: Direction) -> String {
     flow::Flow::new(document, direction).headline()
 }
 
-/// As [`diagnose`], for a flow of a lab run, with the links and queues of its path. `None` if the flow has
-/// no run.
+/// As [`diagnose`], for a flow of a lab run, with the links and queues of its path. If the path changed in the steady
+/// phase and its parts have different limits, the verdict says so, at low confidence: see [`diagnose_path_epochs`].
+/// `None` if the flow has no run.
 pub fn diagnose_lab(lab: &LabDocument, flow: &LabFlow, direction: Direction) -> Option<Verdict> {
+    let verdict = whole_verdict(lab, flow, direction)?;
+    Some(path_epochs::combine(verdict, &path_epochs::path_epochs(lab, flow, direction)))
+}
+
+/// Returns what limited a flow of a lab run between the changes of its path, in the order of time; empty if nothing that
+/// concerns it changed in its steady phase.
+pub fn diagnose_path_epochs(lab: &LabDocument, flow: &LabFlow, direction: Direction) -> Vec<LabEpoch> {
+    path_epochs::path_epochs(lab, flow, direction)
+}
+
+/// Returns the verdict about the whole steady phase.
+fn whole_verdict(lab: &LabDocument, flow: &LabFlow, direction: Direction) -> Option<Verdict> {
     let run = flow.run.as_ref()?;
-    Some(withdraw_contradicted(decide::decide(&flow::Flow::in_lab(lab, flow, run, direction)), run, Some(lab)))
+    let view = flow::Flow::in_lab(lab, flow, run, direction);
+    let verdict = path_epochs::limit_by_traces(decide::decide(&view), lab, flow, direction);
+    Some(withdraw_contradicted(verdict, run, Some(lab)))
 }

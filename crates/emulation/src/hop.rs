@@ -3,7 +3,7 @@
 use landspeed_stats::SplitMix64;
 
 use crate::event::{DropCause, Event, Frame};
-use crate::path::{Framing, HopPlan, QueuePlan};
+use crate::path::{Framing, HopChange, HopPlan, QueuePlan};
 use crate::policer::TokenBucket;
 use crate::queue::{AnyQueue, Codel, Drops, Fifo, FqCodel, Pie, Red};
 use crate::serialiser::Serialiser;
@@ -63,30 +63,38 @@ pub(crate) struct Hop<T> {
     pub(crate) counters: HopCounters,
     drops: Drops<T>,
     changed_ns: u64,
+    /// Source of random numbers for queues that events bring.
+    seed: SplitMix64,
+}
+
+fn build_queue<T: Copy>(plan: &QueuePlan, seed: &mut SplitMix64) -> AnyQueue<T> {
+    let mut random = || SplitMix64::new(seed.bits());
+    match plan {
+        QueuePlan::Bytes(limit) => AnyQueue::Fifo(Fifo::of_bytes(*limit)),
+        QueuePlan::Packets(limit) => AnyQueue::Fifo(Fifo::of_packets(*limit)),
+        QueuePlan::Red(settings) => AnyQueue::Red(Red::new(*settings, random())),
+        QueuePlan::Codel { settings, packets } => AnyQueue::Codel(Codel::new(*settings, *packets)),
+        QueuePlan::FqCodel { settings, packets, quantum } => {
+            AnyQueue::FqCodel(Box::new(FqCodel::new(*settings, *packets, *quantum, random().bits())))
+        }
+        QueuePlan::Pie { packets, target_ns, ecn, frame_bytes } => {
+            AnyQueue::Pie(Pie::new(*packets, *target_ns, *ecn, *frame_bytes, random()))
+        }
+    }
 }
 
 impl<T: Copy> Hop<T> {
     pub(crate) fn new(plan: &HopPlan, mut seed: SplitMix64) -> Self {
-        let mut random = || SplitMix64::new(seed.bits());
-        let queue = match &plan.queue {
-            QueuePlan::Bytes(limit) => AnyQueue::Fifo(Fifo::of_bytes(*limit)),
-            QueuePlan::Packets(limit) => AnyQueue::Fifo(Fifo::of_packets(*limit)),
-            QueuePlan::Red(settings) => AnyQueue::Red(Red::new(*settings, random())),
-            QueuePlan::Codel { settings, packets } => AnyQueue::Codel(Codel::new(*settings, *packets)),
-            QueuePlan::FqCodel { settings, packets, quantum } => {
-                AnyQueue::FqCodel(Box::new(FqCodel::new(*settings, *packets, *quantum, random().bits())))
-            }
-            QueuePlan::Pie { packets, target_ns, ecn, frame_bytes } => {
-                AnyQueue::Pie(Pie::new(*packets, *target_ns, *ecn, *frame_bytes, random()))
-            }
-        };
+        let queue = build_queue(&plan.queue, &mut seed);
+        let wire = Wire::new(plan.wire.clone(), SplitMix64::new(seed.bits()));
         Self {
             policer: plan.policer.map(|(bps, burst_bytes)| TokenBucket::new(bps, burst_bytes)),
             queue,
             serialiser: Serialiser::new(plan.schedule.clone()),
             framing: plan.framing,
             sending: Sending::Idle,
-            wire: Wire::new(plan.wire.clone(), random()),
+            wire,
+            seed,
             counters: HopCounters::default(),
             drops: Vec::new(),
             changed_ns: 0,
@@ -153,6 +161,31 @@ impl<T: Copy> Hop<T> {
             let end_ns = self.serialiser.send(now_ns, bits, u64::from(ip_bytes));
             self.sending = Sending::Transmitting(frame, end_ns);
         }
+    }
+
+    /// Changes the link and its queue at `now_ns`. The frame that is being sent ends as it would have; waiting frames
+    /// move to a new queue in order.
+    pub(crate) fn change(&mut self, now_ns: u64, change: &HopChange, events: &mut Vec<Event<T>>) {
+        self.wire.change(change);
+        if let Some(plan) = &change.queue {
+            self.account(now_ns);
+            let mut old = std::mem::replace(&mut self.queue, build_queue(plan, &mut self.seed));
+            while let Some(frame) = old.dequeue(now_ns, &mut self.drops) {
+                self.queue.enqueue(now_ns, frame, &mut self.drops);
+            }
+            self.report_drops(events);
+        }
+        if let Some(rate_bps) = change.rate_bps {
+            self.serialiser.set_rate(rate_bps);
+            if matches!(self.sending, Sending::Waiting(_)) {
+                self.begin(now_ns, events);
+            }
+        }
+    }
+
+    /// Queued bytes and frames, at the time to which the model has advanced.
+    pub(crate) fn waiting(&self) -> (u64, u64) {
+        (self.queue.bytes(), self.queue.packets() as u64)
     }
 
     /// Time of the next action; `None` if idle.

@@ -17,6 +17,8 @@ mod serialiser;
 mod store;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_changes;
 mod trace;
 mod wire;
 
@@ -24,11 +26,13 @@ pub use event::{DropCause, Event, Frame};
 pub use hop::HopCounters;
 pub use line::{DirectionCounters, DirectionModel};
 pub use path::{
-    DEFAULT_MTU, DEFAULT_QUEUE_BYTES, DirectionPlan, Distribution, Emulator, Feature, Framing, GilbertElliott,
-    HopPlan, Jitter, Link, LinkDirection, LoadedPath, Loss, LossPattern, MAX_TEXT, Outage, Path, Policer, Queue,
-    QueueKind, QueuePlan, QueueSettings, RateChange, RateSource, TEMPLATE, Unsupported, load, schema,
+    DEFAULT_MTU, DEFAULT_QUEUE_BYTES, DirectionPlan, Distribution, Emulator, Event as PathEvent, EventDirection,
+    Feature, Framing, GilbertElliott, HopChange, HopPlan, Jitter, Link, LinkChange, LinkDirection, LoadedPath, Loss,
+    LossPattern, MAX_EVENTS, MAX_TEXT, Outage, Path, PlannedChange, Policer, Queue, QueueKind, QueuePlan,
+    QueueSettings, RateChange, RateSource, RateSteps, TEMPLATE, Unsupported, load, load_typed, schema,
 };
 pub use queue::{CodelSettings, RedSettings};
 pub use serialiser::{RateStep, Schedule};
 pub use store::{SLOT_HEADER_BYTES, StorePrediction, predict_store};
+pub use trace::inline_trace;
 pub use wire::WirePlan;

@@ -4,7 +4,7 @@ use landspeed_stats::SplitMix64;
 
 use crate::event::{Event, Frame};
 use crate::hop::{Hop, HopCounters};
-use crate::path::DirectionPlan;
+use crate::path::{DirectionPlan, PlannedChange};
 
 /// Counters of a line. Invariant: `offered + duplicated = delivered + dropped + in_flight`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -31,6 +31,9 @@ pub struct DirectionCounters {
 #[derive(Debug)]
 pub struct DirectionModel<T> {
     hops: Vec<Hop<T>>,
+    /// Changes in the order of time, and how many have been made.
+    changes: Vec<PlannedChange>,
+    changed: usize,
     now_ns: u64,
     counters: DirectionCounters,
     /// Highest sequence number delivered, plus one.
@@ -42,7 +45,8 @@ impl<T: Copy> DirectionModel<T> {
     pub fn new(plan: &DirectionPlan, seed: u64) -> Self {
         let mut seeds = SplitMix64::new(seed);
         let hops = plan.hops.iter().map(|hop| Hop::new(hop, SplitMix64::new(seeds.bits()))).collect();
-        Self { hops, now_ns: 0, counters: DirectionCounters::default(), highest: 0 }
+        let changes = plan.changes().to_vec();
+        Self { hops, changes, changed: 0, now_ns: 0, counters: DirectionCounters::default(), highest: 0 }
     }
 
     /// Adds a frame that arrives at `now_ns`; if that is before an earlier call's time, the earlier call's time is
@@ -69,7 +73,9 @@ impl<T: Copy> DirectionModel<T> {
             let action_ns = hop.next_action().map(|at_ns| at_ns.saturating_add(least_ns));
             next = [next, arrival_ns, action_ns].into_iter().flatten().min();
         }
-        next
+        // After a change, frames may leave earlier.
+        let change_ns = self.changes.get(self.changed).map(|change| change.at_ns);
+        next.map(|at_ns| change_ns.map_or(at_ns, |change_ns| at_ns.min(change_ns)))
     }
 
     /// Appends the events up to `now_ns` (departures, drops, copies) in the order of time.
@@ -84,7 +90,17 @@ impl<T: Copy> DirectionModel<T> {
         self.now_ns = self.now_ns.max(now_ns);
         let last = self.hops.len() - 1;
         // Handle events by time; at the same time, those of later hops first.
-        while let Some((at_ns, index, arrives)) = self.next_event().filter(|(at_ns, ..)| *at_ns <= self.now_ns) {
+        loop {
+            let next = self.next_event().filter(|(at_ns, ..)| *at_ns <= self.now_ns);
+            // Changes come before what happens to frames at the same time.
+            if let Some(change) = self.changes.get(self.changed)
+                && change.at_ns <= next.map_or(self.now_ns, |(at_ns, ..)| at_ns)
+            {
+                self.hops[change.hop].change(change.at_ns, &change.change, events);
+                self.changed += 1;
+                continue;
+            }
+            let Some((at_ns, index, arrives)) = next else { break };
             if !arrives {
                 self.hops[index].perform_action(at_ns, events);
             } else if let Some((at_ns, frame)) = self.hops[index].wire.arrive(at_ns) {
@@ -130,6 +146,21 @@ impl<T: Copy> DirectionModel<T> {
     /// Counters since the start.
     pub fn counters(&self) -> DirectionCounters {
         DirectionCounters { in_flight: self.hops.iter().map(Hop::in_flight).sum(), ..self.counters }
+    }
+
+    /// Queued bytes and frames of a hop, at the time to which the model has advanced.
+    pub fn waiting(&self, hop: usize) -> (u64, u64) {
+        self.hops[hop].waiting()
+    }
+
+    /// Frames of a hop: queued, being sent and in flight.
+    pub fn held(&self, hop: usize) -> u64 {
+        self.hops[hop].in_flight()
+    }
+
+    /// Number of changes that have been made.
+    pub fn changes_made(&self) -> usize {
+        self.changed
     }
 
     /// Counters of each hop, in the order of the path.

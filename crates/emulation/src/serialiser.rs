@@ -59,6 +59,54 @@ impl Schedule {
         }
     }
 
+    /// Length of the period of a rate that repeats, nanoseconds; 0 for others.
+    pub fn period_ns(&self) -> u64 {
+        match self {
+            Self::Fixed(_) | Self::Steps { repeat: false, .. } => 0,
+            Self::Steps { steps, repeat: true } => steps.iter().map(|step| step.duration_ns).sum(),
+            Self::Opportunities(times) => times.last().copied().unwrap_or(0),
+        }
+    }
+
+    /// Maximum number of bits between two times, with the framing of `frame_bytes` per packet of `packet_bytes`
+    /// (opportunities count packets).
+    pub(crate) fn bits(&self, from_ns: u64, to_ns: u64, packet_bytes: u64, frame_bytes: u64) -> u128 {
+        self.bits_until(to_ns, packet_bytes, frame_bytes) - self.bits_until(from_ns, packet_bytes, frame_bytes)
+    }
+
+    fn bits_until(&self, to_ns: u64, packet_bytes: u64, frame_bytes: u64) -> u128 {
+        let second = u128::from(NS_PER_S);
+        match self {
+            Self::Fixed(bps) => u128::from(*bps) * u128::from(to_ns) / second,
+            Self::Steps { steps, repeat } => {
+                let total = |until_ns: u64| {
+                    let (mut sum, mut at_ns) = (0, 0_u64);
+                    for step in steps {
+                        let ns = step.duration_ns.min(until_ns.saturating_sub(at_ns));
+                        sum += u128::from(step.bps) * u128::from(ns);
+                        at_ns = at_ns.saturating_add(step.duration_ns);
+                    }
+                    (sum, at_ns)
+                };
+                let (whole, length_ns) = total(u64::MAX);
+                let sum = if *repeat {
+                    whole * u128::from(to_ns / length_ns.max(1)) + total(to_ns % length_ns.max(1)).0
+                } else {
+                    let last = steps.last().map_or(0, |step| step.bps);
+                    total(to_ns).0 + u128::from(last) * u128::from(to_ns.saturating_sub(length_ns))
+                };
+                sum / second
+            }
+            Self::Opportunities(times) => {
+                let period = times.last().copied().unwrap_or(1).max(1);
+                let rest = times.partition_point(|at_ns| *at_ns <= to_ns % period);
+                let count = u128::from(to_ns / period) * times.len() as u128 + rest as u128;
+                let packet = u128::from(packet_bytes.max(1));
+                count * u128::from(OPPORTUNITY_BYTES * 8) * u128::from(frame_bytes.max(1)) / packet
+            }
+        }
+    }
+
     /// Mean rate over one period or over all steps, bits/s.
     pub fn mean_bps(&self) -> u64 {
         match self {
@@ -102,6 +150,11 @@ impl Serialiser {
             _ => 0,
         };
         Self { schedule, free_ns: 0, used: 0, index: 0, period_start_ns: 0, step_start_ns: 0, steps_ns, budget: 0 }
+    }
+
+    /// Changes the rate. A frame that is being sent ends as it would have.
+    pub(crate) fn set_rate(&mut self, bps: u64) {
+        (self.schedule, self.used, self.budget) = (Schedule::Fixed(bps), 0, 0);
     }
 
     /// Time at which a frame that is ready at `now_ns` can be sent, if no other frame is being sent.

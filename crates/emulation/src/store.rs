@@ -24,13 +24,17 @@ pub struct StorePrediction {
 pub fn predict_store(plan: &DirectionPlan) -> StorePrediction {
     let mut prediction = StorePrediction::default();
     let frame = u64::from(plan.frame_bytes);
-    for hop in &plan.hops {
+    for (index, hop) in plan.hops.iter().enumerate() {
+        let changes = || plan.changes().iter().filter(|change| change.hop == index).map(|planned| &planned.change);
         // Four standard deviations of a normal distribution.
-        let spread_ns = hop.wire.jitter.map_or(0, |(spread_ns, _)| spread_ns.saturating_mul(4));
-        let delay_ns = hop.wire.delay_ns.saturating_add(spread_ns);
-        let bits = u128::from(hop.schedule.peak_bps(delay_ns)) * u128::from(delay_ns) / 1_000_000_000;
+        let spreads = changes().filter_map(|change| change.jitter).chain(hop.wire.jitter);
+        let spread_ns = spreads.map(|(spread_ns, _)| spread_ns.saturating_mul(4)).max().unwrap_or(0);
+        let delays = changes().filter_map(|change| change.delay_ns);
+        let delay_ns = delays.fold(hop.wire.delay_ns, u64::max).saturating_add(spread_ns);
+        let peak_bps = changes().filter_map(|change| change.rate_bps).fold(hop.schedule.peak_bps(delay_ns), u64::max);
+        let bits = u128::from(peak_bps) * u128::from(delay_ns) / 1_000_000_000;
         prediction.flight_bytes = prediction.flight_bytes.saturating_add((bits / 8) as u64);
-        let queue = match hop.queue {
+        let bytes_of = |queue: QueuePlan| match queue {
             QueuePlan::Bytes(limit) => limit,
             QueuePlan::Red(settings) => settings.limit_bytes,
             QueuePlan::Packets(packets) | QueuePlan::Codel { packets, .. } | QueuePlan::Pie { packets, .. } => {
@@ -39,6 +43,7 @@ pub fn predict_store(plan: &DirectionPlan) -> StorePrediction {
             // Frames are freed in order, so the oldest frame of a slow flow blocks the memory of later ones.
             QueuePlan::FqCodel { packets, .. } => 2 * packets as u64 * frame,
         };
+        let queue = changes().filter_map(|change| change.queue).map(bytes_of).fold(bytes_of(hop.queue), u64::max);
         prediction.queue_bytes = prediction.queue_bytes.saturating_add(queue + frame);
     }
     // Minimum-size frames need the most: 60 bytes and a header of 16, rounded up.

@@ -4,18 +4,18 @@ use proptest::prelude::*;
 
 use crate::{DirectionModel, DirectionPlan, DropCause, Event, Frame, LoadedPath, load, predict_store};
 
-const MS: u64 = 1_000_000;
+pub(crate) const MS: u64 = 1_000_000;
 
-fn path(text: &str) -> LoadedPath {
+pub(crate) fn path(text: &str) -> LoadedPath {
     load(text, &mut |name| Err(format!("no file {name}"))).unwrap_or_else(|problems| panic!("{problems}"))
 }
 
-fn link(settings: &str) -> DirectionPlan {
+pub(crate) fn link(settings: &str) -> DirectionPlan {
     path(&format!("name = \"one link\"\n[[link]]\n{settings}\n")).forward
 }
 
 /// Offers frames (time, bytes); returns for each its departure time, or the reason of its drop.
-fn outcomes(plan: &DirectionPlan, seed: u64, frames: &[(u64, u32)]) -> Vec<Result<u64, DropCause>> {
+pub(crate) fn outcomes(plan: &DirectionPlan, seed: u64, frames: &[(u64, u32)]) -> Vec<Result<u64, DropCause>> {
     let mut line = DirectionModel::new(plan, seed);
     let mut events = Vec::new();
     for (number, (at_ns, bytes)) in frames.iter().enumerate() {

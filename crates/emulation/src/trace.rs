@@ -1,11 +1,16 @@
 //! Rate traces in the formats of other emulators.
 
+use landspeed_problems::Written;
+use landspeed_units::{BitRate, Nanos};
 use serde::Deserialize;
 
+use crate::path::{RateChange, RateSource, RateSteps};
 use crate::serialiser::{RateStep, Schedule};
 
 /// Maximum number of steps or lines in a trace.
 const MAX_STEPS: usize = 5_000_000;
+/// Maximum time in a mahimahi trace, milliseconds.
+const MAX_MS: u64 = 1_000_000_000;
 /// Maximum rate of a step, bits/s.
 const MAX_BPS: u64 = 1_000_000_000_000;
 /// Maximum nesting depth of patterns.
@@ -15,9 +20,14 @@ const MAX_DEPTH: u32 = 16;
 pub(crate) fn mahimahi(text: &str) -> Result<Schedule, String> {
     let mut times = Vec::new();
     let mut last_ms = 0;
+    let mut gap = None;
     for (number, line) in text.lines().enumerate().map(|(i, line)| (i + 1, line.trim())) {
         if line.is_empty() {
+            gap = gap.or(Some(number));
             continue;
+        }
+        if let Some(empty) = gap {
+            return Err(format!("line {empty}: empty, and times follow: the trace has a gap"));
         }
         let ms: u64 = line.parse().map_err(|_| {
             let shown: String = line.chars().take(40).collect();
@@ -26,7 +36,7 @@ pub(crate) fn mahimahi(text: &str) -> Result<Schedule, String> {
         if ms < last_ms {
             return Err(format!("line {number}: {ms} is before {last_ms}; times must ascend"));
         }
-        if ms > 1_000_000_000 {
+        if ms > MAX_MS {
             return Err(format!("line {number}: {ms} ms is out of range"));
         }
         if times.len() >= MAX_STEPS {
@@ -40,6 +50,47 @@ pub(crate) fn mahimahi(text: &str) -> Result<Schedule, String> {
         Some(0) => Err("the trace ends at 0 ms: its last time is its period".to_owned()),
         Some(_) => Ok(Schedule::Opportunities(times)),
     }
+}
+
+/// Returns a schedule from the times of a mahimahi trace, milliseconds.
+pub(crate) fn opportunities(times_ms: &[u64]) -> Result<Schedule, String> {
+    for (number, pair) in times_ms.windows(2).enumerate() {
+        if pair[1] < pair[0] {
+            return Err(format!("time {}: {} is before {}; times must ascend", number + 2, pair[1], pair[0]));
+        }
+    }
+    match times_ms.last() {
+        None => Err("the list is empty".to_owned()),
+        Some(0) => Err("the list ends at 0 ms: its last time is its period".to_owned()),
+        Some(last) if *last > MAX_MS || times_ms.len() > MAX_STEPS => Err("the list is too long".to_owned()),
+        Some(_) => Ok(Schedule::Opportunities(times_ms.iter().map(|ms| ms * 1_000_000).collect())),
+    }
+}
+
+/// Returns the rate source that a trace file's text stands for: a list of opportunities or of steps, in a file's
+/// notation.
+///
+/// # Errors
+/// Returns what is wrong, with the line.
+pub fn inline_trace(source: &RateSource, text: &str) -> Result<Option<RateSource>, String> {
+    let schedule = match source {
+        RateSource::Mahimahi(_) => mahimahi(text)?,
+        RateSource::Rattan(_) => rattan(text)?,
+        RateSource::Opportunities(_) | RateSource::Steps(_) | RateSource::Fixed(_) => return Ok(None),
+    };
+    let change = |step: RateStep| RateChange {
+        duration: Written(Nanos::new(step.duration_ns)),
+        rate: Written(BitRate::from_bps(step.bps)),
+    };
+    Ok(Some(match schedule {
+        Schedule::Opportunities(times) => {
+            RateSource::Opportunities(times.into_iter().map(|ns| ns / 1_000_000).collect())
+        }
+        Schedule::Steps { steps, repeat } => {
+            RateSource::Steps(RateSteps { steps: steps.into_iter().map(change).collect(), repeat })
+        }
+        Schedule::Fixed(bps) => RateSource::Fixed(Written(BitRate::from_bps(bps))),
+    }))
 }
 
 /// Parses a bandwidth trace of rattan: netem-trace's JSON, with both notations of rates and durations.
@@ -88,15 +139,15 @@ fn rate_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D
     let text = String::deserialize(deserializer)?;
     // "12Mbps" and "1.5 Gbps" are parsed as 12M and 1.5G.
     let bare: String = text.chars().filter(|c| !c.is_whitespace()).collect();
-    let rate = bare.strip_suffix("bps").unwrap_or(&bare).parse::<landspeed_units::BitRate>();
-    rate.map(landspeed_units::BitRate::bps).map_err(serde::de::Error::custom)
+    let rate = bare.strip_suffix("bps").unwrap_or(&bare).parse::<BitRate>();
+    rate.map(BitRate::bps).map_err(serde::de::Error::custom)
 }
 
 fn time_text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let text = String::deserialize(deserializer)?;
     // "1s 500ms": the sum of its parts.
     text.split_whitespace().try_fold(0_u64, |sum, part| {
-        let time = part.parse::<landspeed_units::Nanos>().map_err(serde::de::Error::custom)?;
+        let time = part.parse::<Nanos>().map_err(serde::de::Error::custom)?;
         Ok(sum.saturating_add(time.get()))
     })
 }
@@ -178,12 +229,13 @@ mod tests {
     #[test]
     fn mahimahi_traces_are_lists_of_milliseconds() {
         assert_eq!(
-            mahimahi("0\n5\n5\n\n12\n"),
+            mahimahi("0\n5\n5\n12\n\n"),
             Ok(Schedule::Opportunities(vec![0, 5_000_000, 5_000_000, 12_000_000]))
         );
         for (text, why) in [
             ("", "the trace is empty"),
             ("0\n", "the trace ends at 0 ms: its last time is its period"),
+            ("5\n\n7\n", "line 2: empty, and times follow: the trace has a gap"),
             ("5\n4\n", "line 2: 4 is before 5; times must ascend"),
             ("1\nx\n", "line 2: `x` is not a time in milliseconds"),
         ] {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use landspeed_stats::SplitMix64;
 
 use crate::event::Frame;
-use crate::path::{Distribution, Loss, LossPattern};
+use crate::path::{Distribution, HopChange, Loss, LossPattern};
 
 /// Behaviour of a link after the queue.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +22,8 @@ pub struct WirePlan {
     pub duplicate: f64,
     /// Outages as (start, end), nanoseconds; ascending, without overlap.
     pub down: Vec<(u64, u64)>,
+    /// Time from which loss patterns that name frames count them, nanoseconds; none is lost before.
+    pub patterns_from_ns: u64,
 }
 
 /// Result of sending a frame onto the link.
@@ -45,6 +47,8 @@ pub(crate) struct Wire<T> {
     reorders: SplitMix64,
     /// Index of the next outage.
     next_down: usize,
+    /// Whether an event took the link down.
+    is_down: bool,
     /// Frames in flight with their arrival times, in order.
     flight: VecDeque<(u64, Frame<T>)>,
     /// The same for frames that skip the delay.
@@ -63,18 +67,37 @@ impl<T: Copy> Wire<T> {
             delays,
             reorders,
             next_down: 0,
+            is_down: false,
             flight: VecDeque::new(),
             undelayed: VecDeque::new(),
         }
     }
 
+    /// Changes the link. Frames in flight keep their arrival times.
+    pub(crate) fn change(&mut self, change: &HopChange) {
+        let plan = &mut self.plan;
+        plan.delay_ns = change.delay_ns.unwrap_or(plan.delay_ns);
+        plan.reorder = change.reorder.unwrap_or(plan.reorder);
+        plan.duplicate = change.duplicate.unwrap_or(plan.duplicate);
+        if let Some(jitter) = change.jitter {
+            plan.jitter = Some(jitter).filter(|(spread_ns, _)| *spread_ns > 0);
+        }
+        if let Some(loss) = &change.loss {
+            plan.loss.clone_from(loss);
+            self.loss = LossProcess::new(loss.as_ref(), SplitMix64::new(self.loss.random.bits()));
+        }
+        self.is_down = change.down.unwrap_or(self.is_down);
+    }
+
     /// Determines the fate of a frame whose last bit is sent at `now_ns`.
     pub(crate) fn draw_outcome(&mut self, now_ns: u64, frame: &Frame<T>) -> TransmitOutcome {
-        let lost = self.loss.drops_next(frame.ip_bytes);
+        let counts = now_ns >= self.plan.patterns_from_ns || !self.loss.names_frames();
+        let lost = counts && self.loss.drops_next(frame.ip_bytes);
         while self.plan.down.get(self.next_down).is_some_and(|(_, to_ns)| *to_ns <= now_ns) {
             self.next_down += 1;
         }
-        if self.plan.down.get(self.next_down).is_some_and(|(from_ns, _)| *from_ns <= now_ns) {
+        let in_outage = self.plan.down.get(self.next_down).is_some_and(|(from_ns, _)| *from_ns <= now_ns);
+        if in_outage || self.is_down {
             return TransmitOutcome::Down;
         }
         if lost {
@@ -98,9 +121,9 @@ impl<T: Copy> Wire<T> {
             };
             let shifted = arrival_ns as f64 + unit * spread_ns as f64;
             arrival_ns = (shifted as u64).max(now_ns);
-            // Jitter must not reorder frames.
-            arrival_ns = arrival_ns.max(self.flight.back().map_or(0, |(last_ns, _)| *last_ns));
         }
+        // Neither jitter nor a delay that has become shorter reorders frames.
+        arrival_ns = arrival_ns.max(self.flight.back().map_or(0, |(last_ns, _)| *last_ns));
         self.flight.push_back((arrival_ns, frame));
     }
 
@@ -196,6 +219,11 @@ impl LossProcess {
         Self { kind, random, frames: 0 }
     }
 
+    /// Whether it loses frames by their number or length, not at random.
+    fn names_frames(&self) -> bool {
+        matches!(self.kind, Kind::Every(_) | Kind::Packets(..) | Kind::LongerThan(_))
+    }
+
     fn drops_next(&mut self, ip_bytes: u32) -> bool {
         self.frames += 1;
         match &mut self.kind {
@@ -275,6 +303,7 @@ mod tests {
             reorder: 0.0,
             duplicate: 0.0,
             down: Vec::new(),
+            patterns_from_ns: 0,
         };
         let mut wire: Wire<u64> = Wire::new(plan, SplitMix64::new(1));
         let mut last_ns = 0;
@@ -301,6 +330,7 @@ mod tests {
             reorder: 0.0,
             duplicate: 0.0,
             down: vec![(10, 20), (30, 31)],
+            patterns_from_ns: 0,
         };
         let mut wire: Wire<()> = Wire::new(plan, SplitMix64::new(1));
         let down: Vec<u64> = (0..40)

@@ -23,6 +23,7 @@ use crate::edit;
 use crate::error::Error;
 use crate::origin::now;
 use crate::setup::{CellInfo, Request, Setup};
+use crate::traces;
 
 /// Maximum number of refused cells that are listed.
 const MAX_LISTED: usize = 5;
@@ -62,12 +63,19 @@ impl Lab {
             });
         }
         let path = beside.join(&named.value);
-        file::read_text(&path, file::MAX_TEXT_BYTES).map_err(|why| {
+        let text = file::read_text(&path, file::MAX_TEXT_BYTES).map_err(|why| {
             one(
                 plan,
                 plan.problem(&named.span, "lab.scenario", format!("cannot read {}: {why}", path.display()))
                     .hint("name a scenario file beside the plan, or gallery:EXHIBIT"),
             )
+        })?;
+        let directory = path.parent().unwrap_or(beside);
+        let mut read =
+            |trace: &str| file::read_text(&directory.join(trace), traces::MAX_BYTES).map_err(|why| why.to_string());
+        traces::inline(&text, &mut read).map_err(|why| {
+            let problem = plan.problem(&named.span, "lab.scenario", why);
+            one(plan, problem.hint("put trace files next to the scenario file"))
         })
     }
 

@@ -26,5 +26,6 @@ pub mod setup;
 pub mod slurm;
 pub mod suite;
 mod tasks;
+pub mod traces;
 mod verdicts;
 pub mod worker;

@@ -1,12 +1,14 @@
 //! Verdicts of the flows in a lab run.
 
-use landspeed_diagnose::diagnose_lab;
-use landspeed_model::{LabDocument, LabFlow, Status, Verdict, Warning};
+use landspeed_diagnose::{diagnose_lab, diagnose_path_epochs};
+use landspeed_model::{LabDocument, LabEpoch, LabFlow, Status, Verdict, Warning};
 
 /// Sets the verdict of each flow, using the lab's knowledge of the path.
 pub fn add(document: &mut LabDocument) {
     let verdicts: Vec<_> = document.flows.iter().map(|flow| of_flow(document, flow)).collect();
-    for (flow, (verdict, reverse)) in document.flows.iter_mut().zip(verdicts) {
+    let epochs: Vec<_> = document.flows.iter().map(|flow| epochs_of(document, flow)).collect();
+    for ((flow, (verdict, reverse)), epochs) in document.flows.iter_mut().zip(verdicts).zip(epochs) {
+        flow.epochs = epochs;
         let Some(run) = &mut flow.run else { continue };
         run.warnings.extend(landspeed_diagnose::warnings(run));
         run.verdict = verdict.unwrap_or_else(|| run.verdict.clone());
@@ -16,6 +18,13 @@ pub fn add(document: &mut LabDocument) {
             message: "a network-limited prediction: the lab's hosts have infinite CPU and no NIC".to_owned(),
         });
     }
+}
+
+/// Returns what limited a flow between the changes of its path, in each of its directions.
+fn epochs_of(document: &LabDocument, flow: &LabFlow) -> Vec<LabEpoch> {
+    let Some(run) = flow.run.as_ref().filter(|run| run.status != Status::Failed) else { return Vec::new() };
+    let directions = run.requested.direction.parts();
+    directions.iter().flat_map(|&direction| diagnose_path_epochs(document, flow, direction)).collect()
 }
 
 /// Returns the verdicts of a flow's first direction, and of its second if it has one.

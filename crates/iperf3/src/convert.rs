@@ -307,14 +307,14 @@ impl<'a> Test<'a> {
         row.omitted = Some(omitted);
         if self.udp {
             row.packets = Some(to.packets.saturating_sub(from.packets) as i64);
-        } else if numbered.sends() {
-            if let Some(now) = &to.tcp {
-                row.retransmits = from.retransmits().map(|before| i64::from(now.total_retrans) - before);
-                row.snd_cwnd = Some(u64::from(now.snd_cwnd) * u64::from(now.snd_mss_bytes));
-                row.rtt = Some(now.rtt_us.into());
-                row.rttvar = Some(now.rttvar_us.into());
-                row.pmtu = Some(now.pmtu_bytes.into());
-            }
+        } else if numbered.sends()
+            && let Some(now) = &to.tcp
+        {
+            row.retransmits = from.retransmits().map(|before| i64::from(now.total_retrans) - before);
+            row.snd_cwnd = Some(u64::from(now.snd_cwnd) * u64::from(now.snd_mss_bytes));
+            row.rtt = Some(now.rtt_us.into());
+            row.rttvar = Some(now.rttvar_us.into());
+            row.pmtu = Some(now.pmtu_bytes.into());
         }
         Some(row)
     }

@@ -6,7 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    BuildInfo, CheckedCriterion, ComparedFigure, ErrorEntry, QualifyDocument, Reference, RunDocument, Warning,
+    BuildInfo, Cause, CheckedCriterion, ComparedFigure, Confidence, Direction, ErrorEntry, QualifyDocument,
+    Reference, RunDocument, Warning,
 };
 
 /// One run of a scenario in virtual time.
@@ -52,6 +53,9 @@ pub struct LabDocument {
     /// Programs of this host that ran in the network, in the order of the scenario.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub programs: Vec<LabProgram>,
+    /// Changes of the scenario during the run, in the order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<LabEvent>,
     /// Queues: switch ports, qdiscs of the hosts, and link emulation.
     pub queues: Vec<LabQueue>,
     /// Links, one entry for each direction.
@@ -177,6 +181,48 @@ pub struct LabFlow {
     /// Test of the section between the two hosts (`protocol = "qualify"`); `None` for other flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub qualify: Option<Box<QualifyDocument>>,
+    /// What limited it between the changes of its path, in the order of time; empty if nothing that concerns it changed
+    /// in its steady phase. Not part of the digest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub epochs: Vec<LabEpoch>,
+}
+
+/// Limit of a flow between two changes of its path.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LabEpoch {
+    /// Direction of the data.
+    pub direction: Direction,
+    /// Start and end, nanoseconds after the start of the scenario.
+    pub span_ns: (u64, u64),
+    /// Goodput in this time, bits/s; `None` if unknown.
+    pub goodput_bps: Option<f64>,
+    /// Cause that limited it; `None` without a verdict.
+    pub cause: Option<Cause>,
+    /// Confidence in `cause`; `None` without a verdict.
+    pub confidence: Option<Confidence>,
+    /// The verdict as one human-readable sentence.
+    pub summary: String,
+}
+
+/// A change during a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LabEvent {
+    /// Time of the change in the scenario, nanoseconds after its start.
+    pub at_ns: u64,
+    /// Virtual time at which it was made, nanoseconds after the start of the scenario; `None` if it was not.
+    pub applied_ns: Option<u64>,
+    /// What changed: `link FROM->TO`, `host NAME` or `flow NAME`.
+    pub object: String,
+    /// Key that changed, such as `rate`; `down`, `up`, `start` and `stop` have no value.
+    pub key: String,
+    /// New value as text; empty for keys without a value.
+    pub value: String,
+    /// New value as a number: bits/s, nanoseconds or a share; `None` if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<f64>,
+    /// Reason why it was not made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
 }
 
 /// A program that ran on a host of the network.
@@ -324,9 +370,12 @@ pub struct QueueSeries {
 pub struct LabLink {
     /// `FROM->TO`.
     pub name: String,
-    /// Link rate, bits/s.
+    /// Link rate at the start of the scenario, bits/s; the mean of a rate that follows a trace.
     pub rate_bps: u64,
-    /// One-way delay, nanoseconds.
+    /// Whether the rate follows a trace.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rate_over_time: bool,
+    /// One-way delay at the start of the scenario, nanoseconds.
     pub delay_ns: u64,
     /// Frames delivered.
     pub packets: u64,

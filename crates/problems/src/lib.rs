@@ -9,4 +9,4 @@ mod source;
 pub use notation::{NotationReader, Notations};
 pub use problem::{Problem, Problems, TextPosition, suggest, suggest_or_list};
 pub use quantity::{Quantity, Rate, Share, Size, Time, Written};
-pub use source::{Document, EMPTY, FormatTerms, MAX_PROBLEMS, parse, span_of, typed};
+pub use source::{Document, EMPTY, FormatTerms, MAX_PROBLEMS, parse, renamed, span_of, typed};

@@ -23,6 +23,37 @@ pub struct FormatTerms {
 /// Keys that a release renamed: the old name, the new name.
 const RENAMED: &[(&str, &str)] = &[("back", "reverse")];
 
+/// Properties of links in other emulators that these formats do not have, each with the reason or the key to use.
+const ABSENT: &[(&[&str], &str)] = &[
+    (
+        &["corrupt", "corruption", "bit-errors", "ber"],
+        "frames with bit errors are not emulated: the receiver's interface or checksum drops them, so write `loss`",
+    ),
+    (
+        &["correlation", "loss-correlation", "delay-correlation"],
+        "draws are independent: write losses in bursts as loss = { gilbert-elliott = { p = \"0.1%\", r = \"20%\" } }",
+    ),
+    (
+        &["table", "delay-distribution", "distribution-table"],
+        "distribution tables are not read: write jitter = { spread = \"1ms\", distribution = \"normal\" }",
+    ),
+    (&["slots"], "write `slot`, which the lab has on links that do not change"),
+    (
+        &["cell", "cell-size", "cell-overhead", "cells", "overhead", "atm"],
+        "cells and other overheads are not emulated: write framing = \"ethernet\" (24 bytes per frame) or \"none\", and a lower rate",
+    ),
+    (
+        &["mark", "ce", "ecn", "ce-marks"],
+        "a link does not mark: write ecn = true in a red, codel, fq_codel or pie queue, which marks instead of dropping",
+    ),
+];
+
+/// Returns the hint about a key that a release renamed; `None` if it has no new name.
+pub fn renamed(name: &str) -> Option<String> {
+    let (old, new) = RENAMED.iter().find(|(old, _)| *old == name)?;
+    Some(format!("`{old}` was renamed: write `{new}`"))
+}
+
 /// Maximum number of errors reported for one document.
 pub const MAX_PROBLEMS: usize = 20;
 
@@ -176,6 +207,9 @@ fn explain(message: &str, path: &[String], words: &FormatTerms) -> Problem {
         let known = || known.iter().map(String::as_str);
         let renamed = RENAMED.iter().find(|&&(old, new)| old == name && known().any(|key| key == new));
         let hint = renamed.map(|(old, new)| format!("`{old}` was renamed: write `{new}`"));
+        let of_link = || known().any(|key| ["delay", "spread", "gilbert-elliott"].contains(&key));
+        let absent = ABSENT.iter().find(|(names, _)| names.contains(&name.as_str()) && of_link());
+        let hint = hint.or_else(|| absent.map(|(_, why)| (*why).to_owned()));
         let hint = hint.or_else(|| suggest_or_list(&name, known()));
         return Problem::new(key, format!("unknown key `{name}`")).maybe_hint(hint);
     }

@@ -82,6 +82,9 @@ impl PacketSocket {
         if map == libc::MAP_FAILED {
             return Err(io::Error::last_os_error()).step("map the ring");
         }
+        // A forked child has no use for the ring, and need not copy its page tables. A failure costs only that.
+        // SAFETY: the range is exactly the mapping just made.
+        unsafe { libc::madvise(map, bytes, libc::MADV_DONTFORK) };
         (self.map, self.map_bytes) = (map.cast(), bytes);
         Ok(())
     }

@@ -6,11 +6,12 @@ import { causeName } from "../evidence";
 import { integer, isNumber, nanos, NONE, percent, perSecond, rate, seconds, significant } from "../format";
 import { caveats, commandLine, date, causeText, pageButtons, plural, remarked, sentence } from "../headline";
 import { attempt, footer, runParts } from "../run";
+import type { Moment } from "../panel";
 import { referenceSection } from "./reference";
 import { arrow, totalGoodput, totalRetransmits } from "./flows";
 import { topologySection } from "./picture";
-import { checksPart, linksSection, prediction, programsSection, provenanceSection, queuesSection, referencePart, scenarioSection, spelled } from "./tables";
-import { labTimeline } from "./timeline";
+import { checksPart, eventsSection, linksSection, prediction, programsSection, provenanceSection, queuesSection, referencePart, scenarioSection, spelled } from "./tables";
+import { labTimeline, moments } from "./timeline";
 
 /** The whole page. */
 export function labPage(lab: LabDocument, save: () => void): Child[] {
@@ -22,6 +23,7 @@ export function labPage(lab: LabDocument, save: () => void): Child[] {
     attempt("figures", () => referenceSection(lab, lab.scenario.reference?.source)),
     attempt("charts", () => labTimeline(lab)),
     caveats(lab),
+    attempt("events", () => eventsSection(lab)),
     attempt("programs", () => programsSection(lab)),
     attempt("topology", () => topologySection(lab)),
     attempt("queues", () => queuesSection(lab)),
@@ -161,15 +163,16 @@ function flowsSection(lab: LabDocument): HTMLElement | null {
       const details = h("details.flow", { id: `flow-${i}` }, h("summary", null, ...title, run.status === "complete" ? "" : `, ${run.status}`), body);
       details.addEventListener("toggle", () => {
         if (!details.open || body.childElementCount > 0) return;
-        body.append(...parts(run, `flow-${i}-`));
+        const own = moments(lab).map((m) => ({ ...m, at: m.at - f.start_ns / 1e9 }));
+        body.append(...parts(run, `flow-${i}-`, own));
       });
       return details;
     }),
   );
 }
 
-function parts(run: NonNullable<LabFlow["run"]>, scope: string): Element[] {
-  return scoped(scope, () => [h("p.muted", null, "Times count from the flow’s start."), ...runParts(run, true)]).filter(
+function parts(run: NonNullable<LabFlow["run"]>, scope: string, own: readonly Moment[]): Element[] {
+  return scoped(scope, () => [h("p.muted", null, "Times count from the flow’s start."), ...runParts(run, true, own)]).filter(
     (part): part is Element => part instanceof Element,
   );
 }

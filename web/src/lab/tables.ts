@@ -2,6 +2,7 @@
 
 import type { LabDocument, LabProgram, LabQueue, Reference } from "../document";
 import { button, h, num, prose, section, table, type Child } from "../dom";
+import { causeName } from "../evidence";
 import { bytes, integer, isNumber, nanos, NONE, percent, rate, seconds, significant } from "../format";
 import { fileName, saveAs } from "../save";
 import { arrow, fullness } from "./flows";
@@ -50,6 +51,51 @@ function queueRow(q: LabQueue): HTMLTableRowElement {
     num(percent(q.busy_ratio)),
     num(nanos(q.sojourn_ns_p50)),
     num(nanos(q.sojourn_ns_p99)),
+  );
+}
+
+/** What changed during the run, and what limited each flow between the changes. */
+export function eventsSection(lab: LabDocument): HTMLElement | null {
+  const events = lab.events ?? [];
+  if (events.length === 0) return null;
+  const parts = lab.flows.flatMap((f) => (f.epochs ?? []).map((epoch) => ({ flow: f.name, epoch })));
+  return section(
+    "events",
+    "Events",
+    table(
+      [right("Time"), "What", "Key", "New value", ""],
+      events.map((e) =>
+        h(
+          "tr",
+          { class: e.error ? "trouble" : null },
+          num(nanos(e.applied_ns ?? e.at_ns)),
+          h("td", null, arrow(e.object)),
+          h("td", null, e.key),
+          h("td", null, e.value),
+          h("td", null, e.error ?? (isNumber(e.applied_ns) ? "" : "not made: the run ended before")),
+        ),
+      ),
+      { caption: "Changes of the scenario during the run" },
+    ),
+    parts.length > 0
+      ? table(
+          ["Flow", right("From"), right("To"), right("Goodput"), "Limited by", "Confidence", "Summary"],
+          parts.map(({ flow, epoch }) =>
+            h(
+              "tr",
+              null,
+              rowHead(flow),
+              num(nanos(epoch.span_ns[0])),
+              num(nanos(epoch.span_ns[1])),
+              num(rate(epoch.goodput_bps)),
+              h("td", null, epoch.cause ? causeName(epoch.cause) : NONE),
+              h("td", null, epoch.confidence ?? NONE),
+              h("td", null, epoch.summary),
+            ),
+          ),
+          { caption: "Each flow between the changes of its path" },
+        )
+      : null,
   );
 }
 

@@ -5,7 +5,7 @@ import { timelineSection } from "../charts";
 import type { LabDocument, LabQueue, Stream } from "../document";
 import { h } from "../dom";
 import { bytes, integer, isNumber } from "../format";
-import { Panel, type Line, type PanelOptions } from "../panel";
+import { Panel, type Line, type Moment, type PanelOptions } from "../panel";
 import { inSeconds, sum, type Column } from "../series";
 import { Timeline } from "../timeline";
 import { arrow, busiest, gainedIn, grid, heldAt, mean, rateOf, tracks, type Track } from "./flows";
@@ -13,7 +13,7 @@ import { arrow, busiest, gainedIn, grid, heldAt, mean, rateOf, tracks, type Trac
 /** Queues drawn without being asked for. */
 const SHOWN = 3;
 
-type Base = Pick<PanelOptions, "timeline" | "shades" | "marks">;
+type Base = Pick<PanelOptions, "timeline" | "shades" | "marks" | "moments">;
 
 /** The section, or nothing when nothing was measured over time. */
 export function labTimeline(lab: LabDocument): HTMLElement | null {
@@ -25,11 +25,22 @@ export function labTimeline(lab: LabDocument): HTMLElement | null {
   const finest = Math.min(step, ...lab.queues.map((q) => q.series.interval_ns / 1e9).filter((s) => s > 0));
   const timeline = new Timeline(start, end, finest, all.map((t) => t.id));
   timeline.whole = "whole run";
-  const base: Base = { timeline, shades: [], marks: [] };
+  const base: Base = { timeline, shades: [], marks: [], moments: moments(lab) };
   const [throughput, ...windows] = flowPanels(base, all, edges);
   const panels = [...(throughput ? [throughput] : []), ...queuePanels(base, lab.queues), ...windows];
   const chips = all.map(({ id, flow }) => ({ id, name: flow.name, title: `flow ${flow.name}, ${flow.from} → ${flow.to}` }));
   return timelineSection(timeline, panels, { chips, noun: "flow", steady: null, heat: null, epochs: [] });
+}
+
+/** The scenario's events; those at one time have one line. */
+export function moments(lab: LabDocument): Moment[] {
+  const at = new Map<number, string[]>();
+  for (const event of lab.events ?? []) {
+    const time = event.applied_ns ?? event.at_ns;
+    const text = `${arrow(event.object)} ${event.key} ${event.value}`.trim();
+    at.set(time, [...(at.get(time) ?? []), text]);
+  }
+  return [...at].sort(([a], [b]) => a - b).map(([time, texts]) => ({ at: time / 1e9, name: texts.join(", ") }));
 }
 
 function flowPanels(base: Base, all: readonly Track[], edges: number[]): Panel[] {

@@ -2,6 +2,7 @@
 
 mod around;
 mod between;
+mod events;
 mod live;
 mod on;
 pub mod text;
@@ -33,6 +34,7 @@ Examples:
   landspeed emulate path.toml -- iperf3 -c 198.18.0.2      beside a server at the remote end
   landspeed emulate path.toml -- landspeed run 198.18.0.2
   landspeed emulate path.toml --remote 'nc -l 9000' -- sh  a shell, and another program there
+  landspeed emulate path.toml --event 5s:rate=10M -- sh    a path that becomes slower after 5 s
   landspeed emulate path.toml --between eth1,eth2          a bump in the wire, until Ctrl-C
   landspeed emulate path.toml --on eth0 --peer 10.0.0.2    packets to and from one host only
 
@@ -80,6 +82,9 @@ pub struct Args {
     /// Stop after this time
     #[arg(short, long, value_parser = options::time)]
     time: Option<Nanos>,
+    /// Change the path at a time, as an [[event]] of the file does: 5s:rate=10M, 8s:link.1.reverse.delay=80ms
+    #[arg(long, value_name = "TIME:KEY=VALUE")]
+    event: Vec<String>,
     /// Seed of every random draw, instead of the file's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
@@ -127,7 +132,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         sink.check()?;
         anyhow::ensure!(args.json.as_ref() != Some(&sink), "two outputs go to {sink}: give each its own");
     }
-    let mut path = read(file)?;
+    let mut path = read(file, &args.event)?;
     if let Some(seed) = args.seed {
         path.path.seed = seed;
     }
@@ -192,9 +197,10 @@ fn outcome(document: &EmulateDocument) -> anyhow::Result<CommandOutcome> {
     Ok(if document.invalid.is_empty() { CommandOutcome::Clean } else { CommandOutcome::Findings })
 }
 
-fn read(path: &Path) -> anyhow::Result<LoadedPath> {
+fn read(path: &Path, events: &[String]) -> anyhow::Result<LoadedPath> {
     let text =
         file::read_text(path, MAX_TEXT as u64).map_err(|why| anyhow!("cannot read {}: {why}", path.display()))?;
+    let text = events::add(&text, events)?;
     let directory = path.parent().unwrap_or(Path::new("."));
     let mut traces = |name: &str| {
         file::read_text(&directory.join(name), MAX_TRACE).map_err(|why| format!("cannot read {name}: {why}"))

@@ -1,6 +1,6 @@
 //! `landspeed lab run`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
@@ -9,6 +9,7 @@ use landspeed_experiment::directory::Directory;
 use landspeed_experiment::edit;
 use landspeed_experiment::inline::Inline;
 use landspeed_experiment::origin::now;
+use landspeed_experiment::traces;
 use landspeed_lab::cell::{self, SharedSettings};
 use landspeed_lab::scenario::{self, Cell, Loaded, estimate};
 use landspeed_model::{CheckedCriterion, ComparedFigure, LabDocument, LabStatus};
@@ -100,6 +101,12 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         })?;
         (name, text)
     };
+    let directory = args.scenario.parent().unwrap_or(Path::new("."));
+    let mut read =
+        |trace: &str| file::read_text(&directory.join(trace), traces::MAX_BYTES).map_err(|why| why.to_string());
+    let text = traces::inline(&text, &mut read).map_err(|why| {
+        anyhow!("{why}\nSee the formats in docs/emulating.md; a trace file is searched for next to {name}.")
+    })?;
     if !args.command.command.is_empty() {
         ensure!(
             args.options.output.json != Some(Sink::Stdout),

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use landspeed_lab::cell::ONE_DRAW;
 use landspeed_model::{
-    KernelInfo, LabDocument, LabFlow, LabProgram, LabProgramEnd, LabQueue, QueueRole, Verdict, Warning,
+    KernelInfo, LabDocument, LabEpoch, LabEvent, LabFlow, LabProgram, LabProgramEnd, LabQueue, QueueRole, Verdict,
+    Warning,
 };
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
@@ -25,6 +26,12 @@ pub fn run(document: &LabDocument) -> String {
         let _ = write!(head, ", {key} = {}", plain(value));
     }
     page.line("lab", &head);
+    for event in document.events.iter().take(MAX_ROWS) {
+        page.line("event", &event_line(event));
+    }
+    if let Some(more) = document.events.len().checked_sub(MAX_ROWS).filter(|more| *more > 0) {
+        page.line("", &format!("{more} more events in the document"));
+    }
     for flow in &document.flows {
         page.line("flow", &flow_line(flow));
         if let Some(section) = &flow.qualify {
@@ -35,6 +42,9 @@ pub fn run(document: &LabDocument) -> String {
             if let Some(reverse) = &run.reverse_verdict {
                 verdict(reverse, &mut page);
             }
+        }
+        for epoch in flow.epochs.iter().take(MAX_ROWS) {
+            page.line("part", &epoch_line(epoch));
         }
     }
     for program in &document.programs {
@@ -117,6 +127,24 @@ fn flow_line(flow: &LabFlow) -> String {
         let _ = write!(text, ", latency p50 {}, p99 {}", Nanos::new(p50), Nanos::new(p99));
     }
     text
+}
+
+fn event_line(event: &LabEvent) -> String {
+    let at = Nanos::new(event.applied_ns.unwrap_or(event.at_ns));
+    let value = if event.value.is_empty() { String::new() } else { format!(" {}", event.value) };
+    let fails = match (&event.error, event.applied_ns) {
+        (Some(why), _) => format!(": not changed: {why}"),
+        (None, None) => ": not changed: the run ended before".to_owned(),
+        (None, Some(_)) => String::new(),
+    };
+    printable(&format!("{at}: {} {}{value}{fails}", event.object, event.key))
+}
+
+fn epoch_line(epoch: &LabEpoch) -> String {
+    let (from, to) = (Nanos::new(epoch.span_ns.0), Nanos::new(epoch.span_ns.1));
+    let certainty = epoch.confidence.map_or("no verdict", confidence);
+    let cause = epoch.cause.map_or("unknown", |cause| cause.phrase());
+    format!("{from} to {to}: {cause}, {certainty}. {}", epoch.summary)
 }
 
 fn program_line(program: &LabProgram) -> String {

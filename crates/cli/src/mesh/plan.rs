@@ -128,12 +128,11 @@ impl MeshPlan {
         let Some(&pair) = test.pairs.first() else { return Err(Vec::new()) };
         let locate = |refused: Refused| {
             let about = test.options.iter().find(|option| refused.option.as_deref() == Some(option.name.as_str()));
-            vec![match about {
-                Some(option) => at(&option.span, &option.name, refused),
-                None => {
-                    let problem = self.inventory.problem(&test.span, &format!("test.{number}"), refused.message);
-                    problem.maybe_hint(refused.hint)
-                }
+            vec![if let Some(option) = about {
+                at(&option.span, &option.name, refused)
+            } else {
+                let problem = self.inventory.problem(&test.span, &format!("test.{number}"), refused.message);
+                problem.maybe_hint(refused.hint)
             }]
         };
         let parsed = self.pair_test(number, pair).map_err(locate)?;

@@ -94,7 +94,13 @@ fn rtt(result: &MeshResult) -> String {
     result.rtt_ns.map_or_else(
         || UNKNOWN.to_owned(),
         // The kernel counts TCP's RTT in whole microseconds.
-        |ns| if ns < 1_000_000 && ns.is_multiple_of(1000) { format!("{} µs", ns / 1000) } else { Nanos::new(ns).to_string() },
+        |ns| {
+            if ns < 1_000_000 && ns.is_multiple_of(1000) {
+                format!("{} µs", ns / 1000)
+            } else {
+                Nanos::new(ns).to_string()
+            }
+        },
     )
 }
 
@@ -134,8 +140,8 @@ fn table(title: &str, cells: &[&MeshCell], document: &MeshDocument, figure: Figu
         }
         let mut row_text = |row: &str, cell: &dyn Fn(usize) -> String| {
             let mut line = format!("    {row:<pad$}", pad = first - 4);
-            for at in begin..end {
-                let _ = write!(line, "{:>pad$}", cell(at), pad = widths[at]);
+            for (at, width) in widths.iter().enumerate().take(end).skip(begin) {
+                let _ = write!(line, "{:>width$}", cell(at));
             }
             text += line.trim_end();
             text.push('\n');

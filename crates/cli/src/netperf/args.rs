@@ -372,7 +372,7 @@ fn mark(text: &str) -> Result<u8, String> {
         Some(tos) => tos,
         None => crate::options::dscp(text)? << 2,
     };
-    if tos & 3 == 0 {
+    if tos.trailing_zeros() >= 2 {
         Ok(tos)
     } else {
         Err(format!("`{text}` sets ECN bits, which are the kernel's; {:#x} has none", tos & !3))

@@ -187,11 +187,10 @@ impl<'a> Report<'a> {
         if let Some(rr) = self.latency() {
             let (count, size) = match (side, way) {
                 (Side::Local, Way::Sent) => (rr.sent, rr.request_bytes),
-                (Side::Local, Way::Received) => (rr.completed, rr.response_bytes),
                 // A response that was lost left the server, too: its count is not reported.
                 (Side::Remote, _) if rr.sent != rr.completed => return None,
                 (Side::Remote, Way::Received) => (rr.completed, rr.request_bytes),
-                (Side::Remote, Way::Sent) => (rr.completed, rr.response_bytes),
+                (Side::Local, Way::Received) | (Side::Remote, Way::Sent) => (rr.completed, rr.response_bytes),
             };
             return Some(count * u64::from(size));
         }

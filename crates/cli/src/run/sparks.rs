@@ -62,7 +62,11 @@ impl Sparks {
         match event {
             RunEvent::Accepted { parameters, .. } => self.parameters = (*parameters).clone(),
             RunEvent::Progress(progress) if self.grid.passes(progress.t_ns) => self.add(*progress),
-            RunEvent::Progress(_) | RunEvent::Mtu(_) | RunEvent::Opened(_) | RunEvent::Readings { .. } => {}
+            RunEvent::Progress(_)
+            | RunEvent::Queued(_)
+            | RunEvent::Mtu(_)
+            | RunEvent::Opened(_)
+            | RunEvent::Readings { .. } => {}
         }
     }
 

@@ -1,8 +1,8 @@
 //! Conversion of a path's plan to queueing disciplines.
 
 use landspeed_emulation::{
-    DirectionPlan, Distribution, Emulator, HopPlan, Link, LinkDirection, LoadedPath, Loss, LossPattern, QueuePlan,
-    Unsupported,
+    DirectionPlan, Distribution, Emulator, EventDirection, Feature, HopPlan, Link, LinkDirection, LoadedPath, Loss,
+    LossPattern, QueuePlan, Unsupported,
 };
 use landspeed_netlink::configure::{
     Codel, Discipline, FqCodel, Loss as NetemLoss, Netem, NetemRate, Pie, Probability, Red, Tbf,
@@ -104,7 +104,11 @@ fn check_features(path: &LoadedPath) -> Result<(), EmulateError> {
         })
     };
     let all = of_path(|link| &link.forward, "forward").chain(of_path(|link| &link.reverse, "reverse"));
-    for (number, direction, feature) in all {
+    let event = path.path.event.first().map(|event| {
+        let direction = event.direction.unwrap_or(EventDirection::Forward).name();
+        (event.link.unwrap_or(0), direction, Feature::Event)
+    });
+    for (number, direction, feature) in all.chain(event) {
         if let Some(Unsupported { why, advice }) = feature.unsupported_by(Emulator::Kernel) {
             let key = format!("link.{number}.{}", feature.key());
             let advice = advice[..1].to_uppercase() + &advice[1..];

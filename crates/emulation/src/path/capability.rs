@@ -52,6 +52,8 @@ pub enum Feature {
     Policer,
     /// Outages.
     Down,
+    /// Changes at given times.
+    Event,
     /// The queue before the link, as a property of the link.
     LinkQueue,
     /// A kind of queue.
@@ -103,26 +105,21 @@ impl Feature {
             | Self::BurstLoss
             | Self::Reorder
             | Self::Duplicate => [YES; 3],
-            Self::RateOverTime => [
-                no("a link of the lab has one rate, which does not change over time", "write a fixed rate"),
-                YES,
-                no("tbf has one rate, which does not change over time", "write a fixed rate"),
-            ],
+            Self::RateOverTime => {
+                [YES, YES, no("tbf has one rate, which does not change over time", "write a fixed rate")]
+            }
             Self::Slot | Self::FrameClock => [
                 YES,
                 no("the userspace datapath sends frames one by one", "remove it"),
                 no("the kernel datapath sends frames one by one", "remove it"),
             ],
             Self::PeriodicLoss | Self::PacketsLoss | Self::LengthLoss => [YES, YES, RANDOM_LOSS_ONLY],
-            Self::Policer => [
-                no("a port of the lab shapes and does not police", "remove the policer"),
+            Self::Policer => [YES, YES, no("tbf shapes and does not police", "remove the policer")],
+            Self::Down => [YES, YES, no("netem has no outages", "remove the outages")],
+            Self::Event => [
                 YES,
-                no("tbf shapes and does not police", "remove the policer"),
-            ],
-            Self::Down => [
-                no("a link of the lab has no outages", "remove the outages"),
                 YES,
-                no("netem has no outages", "remove the outages"),
+                no("its qdiscs do not change while it runs", "remove the events, or use the userspace datapath"),
             ],
             Self::LinkQueue => [
                 no("in the lab a queue belongs to a switch port", "set `queue` of the switch before the link"),
@@ -175,6 +172,7 @@ impl Feature {
             Self::Duplicate => "duplicate",
             Self::Policer => "policer",
             Self::Down => "down",
+            Self::Event => "event",
             Self::LinkQueue | Self::Queue(_) => "queue",
         }
     }
@@ -203,7 +201,9 @@ impl LinkDirection {
     pub fn features(&self) -> Vec<Feature> {
         let rate = self.rate.as_ref().map(|rate| match rate {
             RateSource::Fixed(_) => Feature::Rate,
-            RateSource::Mahimahi(_) | RateSource::Rattan(_) | RateSource::Steps(_) => Feature::RateOverTime,
+            RateSource::Mahimahi(_) | RateSource::Rattan(_) | RateSource::Opportunities(_) | RateSource::Steps(_) => {
+                Feature::RateOverTime
+            }
         });
         let loss = self.loss.as_ref().map(|loss| match loss {
             Loss::Random(_) | Loss::Pattern(LossPattern::Random(_)) => Feature::RandomLoss,
@@ -261,6 +261,7 @@ mod tests {
             Duplicate,
             Policer,
             Down,
+            Event,
             LinkQueue,
         ];
         properties.into_iter().chain(QueueKind::ALL.map(Queue)).collect()

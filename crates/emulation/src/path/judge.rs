@@ -3,9 +3,11 @@
 use landspeed_problems::{Problem, Share, Time, Written};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
+use super::event;
 use super::plan::{DEFAULT_MTU, DEFAULT_QUEUE_BYTES};
 use super::{
     Distribution, Emulator, Feature, Link, LinkDirection, Path, Policer, QueueKind, QueueSettings, RateSource,
+    RateSteps,
 };
 use crate::frame::ETHERNET_HEADER;
 
@@ -14,7 +16,7 @@ const RATES: std::ops::RangeInclusive<u64> = 1_000..=1_000_000_000_000;
 /// Maximum one-way delay of a link, nanoseconds.
 const MAX_DELAY: u64 = 60_000_000_000;
 /// Maximum time of an outage and duration of a rate step, nanoseconds (30 days).
-const MAX_TIME: u64 = 30 * 86_400 * 1_000_000_000;
+pub(super) const MAX_TIME: u64 = 30 * 86_400 * 1_000_000_000;
 /// Maximum number of links in a path.
 const MAX_LINKS: usize = 16;
 
@@ -47,15 +49,18 @@ pub(super) fn judge(path: &Path) -> Judgement {
         direction(i, link, "forward", &link.forward, frame, &mut judgement);
         direction(i, link, "reverse", &link.reverse, frame, &mut judgement);
     }
+    if judgement.problems.is_empty() {
+        event::judge(path, frame, &mut judgement);
+    }
     judgement
 }
 
 impl Judgement {
-    fn refuse(&mut self, key: impl Into<String>, message: impl Into<String>, hint: impl Into<String>) {
+    pub(super) fn refuse(&mut self, key: impl Into<String>, message: impl Into<String>, hint: impl Into<String>) {
         self.add(Some(Problem::new(key, message).hint(hint)));
     }
 
-    fn add(&mut self, problem: Option<Problem>) {
+    pub(super) fn add(&mut self, problem: Option<Problem>) {
         self.problems.extend(problem.filter(|problem| !self.problems.contains(problem)));
     }
 
@@ -65,7 +70,7 @@ impl Judgement {
         }
     }
 
-    fn time(&mut self, key: String, time: Option<Time>, range: std::ops::RangeInclusive<u64>, hint: &str) {
+    pub(super) fn time(&mut self, key: String, time: Option<Time>, range: std::ops::RangeInclusive<u64>, hint: &str) {
         if let Some(time) = time
             && !range.contains(&time.0.get())
         {
@@ -85,17 +90,40 @@ fn direction(i: usize, link: &Link, name: &str, own: &LinkDirection, frame: u64,
         if is_own { format!("link.{i}.{name}.{what}") } else { format!("link.{i}.{what}") }
     };
     let settings = link.effective(own);
-    let own_features = own.features();
+    let is_own = |what: &str| match what.split('.').next() {
+        Some("rate") => own.rate.is_some(),
+        Some("delay") => own.delay.is_some(),
+        Some("jitter") => own.jitter.is_some(),
+        Some("slot") => own.slot.is_some(),
+        Some("frame-clock") => own.frame_clock.is_some(),
+        Some("loss") => own.loss.is_some(),
+        Some("reorder") => own.reorder.is_some(),
+        Some("duplicate") => own.duplicate.is_some(),
+        Some("queue") => own.queue.is_some(),
+        Some("policer") => own.policer.is_some(),
+        _ => own.down.is_some(),
+    };
+    settings_problems(&settings, &|what| key(what, is_own(what)), frame, judgement);
+}
+
+/// Validates the settings of one direction of a link; `key` returns the dotted path of a setting.
+pub(super) fn settings_problems(
+    settings: &LinkDirection,
+    key: &dyn Fn(&str) -> String,
+    frame: u64,
+    judgement: &mut Judgement,
+) {
     for feature in settings.features() {
-        let key = key(feature.key(), own_features.contains(&feature));
-        judgement.add(feature.problem(key, Emulator::Userspace));
+        judgement.add(feature.problem(key(feature.key()), Emulator::Userspace));
     }
-    rate(&key("rate", own.rate.is_some()), own.rate.as_ref().unwrap_or(&link.rate), judgement);
+    if let Some(source) = &settings.rate {
+        rate(&key("rate"), source, judgement);
+    }
     let delay = settings.delay;
-    judgement.time(key("delay", own.delay.is_some()), delay, 0..=MAX_DELAY, "use at most 60s one way");
+    judgement.time(key("delay"), delay, 0..=MAX_DELAY, "use at most 60s one way");
     let delay_ns = delay.map_or(0, |time| time.0.get());
-    if let Some(jitter) = &settings.jitter {
-        let key = key("jitter", own.jitter.is_some());
+    if let Some(jitter) = settings.jitter.as_ref().filter(|jitter| jitter.spread.0.get() > 0) {
+        let key = key("jitter");
         if jitter.spread.0.get() > delay_ns {
             let delay = Written(Nanos::new(delay_ns));
             let message = format!("jitter of {} exceeds the delay of {delay}", jitter.spread);
@@ -110,23 +138,22 @@ fn direction(i: usize, link: &Link, name: &str, own: &LinkDirection, frame: u64,
         }
     }
     if let Some(loss) = &settings.loss {
-        judgement.problems.extend(loss.problems(&key("loss", own.loss.is_some())));
+        judgement.problems.extend(loss.problems(&key("loss")));
     }
     let reorder = settings.reorder;
-    let reorder_key = key("reorder", own.reorder.is_some());
     if reorder.is_some_and(|share| share.0.get() > 0.0) && delay_ns == 0 {
-        judgement.refuse(&reorder_key, "reordering needs a delay", "set a `delay`: reordered frames skip it");
+        judgement.refuse(key("reorder"), "reordering needs a delay", "set a `delay`: reordered frames skip it");
     }
-    judgement.share(reorder_key, reorder, "if every frame skips the delay, none is reordered");
+    judgement.share(key("reorder"), reorder, "if every frame skips the delay, none is reordered");
     if let Some(written) = &settings.queue
         && Feature::Queue(written.kind()).unsupported_by(Emulator::Userspace).is_none()
     {
-        queue(&key("queue", own.queue.is_some()), &written.settings(), frame, judgement);
+        queue(&key("queue"), &written.settings(), frame, judgement);
     }
     if let Some(policer) = &settings.policer {
-        self::policer(&key("policer", own.policer.is_some()), policer, frame, judgement);
+        self::policer(&key("policer"), policer, frame, judgement);
     }
-    let down_key = key("down", own.down.is_some());
+    let down_key = key("down");
     let mut last_end = 0;
     for (n, outage) in settings.down.iter().flatten().enumerate() {
         let (at, duration) = (outage.at.0.get(), outage.duration.0.get());
@@ -151,14 +178,22 @@ fn rate(key: &str, rate: &RateSource, judgement: &mut Judgement) {
     match rate {
         RateSource::Fixed(rate) => in_range(judgement, key, rate.0.bps()),
         RateSource::Mahimahi(_) | RateSource::Rattan(_) => {}
-        RateSource::Steps(steps) => {
+        RateSource::Opportunities(times) => {
+            if let Err(why) = crate::trace::opportunities(times) {
+                judgement.refuse(format!("{key}.opportunities"), why, "list times in milliseconds, ascending");
+            }
+        }
+        RateSource::Steps(RateSteps { steps, repeat }) => {
             if steps.is_empty() {
                 judgement.refuse(format!("{key}.steps"), "the list is empty", "add { for = \"5s\", rate = \"1G\" }");
+            }
+            if *repeat && !steps.is_empty() && steps.iter().all(|step| step.rate.0.bps() == 0) {
+                judgement.refuse(format!("{key}.steps"), "every rate is 0: the link carries nothing", "raise one");
             }
             for (n, step) in steps.iter().enumerate() {
                 let key = format!("{key}.steps.{n}");
                 judgement.time(format!("{key}.for"), Some(step.duration), 1..=MAX_TIME, "use 1ns to 30 days");
-                let last = n + 1 == steps.len();
+                let last = n + 1 == steps.len() && !repeat;
                 if last || step.rate.0.bps() != 0 {
                     in_range(judgement, &format!("{key}.rate"), step.rate.0.bps());
                 }

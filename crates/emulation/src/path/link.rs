@@ -142,11 +142,26 @@ pub enum RateSource {
     Mahimahi(String),
     /// A file with a bandwidth trace in rattan's format (JSON of netem-trace), next to the path file.
     Rattan(String),
-    /// A sequence of rates; the last one stays.
-    Steps(Vec<RateChange>),
+    /// Times in milliseconds at which one packet of 1500 bytes may leave, ascending, as in a mahimahi trace. They
+    /// repeat after the last one.
+    Opportunities(Vec<u64>),
+    /// A sequence of rates.
+    #[serde(untagged)]
+    Steps(RateSteps),
     /// A constant rate.
     #[serde(untagged)]
     Fixed(Rate),
+}
+
+/// A sequence of rates.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RateSteps {
+    /// The rates with their durations.
+    pub steps: Vec<RateChange>,
+    /// Whether the sequence repeats; otherwise the last rate stays.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeat: bool,
 }
 
 /// A rate and its duration.
@@ -196,7 +211,7 @@ impl RateSource {
     pub fn fixed_bps(&self) -> Option<u64> {
         match self {
             Self::Fixed(rate) => Some(rate.0.bps()),
-            Self::Mahimahi(_) | Self::Rattan(_) | Self::Steps(_) => None,
+            Self::Mahimahi(_) | Self::Rattan(_) | Self::Opportunities(_) | Self::Steps(_) => None,
         }
     }
 }
@@ -204,8 +219,7 @@ impl RateSource {
 read_by_notations!(RateSource);
 
 impl Notations for RateSource {
-    const EXPECTED: &'static str =
-        "a rate in bit/s such as \"10G\", or a table with one of `mahimahi`, `rattan` (files), `steps`";
+    const EXPECTED: &'static str = "a rate in bit/s such as \"10G\", or a table with one of `mahimahi`, `rattan` (files), `steps`, `opportunities`";
 
     fn text<E: Error>(text: &str) -> Result<Self, E> {
         Rate::deserialize(StrDeserializer::new(text)).map(Self::Fixed)
@@ -216,25 +230,47 @@ impl Notations for RateSource {
     }
 
     fn table<'de, A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let Some(key) = map.next_key::<RateKey>()? else {
+        let (mut source, mut repeat) = (None, None);
+        while let Some(key) = map.next_key::<RateKey>()? {
+            if key == RateKey::Repeat {
+                repeat = Some(map.next_value::<bool>()?);
+                continue;
+            }
+            if source.is_some() {
+                return Err(A::Error::custom("give one of `mahimahi`, `rattan`, `steps`, `opportunities`"));
+            }
+            source = Some(match key {
+                RateKey::Mahimahi => Self::Mahimahi(map.next_value()?),
+                RateKey::Rattan => Self::Rattan(map.next_value()?),
+                RateKey::Opportunities => Self::Opportunities(map.next_value()?),
+                RateKey::Steps | RateKey::Repeat => {
+                    Self::Steps(RateSteps { steps: map.next_value::<Vec<RateChange>>()?, repeat: false })
+                }
+            });
+        }
+        let Some(mut source) = source else {
             return Err(A::Error::custom(format!("{EMPTY}: expected {}", Self::EXPECTED)));
         };
-        let source = match key {
-            RateKey::Mahimahi => Self::Mahimahi(map.next_value()?),
-            RateKey::Rattan => Self::Rattan(map.next_value()?),
-            RateKey::Steps => Self::Steps(map.next_value::<Vec<RateChange>>()?),
-        };
-        if map.next_key::<RateKey>()?.is_some() {
-            return Err(A::Error::custom("give one of `mahimahi`, `rattan`, `steps`"));
+        match (&mut source, repeat) {
+            (_, None) | (Self::Mahimahi(_) | Self::Opportunities(_), Some(true)) => {}
+            (Self::Steps(steps), Some(is_set)) => steps.repeat = is_set,
+            (Self::Rattan(_), Some(_)) => {
+                return Err(A::Error::custom(
+                    "a rattan trace says by its `count` whether it repeats: remove `repeat`",
+                ));
+            }
+            _ => return Err(A::Error::custom("delivery opportunities always repeat: remove `repeat`")),
         }
         Ok(source)
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, PartialEq, Eq)]
 #[serde(field_identifier, rename_all = "kebab-case")]
 enum RateKey {
     Mahimahi,
     Rattan,
     Steps,
+    Opportunities,
+    Repeat,
 }

@@ -2,6 +2,7 @@
 //! scenarios share. The doc comments of these types become the JSON Schemas of both.
 
 mod capability;
+mod event;
 mod judge;
 mod link;
 mod loss;
@@ -13,11 +14,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use capability::{Emulator, Feature, Unsupported};
-pub use link::{Distribution, Framing, Jitter, LinkDirection, Outage, Policer, RateChange, RateSource};
+pub use event::{Event, EventDirection, LinkChange, MAX_EVENTS};
+pub use link::{Distribution, Framing, Jitter, LinkDirection, Outage, Policer, RateChange, RateSource, RateSteps};
 pub use loss::{GilbertElliott, Loss, LossPattern};
-pub use plan::{DEFAULT_MTU, DEFAULT_QUEUE_BYTES, DirectionPlan, HopPlan, QueuePlan};
+pub use plan::{DEFAULT_MTU, DEFAULT_QUEUE_BYTES, DirectionPlan, HopChange, HopPlan, PlannedChange, QueuePlan};
 pub use queue::{Queue, QueueKind, QueueSettings};
-pub use read::{LoadedPath, MAX_TEXT, load, schema};
+pub use read::{LoadedPath, MAX_TEXT, load, load_typed, schema};
 
 /// A commented path file: 1 Gb/s, RTT 50 ms, a buffer of 1 MB, and a little loss.
 pub const TEMPLATE: &str = include_str!("template.toml");
@@ -38,6 +40,9 @@ pub struct Path {
     /// The links, from the first host (the command, or the first interface) to the second.
     #[serde(default)]
     pub link: Vec<Link>,
+    /// Changes of the path at given times.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub event: Vec<Event>,
 }
 
 fn one() -> u64 {

@@ -2,7 +2,11 @@
 
 use landspeed_problems::Problem;
 
-use super::{Framing, Link, LinkDirection, Outage, Path, Queue, QueueKind, QueueSettings, RateChange, RateSource};
+use super::event::ends_loss;
+use super::{
+    Distribution, EventDirection, Framing, Link, LinkChange, Loss, Outage, Path, Queue, QueueKind, QueueSettings,
+    RateChange, RateSource, RateSteps,
+};
 use crate::frame::ETHERNET_HEADER;
 use crate::queue::{CodelSettings, RedSettings};
 use crate::serialiser::{RateStep, Schedule};
@@ -24,8 +28,44 @@ const RED_FRAME: u64 = 1000;
 pub struct DirectionPlan {
     /// Hops in order; not empty.
     pub(crate) hops: Vec<HopPlan>,
+    /// Changes in the order of time.
+    pub(crate) changes: Vec<PlannedChange>,
     /// Maximum frame length, bytes.
     pub(crate) frame_bytes: u32,
+}
+
+/// A change of a hop at a given time.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PlannedChange {
+    /// Time, nanoseconds after the start.
+    pub at_ns: u64,
+    /// Index of the hop.
+    pub hop: usize,
+    /// Position of the event in the file.
+    pub event: usize,
+    /// What changes.
+    pub change: HopChange,
+}
+
+/// Properties of a hop that change; those that are `None` stay.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HopChange {
+    /// New rate, bits/s; not 0.
+    pub rate_bps: Option<u64>,
+    /// New one-way delay, nanoseconds.
+    pub delay_ns: Option<u64>,
+    /// New spread of the delay (nanoseconds) and its distribution.
+    pub jitter: Option<(u64, Distribution)>,
+    /// New loss process; the inner `None` ends it.
+    pub loss: Option<Option<Loss>>,
+    /// New share of frames that skip the delay, 0–1.
+    pub reorder: Option<f64>,
+    /// New share of frames that are duplicated, 0–1.
+    pub duplicate: Option<f64>,
+    /// Whether the link is down from now on.
+    pub down: Option<bool>,
+    /// New queue.
+    pub queue: Option<QueuePlan>,
 }
 
 /// Plan of one hop in one direction.
@@ -82,6 +122,20 @@ pub enum QueuePlan {
     },
 }
 
+impl QueuePlan {
+    /// Returns the limit in bytes and the limit in packets, whichever it has.
+    pub fn limits(&self) -> (Option<u64>, Option<u64>) {
+        match self {
+            Self::Bytes(limit) => (Some(*limit), None),
+            Self::Red(settings) => (Some(settings.limit_bytes), None),
+            Self::Packets(packets)
+            | Self::Codel { packets, .. }
+            | Self::FqCodel { packets, .. }
+            | Self::Pie { packets, .. } => (None, Some(*packets as u64)),
+        }
+    }
+}
+
 impl DirectionPlan {
     /// Plans of the links in order; not empty.
     pub fn hops(&self) -> &[HopPlan] {
@@ -101,6 +155,84 @@ impl DirectionPlan {
     /// Whether a link's rate changes over time.
     pub fn rate_varies(&self) -> bool {
         self.hops.iter().any(|hop| !matches!(hop.schedule, Schedule::Fixed(_)))
+    }
+
+    /// Changes of the links, in the order of time.
+    pub fn changes(&self) -> &[PlannedChange] {
+        &self.changes
+    }
+
+    /// Returns the plan of a direction with one link whose start is at least `least_ns` later, and by how much later
+    /// it is: a rate that repeats is moved by whole periods, and before the start the link is as at the start.
+    #[must_use]
+    pub fn delayed(mut self, least_ns: u64) -> (Self, u64) {
+        let hop = &mut self.hops[0];
+        let shift_ns = match &mut hop.schedule {
+            Schedule::Fixed(_) => least_ns,
+            Schedule::Steps { steps, repeat: false } => {
+                // A link that begins with an outage carries what opens connections before the start.
+                let bps = steps.iter().map(|step| step.bps).find(|bps| *bps > 0).unwrap_or(1);
+                let first = RateStep { duration_ns: least_ns.max(1), bps };
+                steps.insert(0, first);
+                least_ns.max(1)
+            }
+            repeating => least_ns.next_multiple_of(repeating.period_ns().max(1)),
+        };
+        hop.wire.patterns_from_ns = shift_ns;
+        for (from_ns, to_ns) in &mut hop.wire.down {
+            (*from_ns, *to_ns) = (from_ns.saturating_add(shift_ns), to_ns.saturating_add(shift_ns));
+        }
+        for change in &mut self.changes {
+            change.at_ns = change.at_ns.saturating_add(shift_ns);
+        }
+        (self, shift_ns)
+    }
+
+    /// Returns the most bits, with framing, that a link carries between two times after the start.
+    pub fn capacity_bits(&self, hop: usize, from_ns: u64, to_ns: u64) -> u128 {
+        let frame = u64::from(self.frame_bytes);
+        let plan = &self.hops[hop];
+        let bits = |schedule: &Schedule, from_ns: u64, to_ns: u64| {
+            schedule.bits(from_ns, to_ns, frame.saturating_sub(ETHERNET_HEADER.into()), frame + plan.framing.bytes())
+        };
+        // Times from which a rate holds; `None` is the rate of the plan.
+        let changes = self.changes.iter().filter(|change| change.hop == hop);
+        let changes = changes.filter_map(|change| Some((change.at_ns, Some(change.change.rate_bps?))));
+        let mut spans: Vec<(u64, Option<u64>)> = vec![(0, None)];
+        spans.extend(changes);
+        let ends = spans.iter().skip(1).map(|(at_ns, _)| *at_ns).chain([u64::MAX]);
+        spans
+            .iter()
+            .zip(ends)
+            .map(|(&(start_ns, rate_bps), end_ns)| (start_ns.max(from_ns), end_ns.min(to_ns), rate_bps))
+            .filter(|(start_ns, end_ns, _)| end_ns > start_ns)
+            .map(|(start_ns, end_ns, rate_bps)| match rate_bps {
+                Some(bps) => bits(&Schedule::Fixed(bps), start_ns, end_ns),
+                None => bits(&plan.schedule, start_ns, end_ns),
+            })
+            .sum()
+    }
+
+    /// Returns the rate (bits/s; the mean of a rate over time) and the delay (nanoseconds) of a link at a time.
+    pub fn at(&self, hop: usize, at_ns: u64) -> (u64, u64) {
+        let plan = &self.hops[hop];
+        let past = self.changes.iter().filter(|change| change.hop == hop && change.at_ns <= at_ns);
+        let (mut rate_bps, mut delay_ns) = (plan.schedule.mean_bps(), plan.wire.delay_ns);
+        for PlannedChange { change, .. } in past {
+            rate_bps = change.rate_bps.unwrap_or(rate_bps);
+            delay_ns = change.delay_ns.unwrap_or(delay_ns);
+        }
+        (rate_bps, delay_ns)
+    }
+
+    /// Returns the highest rate (bits/s, over windows of a link's delay or 1 ms) and the longest delay (nanoseconds) of
+    /// a link at any time.
+    pub fn extremes(&self, hop: usize) -> (u64, u64) {
+        let plan = &self.hops[hop];
+        let changes = || self.changes.iter().filter(|change| change.hop == hop).map(|planned| &planned.change);
+        let delay_ns = changes().filter_map(|change| change.delay_ns).fold(plan.wire.delay_ns, u64::max);
+        let peak_bps = plan.schedule.peak_bps(delay_ns.max(1_000_000));
+        (changes().filter_map(|change| change.rate_bps).fold(peak_bps, u64::max), delay_ns)
     }
 
     /// Sum of the links' propagation delays, nanoseconds.
@@ -130,9 +262,10 @@ pub(super) type Files<'a> = dyn FnMut(&str) -> Result<String, String> + 'a;
 /// Returns the plans of both directions of a validated path; adds errors of its traces to `problems`.
 pub(super) fn plan(path: &Path, files: &mut Files<'_>, problems: &mut Vec<Problem>) -> [DirectionPlan; 2] {
     let frame_bytes = path.mtu.unwrap_or(DEFAULT_MTU) + ETHERNET_HEADER;
-    let mut direction = |name: &str, of: fn(&Link) -> &LinkDirection| {
+    let mut direction = |way: EventDirection| {
+        let name = way.name();
         let mut hop = |(i, link): (usize, &Link)| {
-            let own = of(link);
+            let own = way.own(link);
             let key = if own.rate.is_some() { format!("link.{i}.{name}.rate") } else { format!("link.{i}.rate") };
             let settings = link.effective(own);
             let schedule = schedule(settings.rate.as_ref().unwrap_or(&link.rate), files).unwrap_or_else(|why| {
@@ -153,12 +286,40 @@ pub(super) fn plan(path: &Path, files: &mut Files<'_>, problems: &mut Vec<Proble
                     reorder: settings.reorder.map_or(0.0, |share| share.0.get()),
                     duplicate: settings.duplicate.map_or(0.0, |share| share.0.get()),
                     down: outages(settings.down.as_ref()),
+                    patterns_from_ns: 0,
                 },
             }
         };
-        DirectionPlan { hops: path.link.iter().enumerate().map(&mut hop).collect(), frame_bytes }
+        let hops: Vec<HopPlan> = path.link.iter().enumerate().map(&mut hop).collect();
+        let mut changes: Vec<PlannedChange> = Vec::new();
+        for (index, hop) in hops.iter().enumerate() {
+            let mut bps = hop.schedule.mean_bps();
+            for (event, written) in path.events_of(index, way) {
+                let change = hop_change(&written.link_change(), frame_bytes, &mut bps);
+                changes.push(PlannedChange { at_ns: written.at.0.get(), hop: index, event, change });
+            }
+        }
+        changes.sort_by_key(|change| change.at_ns);
+        DirectionPlan { hops, changes, frame_bytes }
     };
-    [direction("forward", |link| &link.forward), direction("reverse", |link| &link.reverse)]
+    EventDirection::BOTH.map(&mut direction)
+}
+
+/// Returns a change in plain numbers; `bps` is the rate of the link, before and after it.
+fn hop_change(change: &LinkChange, frame_bytes: u32, bps: &mut u64) -> HopChange {
+    let share = |share: Option<landspeed_problems::Share>| share.map(|share| share.0.get());
+    let rate_bps = change.rate.map(|rate| rate.0.bps().max(1));
+    *bps = rate_bps.unwrap_or(*bps);
+    HopChange {
+        rate_bps,
+        delay_ns: change.delay.map(|time| time.0.get()),
+        jitter: change.jitter.as_ref().map(|jitter| (jitter.spread.0.get(), jitter.distribution)),
+        loss: change.loss.as_ref().map(|loss| Some(loss.clone()).filter(|loss| !ends_loss(loss))),
+        reorder: share(change.reorder),
+        duplicate: share(change.duplicate),
+        down: change.down,
+        queue: change.queue.as_ref().map(|queue| plan_queue(&queue.settings(), frame_bytes, *bps)),
+    }
 }
 
 fn outages(down: Option<&Vec<Outage>>) -> Vec<(u64, u64)> {
@@ -174,10 +335,13 @@ fn outages(down: Option<&Vec<Outage>>) -> Vec<(u64, u64)> {
 fn schedule(rate: &RateSource, files: &mut Files<'_>) -> Result<Schedule, String> {
     match rate {
         RateSource::Fixed(rate) => Ok(Schedule::Fixed(rate.0.bps())),
-        RateSource::Steps(changes) => {
+        RateSource::Opportunities(times) => trace::opportunities(times),
+        RateSource::Steps(RateSteps { steps, repeat }) => {
             let step =
                 |change: &RateChange| RateStep { duration_ns: change.duration.0.get(), bps: change.rate.0.bps() };
-            Ok(Schedule::Steps { steps: changes.iter().map(step).collect(), repeat: false })
+            // Empty lists, and durations of 0, are refused.
+            let steps: Vec<RateStep> = steps.iter().map(step).filter(|step| step.duration_ns > 0).collect();
+            Ok(if steps.is_empty() { Schedule::Fixed(1) } else { Schedule::Steps { steps, repeat: *repeat } })
         }
         RateSource::Mahimahi(name) => trace::mahimahi(&files(name)?).map_err(|why| format!("{name}: {why}")),
         RateSource::Rattan(name) => trace::rattan(&files(name)?).map_err(|why| format!("{name}: {why}")),

@@ -11,7 +11,7 @@ pub const MAX_TEXT: usize = 256 << 10;
 const FILE: &str = "path";
 
 /// Vocabulary of the format, for hints on mistakes.
-const KEYWORDS: FormatTerms = FormatTerms { arrays: &["link"], named: &[], example: key_example };
+const KEYWORDS: FormatTerms = FormatTerms { arrays: &["link", "event"], named: &[], example: key_example };
 
 fn key_example(key: &str) -> Option<&'static str> {
     Some(match key {
@@ -20,7 +20,7 @@ fn key_example(key: &str) -> Option<&'static str> {
         "burst" => "add the burst that passes at once: burst = \"100KB\"",
         "kind" => "name the queueing discipline: kind = \"bfifo\"",
         "spread" => "add the width: spread = \"1ms\"",
-        "at" => "say when it goes down: at = \"10s\"",
+        "at" => "say when: at = \"10s\"",
         "for" => "say how long: for = \"2s\"",
         "p" | "r" => "set p (good to bad) and r (bad to good), probabilities per frame",
         _ => return None,
@@ -50,17 +50,29 @@ pub fn load(text: &str, files: &mut dyn FnMut(&str) -> Result<String, String>) -
     }
     let document = source::parse(text).map_err(|problem| many(vec![problem]))?;
     let path: Path = source::typed(text, &document, &KEYWORDS).map_err(many)?;
-    let judge::Judgement { mut problems, warnings } = judge::judge(&path);
-    let [forward, reverse] = plan(&path, files, &mut problems);
-    if problems.is_empty() {
-        return Ok(LoadedPath { path, forward, reverse, warnings });
-    }
+    let problems = match load_typed(path, files) {
+        Ok(loaded) => return Ok(loaded),
+        Err(problems) => problems,
+    };
     let placed = |problem: Problem| {
         let steps: Vec<String> = problem.key.split('.').map(str::to_owned).collect();
         let span = source::span_of(&document, &steps);
         if span.is_empty() { problem } else { problem.at(text, span) }
     };
     Err(many(problems.into_iter().map(placed).collect()))
+}
+
+/// Validates a path that is parsed already; problems have keys and no positions. `files` is as for [`load`].
+///
+/// # Errors
+/// Returns everything that is wrong with it.
+pub fn load_typed(
+    path: Path,
+    files: &mut dyn FnMut(&str) -> Result<String, String>,
+) -> Result<LoadedPath, Vec<Problem>> {
+    let judge::Judgement { mut problems, warnings } = judge::judge(&path);
+    let [forward, reverse] = plan(&path, files, &mut problems);
+    if problems.is_empty() { Ok(LoadedPath { path, forward, reverse, warnings }) } else { Err(problems) }
 }
 
 /// Returns the JSON Schema of a path file (for its TOML converted to JSON).

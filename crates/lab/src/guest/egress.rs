@@ -37,6 +37,7 @@ pub fn install(socket: &mut Netlink, interface: u32, port: &Port) -> Result<(), 
                 .replace_qdisc(interface, inside, configure::handle(2, 0), &inner(port, discipline))
                 .map_err(error_text)
         }
+        EgressKind::Carried => Ok(()),
         EgressKind::Wire(impairments) => {
             socket.add_qdisc(interface, root, configure::handle(1, 0), &wire(port, impairments)).map_err(error_text)
         }

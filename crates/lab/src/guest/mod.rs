@@ -6,6 +6,7 @@
 //! here is the same in every run with the same seed, to the nanosecond.
 
 mod capture;
+mod carry;
 mod egress;
 mod network;
 pub mod programs;
@@ -13,6 +14,7 @@ mod queues;
 mod report;
 mod results;
 mod root;
+mod settings;
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -27,8 +29,8 @@ use landspeed_sys::guest;
 use landspeed_sys::{clock, netns};
 
 pub use report::{
-    CaptureReport, Drain, FlowReport, GuestReport, HostCounters, PortReport, ProgramReport, Progress, QueueReport,
-    SERIES_POINTS, Sample,
+    CaptureReport, CarrierReport, Drain, FlowReport, GuestReport, HostCounters, PortReport, ProgramReport, Progress,
+    QueueReport, SERIES_POINTS, Sample,
 };
 
 pub use results::RESULTS;
@@ -129,8 +131,9 @@ fn run_plan(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
     // A round number, so that samples are at the same nanoseconds however long building the network took.
     let zero_ns = (clock::monotonic_ns() + plan.lead_ns + 100_000_000).next_multiple_of(100_000_000);
     let running = RunState::new(plan, zero_ns);
+    let carriers = carry::Carriers::new(plan, zero_ns)?;
     let report = std::thread::scope(|scope| {
-        let measured = measure(engine, plan, &network, &running, scope);
+        let measured = measure(engine, plan, (&network, &carriers), &running, scope);
         // Other threads of the scope would wait forever.
         measured.unwrap_or_else(|error| give_up(&error))
     });
@@ -143,13 +146,15 @@ fn run_plan(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
 fn measure<'scope>(
     engine: &'static dyn Engine,
     plan: &'scope Plan,
-    network: &'scope network::Network,
+    (network, carriers): (&'scope network::Network, &'scope carry::Carriers),
     running: &'scope RunState,
     scope: &'scope Scope<'scope, '_>,
 ) -> Result<GuestReport, String> {
     let zero_ns = running.zero_ns;
+    let carrying = carriers.start(scope, plan, network, &running.over)?;
+    let setting = scope.spawn(move || settings::apply(plan, network, zero_ns, &running.over));
     let captures = capture::start(scope, plan, network, &running.over);
-    let watching = scope.spawn(move || queues::watch(plan, network, zero_ns, &running.over));
+    let watching = scope.spawn(move || queues::watch(plan, network, carriers, zero_ns, &running.over));
     let showing = scope.spawn(|| running.write_progress(plan));
     let flows: Vec<_> = plan
         .flows
@@ -161,7 +166,7 @@ fn measure<'scope>(
     // Connections are open by now and idle: the accounting of every node begins without packets in flight.
     clock::sleep_until(zero_ns - ZERO_DELAY_NS);
     network.start_counting_frames()?;
-    let before = network.counters(plan)?;
+    let before = network.counters(plan, carriers)?;
     let flows: Vec<_> = flows
         .into_iter()
         .map(|flow| flow.join().unwrap_or_else(|_| Err("the flow's thread panicked".to_owned())))
@@ -169,10 +174,14 @@ fn measure<'scope>(
     let programs = programs.finish()?;
     let ended_ns = clock::monotonic_ns();
     clock::sleep_until(ended_ns + SETTLE_NS + plan.longest_delay_ns());
-    let after = network.counters(plan)?;
+    let after = network.counters(plan, carriers)?;
     running.over.store(true, Ordering::Relaxed);
     let queues = watching.join().map_err(|_| "the queue watcher panicked".to_owned())??;
     let _ = showing.join();
+    let settings = setting.join().map_err(|_| "the thread that changes sysctls panicked".to_owned())?;
+    for thread in carrying {
+        thread.join().map_err(|_| "the thread that carries a link panicked".to_owned())??;
+    }
     let span_ns = clock::monotonic_ns() - zero_ns;
     let captures = capture::finish(captures);
     let flows = flows.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -182,6 +191,8 @@ fn measure<'scope>(
         span_ns,
         flows,
         programs,
+        carriers: carriers.reports(),
+        settings,
         queues,
         before,
         after,

@@ -12,6 +12,7 @@ use landspeed_netlink::{self as netlink, LinkId, Netlink, NetlinkError, QdiscRea
 use landspeed_sys::bpf::{FrameFilter, Pattern, frame_clock};
 use landspeed_sys::netns;
 
+use super::carry::Carriers;
 use super::egress;
 use super::report::{HostCounters, PortReport, Sample};
 use crate::plan::{EgressKind, Impairments, Node, Plan, PlannedLoss, Port, Role};
@@ -178,6 +179,7 @@ impl Network {
             let loss = match &at.egress.kind {
                 EgressKind::Wire(Impairments { loss, .. }) => loss,
                 EgressKind::Shaped { .. } => &at.drops,
+                EgressKind::Carried => continue,
             };
             let pattern = match loss {
                 PlannedLoss::Every(distance) => Pattern::Every(*distance),
@@ -241,6 +243,9 @@ impl Network {
             }
             Role::Wire => {
                 for (from, out) in [(0, 1), (1, 0)] {
+                    if node.ports[out].egress.kind == EgressKind::Carried {
+                        continue;
+                    }
                     let filter = self.filters.get(&(index, out));
                     let (from, to) = (self.indices[index][from], self.indices[index][out]);
                     socket.add_qdisc(from, netlink::Qdisc::INGRESS, 0, &Discipline::Ingress).map_err(error_text)?;
@@ -282,7 +287,7 @@ impl Network {
     }
 
     /// Reads all counters of all nodes.
-    pub fn counters(&self, plan: &Plan) -> Result<HostCounters, String> {
+    pub fn counters(&self, plan: &Plan, carriers: &Carriers) -> Result<HostCounters, String> {
         let mut found = HostCounters::default();
         for index in 0..plan.nodes.len() {
             // A separate thread, because /proc/thread-self/net is that of the thread's namespace.
@@ -297,7 +302,7 @@ impl Network {
                     .flatten()
             });
             found.counters.push(counters.unwrap_or_default());
-            found.ports.push(self.ports(plan, index)?);
+            found.ports.push(self.ports(plan, index, carriers)?);
         }
         let softnet = std::fs::read_to_string("/proc/net/softnet_stat").unwrap_or_default();
         let hex = |line: &str, at: usize| {
@@ -311,7 +316,7 @@ impl Network {
         Ok(found)
     }
 
-    fn ports(&self, plan: &Plan, node: usize) -> Result<Vec<PortReport>, String> {
+    fn ports(&self, plan: &Plan, node: usize, carriers: &Carriers) -> Result<Vec<PortReport>, String> {
         let mut socket = self.socket(node);
         let mut readings: Vec<QdiscReading> = Vec::new();
         socket.read_all_qdiscs(&mut readings).map_err(error_text)?;
@@ -335,11 +340,14 @@ impl Network {
                 tx_packets: stat("tx_packets"),
                 tx_bytes: stat("tx_bytes"),
                 tx_dropped: stat("tx_dropped"),
-                qdiscs: readings
-                    .iter()
-                    .filter(|r| r.ifindex == interface && r.parent != netlink::Qdisc::INGRESS)
-                    .map(sample)
-                    .collect(),
+                qdiscs: match carriers.sample(node, port) {
+                    Some(carried) => vec![carried],
+                    None => readings
+                        .iter()
+                        .filter(|r| r.ifindex == interface && r.parent != netlink::Qdisc::INGRESS)
+                        .map(sample)
+                        .collect(),
+                },
                 filtered,
             });
         }
@@ -415,6 +423,7 @@ pub fn sample(reading: &QdiscReading) -> Sample {
         drops: reading.drops.into(),
         backlog_bytes: reading.backlog_bytes.into(),
         backlog_packets: reading.queue_packets.into(),
+        copies: 0,
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use landspeed_emulation::DirectionPlan;
 use landspeed_model::{QueueRole, QueueSeries};
 use landspeed_netlink::QdiscReading;
 use landspeed_sys::clock;
 
+use super::carry::{CarriedReading, Carriers};
 use super::network::{Network, sample};
 use super::report::{Drain, QueueReport, SERIES_POINTS};
-use crate::plan::Plan;
+use crate::plan::{Plan, PlannedCarrier};
 use crate::scenario::ETHERNET_HEADER;
 
 /// Wires only hold packets in flight; they are sampled this many times less often.
@@ -30,6 +32,10 @@ struct SampledQueue {
     /// Total bytes sent on the link, with framing, at each sample.
     drained: Vec<u64>,
     reading: QdiscReading,
+    /// Plan of the link after the queue, if it changes: its model has the queue.
+    carried: Option<DirectionPlan>,
+    /// Bytes, packets and drops of such a queue.
+    carried_totals: (u64, u64, u64),
 }
 
 /// The link that a queue feeds.
@@ -58,7 +64,13 @@ impl LinkRate {
 }
 
 /// Samples every queue until the run is over.
-pub fn watch(plan: &Plan, network: &Network, zero_ns: u64, over: &AtomicBool) -> Result<Vec<QueueReport>, String> {
+pub fn watch(
+    plan: &Plan,
+    network: &Network,
+    carriers: &Carriers,
+    zero_ns: u64,
+    over: &AtomicBool,
+) -> Result<Vec<QueueReport>, String> {
     let mut queues = Vec::new();
     for (node, it) in plan.nodes.iter().enumerate() {
         for (port, at) in it.ports.iter().enumerate() {
@@ -78,6 +90,8 @@ pub fn watch(plan: &Plan, network: &Network, zero_ns: u64, over: &AtomicBool) ->
                 totals: Vec::new(),
                 drained: Vec::new(),
                 reading: QdiscReading::default(),
+                carried: carried_plan(plan, (node, port)),
+                carried_totals: (0, 0, 0),
             });
         }
     }
@@ -92,7 +106,13 @@ pub fn watch(plan: &Plan, network: &Network, zero_ns: u64, over: &AtomicBool) ->
             let end = at + queues[at..].iter().take_while(|q| q.node == node).count();
             if !queues[at].wire || round % WIRE_SAMPLE_DIVISOR == 0 {
                 network.socket(node).read_all_qdiscs(&mut readings).map_err(|e| e.to_string())?;
-                queues[at..end].iter_mut().for_each(|queue| queue.take(&readings));
+                for queue in &mut queues[at..end] {
+                    let now_ns = zero_ns + round * plan.sample_ns;
+                    match carriers.reading((queue.node, queue.port), now_ns.max(clock::monotonic_ns())) {
+                        Some(carried) => queue.take_carried(&carried, now_ns - zero_ns),
+                        None => queue.take(&readings),
+                    }
+                }
             }
             at = end;
         }
@@ -119,6 +139,27 @@ impl SampledQueue {
         self.reading = *reading;
     }
 
+    /// Adds a sample of a link that changes, or of the queue before it, at `t_ns` after the scenario's zero.
+    fn take_carried(&mut self, reading: &CarriedReading, t_ns: u64) {
+        let counters = &reading.counters;
+        let (bytes, packets, drops, backlog) = if self.wire {
+            (reading.delivered.1, reading.delivered.0, counters.lost + counters.down, 0)
+        } else {
+            let framing = counters.sent * self.line.overhead;
+            let drops = counters.policed + counters.queue_full + counters.aqm;
+            (counters.sent_bytes.saturating_sub(framing), counters.sent, drops, reading.queue_bytes)
+        };
+        // Backlog at the link's highest rate that takes as long as this one does now.
+        let now_bps = self.carried.as_ref().map_or(self.line.rate_bps, |plan| plan.at(0, t_ns).0);
+        let on_link = u128::from(backlog + reading.queue_packets * self.line.overhead);
+        let scaled = on_link * u128::from(self.line.rate_bps) / u128::from(now_bps.max(1));
+        self.backlog.push(u32::try_from(backlog).unwrap_or(u32::MAX));
+        self.on_link.push(if self.wire { 0 } else { u64::try_from(scaled).unwrap_or(u64::MAX) });
+        self.drained.push(0);
+        self.totals.push((drops, bytes));
+        self.carried_totals = (bytes, packets, drops);
+    }
+
     fn report(self, sample_ns: u64) -> QueueReport {
         let interval_ns = if self.wire { sample_ns * WIRE_SAMPLE_DIVISOR } else { sample_ns };
         let mut sorted = self.on_link.clone();
@@ -131,11 +172,25 @@ impl SampledQueue {
             backlog_sum: self.backlog.iter().map(|&bytes| u64::from(bytes)).sum(),
             busy: self.backlog.iter().filter(|&&bytes| bytes > 0).count() as u64,
             link_quantiles: (quantile(&sorted, 0.5), quantile(&sorted, 0.99)),
-            drain: drain(&self.on_link, &self.drained, &self.line, interval_ns),
+            drain: match self.carried {
+                Some(_) => Drain::default(),
+                None => drain(&self.on_link, &self.drained, &self.line, interval_ns),
+            },
+            carried: self.carried.as_ref().map(|_| self.carried_totals),
             series: downsample(&self.backlog, &self.totals, interval_ns),
             detail: self.reading.details().map(|(name, value)| (name.to_owned(), value)).collect(),
         }
     }
+}
+
+/// Returns the plan of the direction of a link that changes into which a port sends, or by which frames leave its wire.
+fn carried_plan(plan: &Plan, port: (usize, usize)) -> Option<DirectionPlan> {
+    if let Some(path) = plan.carried(port.0) {
+        return Some(PlannedCarrier::direction(&path, port.1).clone());
+    }
+    let (carrier, forward) = plan.carrier_after(port)?;
+    let path = carrier.load().ok()?;
+    Some(if forward { path.forward } else { path.reverse })
 }
 
 /// Returns a quantile of sorted values, interpolated linearly.

@@ -21,6 +21,12 @@ pub struct GuestReport {
     pub flows: Vec<FlowReport>,
     /// Programs in the plan's order.
     pub programs: Vec<ProgramReport>,
+    /// Links that change, in the plan's order: forward and reverse direction.
+    #[serde(default)]
+    pub carriers: Vec<[CarrierReport; 2]>,
+    /// Sysctls that changed, in the plan's order: time after zero, nanoseconds, or the reason why not.
+    #[serde(default)]
+    pub settings: Vec<Result<u64, String>>,
     /// Queues of all ports.
     pub queues: Vec<QueueReport>,
     /// Counters just before zero.
@@ -76,6 +82,23 @@ pub struct ProgramReport {
     pub files: Vec<LabFile>,
 }
 
+/// One direction of a link that changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CarrierReport {
+    /// Frames that the carrier failed to handle; each makes the run invalid.
+    pub unhandled: u64,
+    /// Longest time by which a frame left later than the model says, nanoseconds.
+    pub late_ns_max: u64,
+    /// Number of changes made.
+    pub changes: u64,
+    /// Frames dropped by the policer and the queue, from the boot on.
+    pub queue_drops: u64,
+    /// Frames lost on the link, outages included, from the boot on.
+    pub lost: u64,
+    /// Frames marked CE, from the boot on.
+    pub marked: u64,
+}
+
 /// One queue over the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueueReport {
@@ -99,6 +122,9 @@ pub struct QueueReport {
     pub series: QueueSeries,
     /// Counters specific to the qdisc, at the end.
     pub detail: BTreeMap<String, u64>,
+    /// Queue before a link that changes, which is in its model: bytes and packets sent, drops.
+    #[serde(default)]
+    pub carried: Option<(u64, u64, u64)>,
 }
 
 /// Data sent by a queue while it certainly had a backlog.
@@ -161,6 +187,9 @@ pub struct Sample {
     pub backlog_bytes: u64,
     /// Backlog, packets.
     pub backlog_packets: u64,
+    /// Copies of packets that it made; only a link that changes counts them.
+    #[serde(default)]
+    pub copies: u64,
 }
 
 /// Result of one capture.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use landspeed_model::{Direction, LabCheck, Phase, PhaseName, Protocol, RunDocument, Stream};
 
 use crate::guest::GuestReport;
-use crate::plan::{EgressKind, Impairments, Plan, PlannedFlow, Role};
+use crate::plan::{EgressKind, Impairments, Plan, PlannedCarrier, PlannedFlow, Role};
 use crate::scenario::ETHERNET_HEADER;
 
 /// Relative precision of a link's rate.
@@ -71,12 +71,11 @@ impl Delivery {
 
     /// Returns the load of a link with this rate and framing, behind which `behind` bytes may have been queued.
     pub fn load(&self, rate_bps: u64, overhead: u64, behind: u64) -> Load {
-        let ns = self.span_ns.1.saturating_sub(self.span_ns.0);
         let boundary = self.streams * SPLIT_FRAMES * (self.frame.0 + self.frame.1 + overhead)
             + carried(BOUNDARY_NS, rate_bps) as u64;
         Load {
             delivered: self.on_link(self.bytes, overhead),
-            carries: carried(ns, rate_bps),
+            carries: carried(self.span_ns.1.saturating_sub(self.span_ns.0), rate_bps),
             slack: self.on_link(self.unread_bytes, overhead) + (boundary + behind) as f64,
         }
     }
@@ -114,7 +113,10 @@ pub fn check(plan: &Plan, report: &GuestReport) -> LabCheck {
                 let Some(delivery) = delivery(flow, run, phase, mtu) else { continue };
                 for hop in &hops {
                     let egress = &plan.nodes[hop.wire.0].ports[hop.wire.1].egress;
-                    let load = delivery.load(egress.rate_bps, overhead(egress.overhead), hop.behind);
+                    let mut load = delivery.load(egress.rate_bps, overhead(egress.overhead), hop.behind);
+                    if let Some(bytes) = changing(plan, hop.wire, delivery.span_ns) {
+                        load.carries = bytes;
+                    }
                     if load.exceeds() {
                         problems.push(format!(
                             "flow {}, {}: {}",
@@ -132,7 +134,12 @@ pub fn check(plan: &Plan, report: &GuestReport) -> LabCheck {
     }
     for ((node, port), deliveries) in together {
         let egress = &plan.nodes[node].ports[port].egress;
-        let load = sum(&deliveries, egress.rate_bps, overhead(egress.overhead));
+        let mut load = sum(&deliveries, egress.rate_bps, overhead(egress.overhead));
+        let starts = deliveries.iter().map(|(delivery, _)| delivery.span_ns.0).min().unwrap_or(0);
+        let ends = deliveries.iter().map(|(delivery, _)| delivery.span_ns.1).max().unwrap_or(0);
+        if let Some(bytes) = changing(plan, (node, port), (starts, ends)) {
+            load.carries = bytes;
+        }
         if deliveries.len() > 1 && load.exceeds() {
             problems.push(format!(
                 "{} flows in total, steady phase: {}",
@@ -150,6 +157,14 @@ pub fn check(plan: &Plan, report: &GuestReport) -> LabCheck {
         |(_, load_summary)| format!("at most {load_summary}"),
     );
     super::checks::check(NAME, &problems, fine)
+}
+
+/// Returns the most bytes that a link that changes can have delivered in a time: its data crossed it at most the longest
+/// delay of the network earlier. `None` for all other links.
+fn changing(plan: &Plan, (node, port): (usize, usize), (from_ns, to_ns): (u64, u64)) -> Option<f64> {
+    let path = plan.carried(node)?;
+    let from_ns = from_ns.saturating_sub(plan.longest_delay_ns());
+    Some(PlannedCarrier::direction(&path, port).capacity_bits(0, from_ns, to_ns) as f64 / 8.0)
 }
 
 /// Returns the total load from the first start to the last end.
@@ -255,8 +270,13 @@ fn hops(plan: &Plan, report: &GuestReport, (from, to): (usize, usize)) -> Option
         let (wire, into) = peer(at)?;
         let out = (wire, 1 - into);
         let port = &plan.nodes[wire].ports[out.1];
-        let EgressKind::Wire(impairments) = &port.egress.kind else { return None };
-        let bunched = carried(spread_ns(impairments), port.egress.rate_bps) as u64;
+        let spread_ns = match &port.egress.kind {
+            EgressKind::Wire(impairments) => spread_ns(impairments),
+            // Delays that become shorter, and jitter, bring frames closer together.
+            EgressKind::Carried => plan.longest_delay_ns(),
+            EgressKind::Shaped { .. } => return None,
+        };
+        let bunched = carried(spread_ns, port.egress.rate_bps) as u64;
         for hop in &mut hops {
             hop.behind += bunched;
         }

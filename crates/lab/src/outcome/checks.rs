@@ -6,6 +6,10 @@ use super::counter_increase;
 use crate::guest::GuestReport;
 use crate::plan::{EgressKind, Impairments, Plan, Role};
 
+/// Maximum time by which a frame may leave a link that changes after the time of its model, nanoseconds: clock reads of
+/// other processes take 256 ns each.
+const MAX_LATE_NS: u64 = 20_000;
+
 /// Returns the results of all checks, in a fixed order.
 pub fn all(plan: &Plan, report: &GuestReport) -> Vec<LabCheck> {
     vec![
@@ -81,7 +85,7 @@ fn switches_and_wires(plan: &Plan, report: &GuestReport) -> LabCheck {
         let (mut came, mut went) = (0_i64, 0_i64);
         for (port, at) in node.ports.iter().enumerate() {
             let counter_increase = counter_increase(report, index, port);
-            came += counter_increase.rx_packets as i64;
+            came += counter_increase.rx_packets as i64 + counter_increase.copies as i64;
             went += counter_increase.tx_packets as i64
                 + counter_increase.drops as i64
                 + counter_increase.queued
@@ -92,6 +96,13 @@ fn switches_and_wires(plan: &Plan, report: &GuestReport) -> LabCheck {
                     duplicates |= *duplicate > 0.0;
                 }
                 EgressKind::Shaped { .. } => dropped += counter_increase.drops,
+                EgressKind::Carried => {}
+            }
+        }
+        if let Some(index) = plan.carriers.iter().position(|carrier| carrier.node == index) {
+            for direction in report.carriers.get(index).into_iter().flatten() {
+                dropped += direction.queue_drops;
+                lost += direction.lost;
             }
         }
         // netem does not count the duplicates it creates.
@@ -197,6 +208,31 @@ fn frames(plan: &Plan, report: &GuestReport) -> LabCheck {
         }
     }
     check("frames-fit", &problems, "every interface sent one frame at a time".to_owned())
+}
+
+/// Checks that the links that change were carried as their models say; no check without such links.
+pub fn carriers(plan: &Plan, report: &GuestReport) -> Option<LabCheck> {
+    let mut problems = Vec::new();
+    let (mut late_ns_max, mut changes) = (0, 0);
+    for (carrier, reports) in plan.carriers.iter().zip(&report.carriers) {
+        let Ok(path) = carrier.load() else { continue };
+        for (direction, found) in [&path.forward, &path.reverse].into_iter().zip(reports) {
+            let due = direction.changes().iter().filter(|change| change.at_ns <= report.span_ns).count() as u64;
+            if found.changes < due {
+                problems.push(format!("{}: {} of {due} changes made", carrier.path.name, found.changes));
+            }
+            if found.unhandled > 0 {
+                problems.push(format!("{}: {} frames not handled", carrier.path.name, found.unhandled));
+            }
+            if found.late_ns_max > MAX_LATE_NS {
+                problems.push(format!("{}: a frame left {} ns late", carrier.path.name, found.late_ns_max));
+            }
+            changes += found.changes;
+            late_ns_max = late_ns_max.max(found.late_ns_max);
+        }
+    }
+    let fine = format!("{changes} changes made; no frame left more than {late_ns_max} ns late");
+    (!plan.carriers.is_empty()).then(|| check("changing-links", &problems, fine))
 }
 
 /// Checks that every program ended as expected; no check without programs.

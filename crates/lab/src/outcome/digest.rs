@@ -55,6 +55,9 @@ pub fn of(document: &LabDocument) -> String {
         };
         measured["programs"] = document.programs.iter().map(of).collect();
     }
+    if !document.events.is_empty() {
+        measured["events"] = json!(document.events);
+    }
     // Keys are sorted (serde_json's map is a BTreeMap); numbers have the shortest form that is parsed to the same
     // value.
     let text = measured.to_string();

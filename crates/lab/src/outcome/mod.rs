@@ -6,14 +6,14 @@ mod digest;
 mod precision;
 
 use landspeed_model::{
-    BuildInfo, ErrorEntry, KernelInfo, LAB_SCHEMA, LabCapture, LabDocument, LabFlow, LabHostCounters, LabHostDrops,
-    LabLink, LabProgram, LabProgramEnd, LabQueue, LabStatus, QueueRole, RunDocument, ScenarioInfo, Status, Topology,
-    Warning,
+    BuildInfo, ErrorEntry, KernelInfo, LAB_SCHEMA, LabCapture, LabDocument, LabEvent, LabFlow, LabHostCounters,
+    LabHostDrops, LabLink, LabProgram, LabProgramEnd, LabQueue, LabStatus, QueueRole, RunDocument, ScenarioInfo,
+    Status, Topology, Warning,
 };
 
 use crate::boot::BootOutcome;
 use crate::guest::{Drain, FlowReport, GuestReport, PortReport, QueueReport};
-use crate::plan::{Egress, EgressKind, Plan, PlannedLoss, Role};
+use crate::plan::{Egress, EgressKind, Plan, PlannedCarrier, PlannedLoss, Role};
 
 /// Contents of a document other than the readings.
 #[derive(Debug, Clone)]
@@ -56,6 +56,7 @@ pub fn failed(frame: DocumentHeader, errors: Vec<ErrorEntry>) -> LabDocument {
         topology: Topology::default(),
         flows: Vec::new(),
         programs: Vec::new(),
+        events: Vec::new(),
         queues: Vec::new(),
         links: Vec::new(),
         host_drops: Vec::new(),
@@ -78,7 +79,9 @@ pub fn document(frame: DocumentHeader, plan: &Plan, booted: BootOutcome) -> LabD
     document.topology = plan.topology.clone();
     document.kernel.release.clone_from(&report.release);
     document.programs = programs(plan, &report);
+    document.events = events(plan, &report);
     document.checks = checks::all(plan, &report);
+    document.checks.extend(checks::carriers(plan, &report));
     document.checks.extend(checks::programs(&document.programs));
     document.queues = report.queues.iter().map(|queue| self::queue(plan, &report, queue)).collect();
     document.links = links(plan, &report);
@@ -158,6 +161,7 @@ fn flows(plan: &Plan, report: GuestReport) -> Vec<LabFlow> {
             retransmits: run.as_ref().and_then(|run| run.summary.retransmits),
             run,
             qualify,
+            epochs: Vec::new(),
         }
     };
     plan.flows.iter().zip(report.flows).map(of).collect()
@@ -182,6 +186,25 @@ fn programs(plan: &Plan, report: &GuestReport) -> Vec<LabProgram> {
     plan.programs.iter().zip(&report.programs).map(of).collect()
 }
 
+/// Returns the events with the times at which they were made.
+fn events(plan: &Plan, report: &GuestReport) -> Vec<LabEvent> {
+    let mut events = plan.events.clone();
+    for event in &mut events {
+        // The model of a link makes its changes at their times; a check counts them.
+        if event.object.starts_with("link ") && event.at_ns <= report.span_ns {
+            event.applied_ns = Some(event.at_ns);
+        }
+    }
+    for (setting, result) in plan.settings.iter().zip(&report.settings) {
+        let Some(event) = events.get_mut(setting.event) else { continue };
+        match result {
+            Ok(at_ns) => event.applied_ns = Some(*at_ns),
+            Err(why) => event.error = Some(why.clone()),
+        }
+    }
+    events
+}
+
 /// Returns whether a program ended as its scenario expects.
 fn is_expected(expect: Option<u8>, found: &crate::guest::ProgramReport) -> bool {
     match found.end {
@@ -204,6 +227,8 @@ pub(crate) struct CounterIncrease {
     pub device_drops: u64,
     /// Frames dropped by a filter, as the scenario specifies.
     pub filtered: u64,
+    /// Copies of frames made by a link that changes.
+    pub copies: u64,
 }
 
 /// Returns the increase of a port's counters.
@@ -223,6 +248,7 @@ pub(crate) fn counter_increase(report: &GuestReport, node: usize, port: usize) -
         queued: q1.backlog_packets as i64 - q0.backlog_packets as i64,
         device_drops: (after.rx_dropped - before.rx_dropped) + (after.tx_dropped - before.tx_dropped),
         filtered: after.filtered - before.filtered,
+        copies: q1.copies - q0.copies,
     }
 }
 
@@ -232,20 +258,42 @@ fn queue(plan: &Plan, report: &GuestReport, found: &QueueReport) -> LabQueue {
     let samples = found.samples.max(1) as f64;
     let sojourn = |link_bytes: u64| (link_bytes as f64 * 8e9 / egress.rate_bps as f64) as u64;
     let Drain { busy_ns, bytes: drained_bytes, .. } = found.drain;
-    let (kind, limit_bytes, limit_packets) = limits(egress);
     let wire = egress.role == QueueRole::Wire;
+    // The queue before a link that changes is in the link's model.
+    let carried = plan.carrier_after((found.node, found.port)).and_then(|(carrier, forward)| {
+        let path = carrier.load().ok()?;
+        Some(if forward { path.forward } else { path.reverse })
+    });
+    let (kind, limit_bytes, limit_packets) = match &carried {
+        Some(direction) => {
+            let (limit_bytes, limit_packets) = direction.hops()[0].queue.limits();
+            (direction.queues().next().unwrap_or("bfifo"), limit_bytes, limit_packets)
+        }
+        None => limits(egress),
+    };
+    let lost = counter_increase.drops + if wire { counter_increase.filtered } else { 0 };
+    let (bytes, packets, drops) = found.carried.filter(|_| carried.is_some() || wire).unwrap_or((
+        counter_increase.tx_bytes,
+        counter_increase.tx_packets,
+        // A host's filter drops received frames, which were never in its egress queue.
+        lost,
+    ));
+    let marks = carried.as_ref().and_then(|_| {
+        let index = plan.carriers.iter().position(|carrier| carrier.senders.contains(&(found.node, found.port)))?;
+        let side = plan.carriers[index].senders.iter().position(|sender| *sender == (found.node, found.port))?;
+        Some(report.carriers.get(index)?[side].marked)
+    });
     LabQueue {
         name: egress.name.clone(),
         role: egress.role,
         kind: kind.to_owned(),
         limit_bytes,
         limit_packets,
-        rate_bps: egress.rate_bps,
-        bytes: counter_increase.tx_bytes,
-        packets: counter_increase.tx_packets,
-        // A host's filter drops received frames, which were never in its egress queue.
-        drops: counter_increase.drops + if wire { counter_increase.filtered } else { 0 },
-        marks: found.detail.get("marked").copied().unwrap_or(0),
+        rate_bps: carried.as_ref().map_or(egress.rate_bps, |direction| direction.at(0, 0).0),
+        bytes,
+        packets,
+        drops,
+        marks: marks.unwrap_or_else(|| found.detail.get("marked").copied().unwrap_or(0)),
         peak_bytes: found.peak_bytes,
         mean_bytes: found.backlog_sum as f64 / samples,
         busy_ratio: found.busy as f64 / samples,
@@ -262,6 +310,7 @@ fn queue(plan: &Plan, report: &GuestReport, found: &QueueReport) -> LabQueue {
 fn limits(egress: &Egress) -> (&'static str, Option<u64>, Option<u64>) {
     match &egress.kind {
         EgressKind::Wire(_) => ("netem", None, None),
+        EgressKind::Carried => ("model", None, None),
         EgressKind::Shaped { discipline, .. } => {
             (discipline.kind.name(), discipline.limit_bytes.map(u64::from), discipline.limit_packets.map(u64::from))
         }
@@ -272,18 +321,38 @@ fn links(plan: &Plan, report: &GuestReport) -> Vec<LabLink> {
     let mut links = Vec::new();
     for (node, it) in plan.nodes.iter().enumerate() {
         for (port, at) in it.ports.iter().enumerate() {
-            let EgressKind::Wire(impairments) = &at.egress.kind else { continue };
+            if it.role != Role::Wire {
+                continue;
+            }
             let counter_increase = counter_increase(report, node, port);
             let bytes = counter_increase.tx_bytes
                 + counter_increase.tx_packets * u64::try_from(at.egress.overhead).unwrap_or(0);
-            let room = at.egress.rate_bps as f64 / 8.0 * seconds(report.span_ns);
+            let mut rate_over_time = false;
+            let (rate_bps, delay_ns, room, lost) = match (&at.egress.kind, plan.carried(node)) {
+                (EgressKind::Wire(impairments), _) => {
+                    let room = at.egress.rate_bps as f64 / 8.0 * seconds(report.span_ns);
+                    let lost = counter_increase.drops + counter_increase.filtered;
+                    (at.egress.rate_bps, impairments.delay_ns, room, lost)
+                }
+                (EgressKind::Carried, Some(path)) => {
+                    let direction = PlannedCarrier::direction(&path, port);
+                    let (rate_bps, delay_ns) = direction.at(0, 0);
+                    rate_over_time = direction.rate_varies();
+                    let room = direction.capacity_bits(0, 0, report.span_ns) as f64 / 8.0;
+                    let index = plan.carriers.iter().position(|carrier| carrier.node == node);
+                    let carrier = index.and_then(|index| report.carriers.get(index));
+                    (rate_bps, delay_ns, room, carrier.map_or(0, |directions| directions[1 - port].lost))
+                }
+                _ => continue,
+            };
             links.push(LabLink {
                 name: at.egress.name.clone(),
-                rate_bps: at.egress.rate_bps,
-                delay_ns: impairments.delay_ns,
+                rate_bps,
+                rate_over_time,
+                delay_ns,
                 packets: counter_increase.tx_packets,
                 bytes,
-                lost: counter_increase.drops + counter_increase.filtered,
+                lost,
                 utilisation: if room > 0.0 { bytes as f64 / room } else { 0.0 },
             });
         }

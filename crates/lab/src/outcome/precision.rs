@@ -20,6 +20,9 @@ pub fn warnings(plan: &Plan, report: &GuestReport, kernel: &KernelInfo) -> Vec<W
         .iter()
         .filter_map(|queue| {
             let port = &plan.nodes[queue.node].ports[queue.port];
+            if queue.carried.is_some() {
+                return None;
+            }
             let largest = match port.egress.role {
                 QueueRole::Switch => u64::from(port.mtu + ETHERNET_HEADER),
                 QueueRole::Host => SUPER_PACKET,

@@ -7,7 +7,10 @@
 //! queue of a switch port is in the switch: a token bucket of a single frame at the link's rate, with the port's
 //! queueing discipline inside. A host's own discipline is inside a token bucket as well, which is one
 //! segmentation-offload burst deep, so that its NIC's rate causes back-pressure.
+//!
+//! A link that changes during the run, and the queue before it, are carried by a model instead: see `changes`.
 
+mod changes;
 mod flows;
 mod network;
 mod programs;
@@ -17,9 +20,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
-use landspeed_model::{Parameters, QualifySection, QualifyTarget, QueueRole, Topology};
+use landspeed_emulation::LoadedPath;
+use landspeed_model::{LabEvent, Parameters, QualifySection, QualifyTarget, QueueRole, Topology};
 use serde::{Deserialize, Serialize};
 
+pub use changes::{PlannedCarrier, PlannedSetting};
 pub use programs::{OWN_PROGRAM, PlannedProgram, PlannedStop};
 
 use crate::scenario::Scenario;
@@ -40,6 +45,15 @@ pub struct Plan {
     pub flows: Vec<PlannedFlow>,
     /// Programs, in the scenario's order.
     pub programs: Vec<PlannedProgram>,
+    /// Links that change during the run.
+    #[serde(default)]
+    pub carriers: Vec<PlannedCarrier>,
+    /// Sysctls that change during the run, in the order of time.
+    #[serde(default)]
+    pub settings: Vec<PlannedSetting>,
+    /// Events as documents show them, in the order of time.
+    #[serde(default)]
+    pub events: Vec<LabEvent>,
     /// Working directory of programs.
     pub directory: String,
     /// Sampling interval of switch and host queues, nanoseconds.
@@ -143,6 +157,8 @@ pub enum EgressKind {
     },
     /// Delay and losses of a link (netem).
     Wire(Impairments),
+    /// No qdisc: a port of a link that changes, or of the switch before it, whose queue and link are in the model.
+    Carried,
 }
 
 /// A qdisc with all of its settings.
@@ -292,6 +308,7 @@ pub fn plan(scenario: &Scenario, captures: &[String]) -> Result<Plan, PlanError>
     let programs = programs::plan(scenario, |name| network.host(name))?;
     let ends = flows.iter().map(flows::end_ns).chain(programs.iter().map(PlannedProgram::latest_end_ns));
     let span_ns = ends.max().unwrap_or(0);
+    let (events, settings) = changes::plan(scenario, |name| network.host(name))?;
     let captures = captures.iter().map(|at| network.capture(at)).collect::<Result<Vec<_>, _>>()?;
     let pairs: Vec<_> = flows.iter().map(|flow| (flow.from, flow.to)).chain(programs::pairs(&programs)).collect();
     network.finish(&pairs);
@@ -304,6 +321,9 @@ pub fn plan(scenario: &Scenario, captures: &[String]) -> Result<Plan, PlanError>
         cables: network.cables,
         flows,
         programs,
+        carriers: network.carriers,
+        settings,
+        events,
         directory: "/".to_owned(),
         sample_ns: scenario.sample.0.get(),
         lead_ns,
@@ -332,7 +352,22 @@ impl Plan {
 
     /// Returns an upper bound of a path's one-way delay, nanoseconds: the sum over all links.
     pub fn longest_delay_ns(&self) -> u64 {
-        self.topology.links.iter().map(|link| link.delay_ns.max(link.reverse_delay_ns)).sum()
+        let of_carriers = self.carriers.iter().filter_map(|carrier| carrier.load().ok());
+        let changing: u64 = of_carriers.map(|path| path.forward.extremes(0).1.max(path.reverse.extremes(0).1)).sum();
+        changing + self.topology.links.iter().map(|link| link.delay_ns.max(link.reverse_delay_ns)).sum::<u64>()
+    }
+
+    /// Returns the plans of the link that changes on a wire's node; `None` if the link does not change.
+    pub fn carried(&self, node: usize) -> Option<LoadedPath> {
+        self.carriers.iter().find(|carrier| carrier.node == node)?.load().ok()
+    }
+
+    /// Returns the link that changes into which a port of a host or switch sends, and whether in forward direction.
+    pub fn carrier_after(&self, port: (usize, usize)) -> Option<(&PlannedCarrier, bool)> {
+        self.carriers.iter().find_map(|carrier| {
+            let at = carrier.senders.iter().position(|sender| *sender == port)?;
+            Some((carrier, at == 0))
+        })
     }
 
     /// Returns whether programs run on a node.
@@ -356,6 +391,7 @@ impl Plan {
                 EgressKind::Shaped { discipline, .. } => {
                     wanted.insert(queues::symbol(discipline.kind).into());
                 }
+                EgressKind::Carried => {}
                 EgressKind::Wire(impairments) => {
                     if impairments.frame_ns > 0 {
                         wanted.extend([queues::symbol(crate::scenario::QueueKind::Fq).into(), NET_CLS_BPF.into()]);

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use landspeed_model::{QueueRole, Topology, TopologyLink, TopologyNode};
 
+use super::changes::PlannedCarrier;
 use super::{Cable, CapturePoint, Egress, EgressKind, Impairments, Node, PlanError, PlannedLoss, Port, Role, queues};
 use crate::scenario::{
     BufferPolicy, Buffers, DEFAULT_MTU, Distribution, ETHERNET_HEADER, HostSettings, Link, LinkDirection, Loss,
@@ -55,6 +56,8 @@ pub struct Network {
     /// Neighbours of each host and switch: (node, link, whether this node is the link's first).
     adjacent: Vec<Vec<(usize, usize, bool)>>,
     links: Vec<LinkPlan>,
+    /// Links that change during the run.
+    pub carriers: Vec<PlannedCarrier>,
     buffers: Vec<Option<Buffers>>,
     waiting_bytes: u64,
 }
@@ -62,6 +65,7 @@ pub struct Network {
 struct LinkPlan {
     forward: Impairments,
     reverse: Impairments,
+    /// Forward and reverse rate, bits/s; the highest of a link that changes. Its delays are the longest.
     rates: (u64, u64),
     mtu: u32,
 }
@@ -75,6 +79,7 @@ pub fn build(scenario: &Scenario) -> Result<Network, PlanError> {
         names: BTreeMap::new(),
         adjacent: Vec::new(),
         links: Vec::new(),
+        carriers: Vec::new(),
         buffers: Vec::new(),
         waiting_bytes: 0,
     };
@@ -183,14 +188,29 @@ impl Network {
         let seed = |salt: u64| splitmix(scenario.seed ^ splitmix((index as u64) << 1 | salt));
         let (forward, reverse) = (direction(link, &link.forward, seed(0)), direction(link, &link.reverse, seed(1)));
         let rate = |own: &LinkDirection| own.rate.as_ref().unwrap_or(&link.rate).fixed_bps().unwrap_or(0);
-        let rates = (rate(&link.forward), rate(&link.reverse));
+        let carrier = scenario.changing_link(index);
+        // At the start, and at the most; the same unless the link changes.
+        let (rates, top) = if let Some(path) = &carrier {
+            let most = |direction: &landspeed_emulation::DirectionPlan| direction.extremes(0).0;
+            let first = |direction: &landspeed_emulation::DirectionPlan| direction.at(0, 0).0;
+            let (ahead, back) = (&path.forward, &path.reverse);
+            ((first(ahead), first(back)), (most(ahead), most(back)))
+        } else {
+            let rates = (rate(&link.forward), rate(&link.reverse));
+            (rates, rates)
+        };
         if rates.0 == 0 || rates.1 == 0 {
             return Err(PlanError(format!("the link between {first} and {second} has no rate")));
         }
         let wire = self.add_node(&format!("{first}={second}"), Role::Wire)?;
-        for (end, node, other, rate_bps) in [(0, a, second, rates.0), (1, b, first, rates.1)] {
-            let port = self.end_port(scenario, node, other, LinkParameters { rate_bps, overhead, mtu })?;
+        let mut senders = [(0, 0); 2];
+        for (end, node, other, rate_bps) in [(0, a, second, top.0), (1, b, first, top.1)] {
+            let mut port = self.end_port(scenario, node, other, LinkParameters { rate_bps, overhead, mtu })?;
+            if carrier.is_some() && self.nodes[node].role == Role::Switch {
+                port.egress.kind = EgressKind::Carried;
+            }
             self.nodes[node].ports.push(port);
+            senders[end] = (node, self.nodes[node].ports.len() - 1);
             // Frames to this node leave the wire here, after crossing in the opposite direction.
             let (impairments, rate_bps) = if end == 0 { (&reverse, rates.1) } else { (&forward, rates.0) };
             let (from, to) = if end == 0 { (second, first) } else { (first, second) };
@@ -204,7 +224,10 @@ impl Network {
                     role: QueueRole::Wire,
                     rate_bps,
                     overhead,
-                    kind: EgressKind::Wire(impairments.clone()),
+                    kind: match carrier {
+                        Some(_) => EgressKind::Carried,
+                        None => EgressKind::Wire(impairments.clone()),
+                    },
                 },
                 gso_max_segs: None,
                 gro_ns: None,
@@ -225,7 +248,13 @@ impl Network {
             mtu_bytes: mtu,
             impairments: descriptions(&forward, &reverse),
         });
-        self.links.push(LinkPlan { forward, reverse, rates, mtu });
+        let mut link_plan = LinkPlan { forward, reverse, rates: top, mtu };
+        if let Some(path) = carrier {
+            link_plan.forward.delay_ns = path.forward.extremes(0).1;
+            link_plan.reverse.delay_ns = path.reverse.extremes(0).1;
+            self.carriers.push(PlannedCarrier { node: wire, senders, path: path.path });
+        }
+        self.links.push(link_plan);
         Ok(())
     }
 

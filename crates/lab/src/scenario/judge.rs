@@ -1,6 +1,7 @@
 //! Validation of a parsed scenario. Settings that cannot be run, or would be misleading, are refused with the
 //! reason; doubtful ones get a warning.
 
+mod events;
 mod flows;
 mod hosts;
 mod links;
@@ -79,6 +80,7 @@ pub fn judge(scenario: &Scenario) -> Judgement {
     hosts::judge(scenario, &mut judgement);
     flows::judge(scenario, &paths, &mut judgement);
     programs::problems(scenario).into_iter().for_each(|problem| judgement.add(problem));
+    events::judge(scenario, &mut judgement);
     // Totals are meaningful only if every part is valid.
     if judgement.problems.is_empty() {
         flows::load(scenario, &paths, &mut judgement);
@@ -178,6 +180,13 @@ fn uses_seed(scenario: &Scenario) -> bool {
         let whole = link.jitter.is_some() || link.reorder.is_some() || link.duplicate.is_some();
         whole || link.loss.as_ref().is_some_and(random) || own(&link.forward) || own(&link.reverse)
     };
+    let changes_at_random = |event: &super::Event| {
+        let change = event.link_change();
+        change.jitter.is_some()
+            || change.reorder.is_some()
+            || change.duplicate.is_some()
+            || change.loss.as_ref().is_some_and(random)
+    };
     // These choose at random which packet to drop, or which queue a flow uses.
     let kinds =
         [QueueKind::Red, QueueKind::Pie, QueueKind::FqCodel, QueueKind::Cake, QueueKind::Sfq, QueueKind::Netem];
@@ -188,6 +197,7 @@ fn uses_seed(scenario: &Scenario) -> bool {
     !scenario.program.is_empty()
         || scenario.flow.iter().any(|flow| flow.start_spread.is_some())
         || scenario.link.iter().any(on_link)
+        || scenario.event.iter().any(changes_at_random)
         || hosts().chain(ports()).any(uses_seed)
 }
 

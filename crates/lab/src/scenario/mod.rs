@@ -1,6 +1,7 @@
 //! The format of a scenario file. The docstrings of these types are the descriptions in its JSON Schema.
 
 mod estimate;
+pub(crate) mod event;
 mod judge;
 mod parameters;
 mod paths;
@@ -20,18 +21,19 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use estimate::{Estimate, estimate};
+pub use event::{Event, LinkName};
 pub use judge::{Judgement, Loaded, judge, load};
 pub use landspeed_emulation::frame::ETHERNET_HEADER;
 pub use landspeed_emulation::{
     DEFAULT_MTU, DEFAULT_QUEUE_BYTES, Distribution, Emulator, Framing, GilbertElliott, Jitter, LinkDirection, Loss,
-    LossPattern, Queue, QueueKind, QueueSettings, RateSource,
+    LossPattern, Queue, QueueKind, QueueSettings, RateChange, RateSource, RateSteps, inline_trace,
 };
 pub use landspeed_problems::{Problem, Problems, Rate, Share, Size, TextPosition, Time, Written};
 pub use program::{DEFAULT_REAL_TIME_NS, Program, Stop};
 pub use read::{Cell, MAX_CELLS, MAX_TEXT, hash, read};
 pub use schema::schema;
 pub use section::QUALIFY_TIME_NS;
-pub use template::TEMPLATE;
+pub use template::{CELLULAR, SATELLITE, TEMPLATE};
 
 /// A scenario: nodes, the links between them, and the flows over these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -82,6 +84,9 @@ pub struct Scenario {
     /// Flows.
     #[serde(default)]
     pub flow: Vec<Flow>,
+    /// Changes at given times.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub event: Vec<Event>,
     /// Programs of this host that run on hosts of the network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub program: Vec<Program>,

@@ -8,6 +8,8 @@ use super::{DEFAULT_MTU, ETHERNET_HEADER, Scenario};
 pub(super) struct Paths<'a> {
     scenario: &'a Scenario,
     adjacent: BTreeMap<&'a str, Vec<(&'a str, usize, bool)>>,
+    /// Of links that change: the highest rate (bits/s) and the longest delay (nanoseconds), forward and reverse.
+    extremes: BTreeMap<usize, [(u64, u64); 2]>,
 }
 
 /// One link of a route, in the direction in which it is used.
@@ -21,9 +23,9 @@ pub(super) struct Hop<'a> {
     pub out_of: &'a str,
     /// Node that the link leads to.
     pub into: &'a str,
-    /// Rate in this direction, bits/s.
+    /// Rate in this direction, bits/s; the highest of a link that changes.
     pub rate_bps: u64,
-    /// Delay in this direction, nanoseconds.
+    /// Delay in this direction, nanoseconds; the longest of a link that changes.
     pub delay_ns: u64,
     pub mtu: u32,
     /// Bytes of a frame on the link in addition to its IP packet.
@@ -70,7 +72,11 @@ impl<'a> Paths<'a> {
             adjacent.entry(a).or_default().push((b, index, true));
             adjacent.entry(b).or_default().push((a, index, false));
         }
-        Self { scenario, adjacent }
+        let extremes = (0..scenario.link.len()).filter_map(|index| {
+            let path = scenario.changing_link(index)?;
+            Some((index, [path.forward.extremes(0), path.reverse.extremes(0)]))
+        });
+        Self { scenario, adjacent, extremes: extremes.collect() }
     }
 
     /// Returns the links from a node to its neighbours.
@@ -109,13 +115,19 @@ impl<'a> Paths<'a> {
         let at = link;
         let link = &self.scenario.link[at];
         let own = if forward { &link.forward } else { &link.reverse };
+        let fixed = || {
+            let rate_bps = own.rate.as_ref().unwrap_or(&link.rate).fixed_bps().unwrap_or(0);
+            (rate_bps, own.delay.or(link.delay).map_or(0, |t| t.0.get()))
+        };
+        let changing = self.extremes.get(&at).map(|extremes| extremes[usize::from(!forward)]);
+        let (rate_bps, delay_ns) = changing.unwrap_or_else(fixed);
         Hop {
             link: at,
             forward,
             out_of,
             into,
-            rate_bps: own.rate.as_ref().unwrap_or(&link.rate).fixed_bps().unwrap_or(0),
-            delay_ns: own.delay.or(link.delay).map_or(0, |t| t.0.get()),
+            rate_bps,
+            delay_ns,
             mtu: link.mtu.unwrap_or(DEFAULT_MTU),
             overhead: u64::from(ETHERNET_HEADER) + link.framing_bytes(),
         }

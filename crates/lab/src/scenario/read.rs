@@ -17,7 +17,7 @@ use super::{Problems, Scenario, Vary};
 /// Maximum number of cells in a scenario.
 pub const MAX_CELLS: usize = 10_000;
 /// Maximum length of a scenario's text, bytes.
-pub const MAX_TEXT: usize = 256 << 10;
+pub const MAX_TEXT: usize = 2 << 20;
 /// Name of a scenario whose file has no name.
 const FILE: &str = "scenario";
 /// Maximum total text of all cells, bytes: the longer a scenario, the fewer cells it may have.
@@ -62,13 +62,14 @@ pub(super) fn resolve(text: &str, mut judge: impl FnMut(&Scenario) -> Vec<Proble
     for number in 0..combinations {
         match combination(text, &document, &axes, number) {
             Err(found) => add(&mut problems, found),
-            Ok((resolved, scenario, values)) => {
+            Ok((resolved, mut scenario, values)) => {
                 check_limits(text, combinations, scenario.repeats).map_err(one)?;
                 let labels: Vec<&str> = axes.iter().map(|axis| axis.label.as_str()).collect();
                 let figures = scenario.reference.iter().flat_map(|reference| reference::labels(reference, &labels));
                 let found = judge(&scenario).into_iter().chain(figures);
                 add(&mut problems, found.map(|p| with_position(text, &resolved, p)).collect());
                 if problems.is_empty() {
+                    scenario.apply_flow_events();
                     let hash = hash(&scenario);
                     let repeats = scenario.repeats;
                     cells.extend((0..repeats).map(|repeat| {

@@ -1,6 +1,6 @@
 //! `vary`: keys by their dotted paths, and the values they take.
 
-use landspeed_problems::{Document, Problem, suggest_or_list};
+use landspeed_problems::{Document, Problem, renamed, suggest_or_list};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
@@ -205,7 +205,11 @@ impl<'i> KeyWalk<'_, 'i> {
             ("*", _) | (_, []) => format!("no such key: {place} is empty"),
             _ => format!("no such key: {place} has no `{step}`"),
         };
-        let hint = if step == "*" { None } else { suggest_or_list(step, known.iter().map(String::as_str)) };
+        let hint = if step == "*" {
+            None
+        } else {
+            renamed(step).or_else(|| suggest_or_list(step, known.iter().map(String::as_str)))
+        };
         Problem::new(self.axis.key.get_ref().as_ref(), message).maybe_hint(hint)
     }
 }

@@ -3,8 +3,11 @@
 use landspeed_problems::FormatTerms;
 
 /// Keywords of scenarios.
-pub(super) const KEYWORDS: FormatTerms =
-    FormatTerms { arrays: &["link", "flow", "program", "vary"], named: &["host", "switch"], example: key_example };
+pub(super) const KEYWORDS: FormatTerms = FormatTerms {
+    arrays: &["link", "flow", "event", "program", "vary"],
+    named: &["host", "switch"],
+    example: key_example,
+};
 
 fn key_example(key: &str) -> Option<&'static str> {
     Some(match key {
@@ -13,6 +16,9 @@ fn key_example(key: &str) -> Option<&'static str> {
         "rate" => "add the link's rate: rate = \"10G\"",
         "from" => "name the client, which sends: from = \"a\"",
         "host" => "name the host it runs on: host = \"a\"",
+        "at" => "say when: at = \"5s\"",
+        "for" => "say how long: for = \"2s\"",
+        "burst" => "add the burst that passes at once: burst = \"100KB\"",
         "run" => "name program and arguments: run = [\"iperf3\", \"-s\"]",
         "to" => "name the server: to = \"b\"",
         "kind" => "name the queueing discipline: kind = \"bfifo\"",

@@ -4,6 +4,7 @@
 //! tests another build; `LANDSPEED_LAB_LONG=1` adds the cases that take minutes; `LANDSPEED_LAB_TABLE=FILE`
 //! appends each expected and measured value to a table. `cargo xtask lab-validate` sets all three.
 
+mod changes;
 mod determinism;
 mod exact;
 mod linux;

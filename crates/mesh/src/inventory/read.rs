@@ -258,7 +258,7 @@ impl Reader<'_> {
                 let message = format!("`{}` is the local host, too", other.name);
                 self.refuse(name.span(), &format!("{key}.local"), message, "keep `local = true` once".to_owned());
             }
-            let uses = self.find_all(&format!("{key}.links"), uses, "link", links.iter().map(|l| l.name.as_str()));
+            let uses = self.find_all(&format!("{key}.links"), uses, "link", &links.iter().map(|l| l.name.as_str()));
             let capacity_bps = self.capacity(&key, capacity.clone());
             let host = Host {
                 name: name.get_ref().clone(),
@@ -283,7 +283,7 @@ impl Reader<'_> {
         key: &str,
         names: &[Spanned<String>],
         what: &str,
-        known: impl Iterator<Item = &'n str> + Clone,
+        known: &(impl Iterator<Item = &'n str> + Clone),
     ) -> Vec<usize> {
         let mut found = Vec::new();
         for name in names {
@@ -388,7 +388,7 @@ impl Reader<'_> {
                 if list.get_ref().is_empty() {
                     reader.refuse(list.span(), &key, "the list is empty", "name at least one host".to_owned());
                 }
-                reader.find_all(&key, list.get_ref(), "host", names())
+                reader.find_all(&key, list.get_ref(), "host", &names())
             })
         };
         let members = list(self, "hosts", &table.hosts);

@@ -109,9 +109,9 @@ impl Reader<'_> {
         let key = format!("maintenance.{number}");
         let WindowTable { hosts: of_hosts, links: of_links, from, until, days } = table.into_inner();
         let of_hosts =
-            self.find_all(&format!("{key}.hosts"), &of_hosts, "host", hosts.iter().map(|host| host.name.as_str()));
+            self.find_all(&format!("{key}.hosts"), &of_hosts, "host", &hosts.iter().map(|host| host.name.as_str()));
         let of_links =
-            self.find_all(&format!("{key}.links"), &of_links, "link", links.iter().map(|link| link.name.as_str()));
+            self.find_all(&format!("{key}.links"), &of_links, "link", &links.iter().map(|link| link.name.as_str()));
         let time = match (time_of_day(from.get_ref()), time_of_day(until.get_ref())) {
             (Some(from), Some(until)) => WindowTime::Weekly(self.days(&key, days), from, until),
             (None, None) => {
@@ -149,13 +149,12 @@ impl Reader<'_> {
         let Some(days) = days else { return [true; 7] };
         let mut open = [false; 7];
         for day in days.get_ref() {
-            match DAYS.iter().position(|name| name == day.get_ref()) {
-                Some(at) => open[at] = true,
-                None => {
-                    let hint = suggest_or_list(day.get_ref(), DAYS);
-                    let message = format!("unknown day `{}`", day.get_ref());
-                    self.refuse(day.span(), &format!("{key}.days"), message, hint);
-                }
+            if let Some(at) = DAYS.iter().position(|name| name == day.get_ref()) {
+                open[at] = true;
+            } else {
+                let hint = suggest_or_list(day.get_ref(), DAYS);
+                let message = format!("unknown day `{}`", day.get_ref());
+                self.refuse(day.span(), &format!("{key}.days"), message, hint);
             }
         }
         if days.get_ref().is_empty() {

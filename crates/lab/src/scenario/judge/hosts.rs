@@ -91,7 +91,7 @@ pub(super) fn congestion(key: &str, name: &str, judgement: &mut Judgement) {
     }
 }
 
-fn sysctls(key: &str, all: &BTreeMap<String, SysctlValue>, judgement: &mut Judgement) {
+pub(super) fn sysctls(key: &str, all: &BTreeMap<String, SysctlValue>, judgement: &mut Judgement) {
     for (name, value) in all {
         let key = format!("{key}.{name}");
         let part = |part: &str| {

@@ -42,7 +42,7 @@ fn direction(i: usize, link: &Link, way: &str, own: &LinkDirection, judgement: &
         let problem = feature.problem(key(feature.key(), own_features.contains(&feature)), Emulator::Lab);
         problem.into_iter().for_each(|problem| judgement.add(problem));
     }
-    // A rate over time is refused above.
+    // The model of a link that changes validates a rate over time.
     let Some(bps) = settings.rate.as_ref().and_then(RateSource::fixed_bps) else { return };
     let rate = BitRate::from_bps(bps);
     let rate_key = key("rate", own.rate.is_some());

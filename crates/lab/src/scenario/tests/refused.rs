@@ -32,6 +32,19 @@ fn program(keys: &str) -> String {
     plus(&format!("[[program]]\nhost = \"a\"\nrun = [\"iperf3\", \"-s\"]\n{keys}"))
 }
 
+/// An event with further keys.
+const EVENT: &str = "[[event]]\nat = \"5s\"\nKEYS\n";
+
+/// Returns the base scenario with an event that has further keys.
+fn event(keys: &str) -> String {
+    events(&[keys])
+}
+
+/// Returns the base scenario with events at one time.
+fn events(keys: &[&str]) -> String {
+    keys.iter().fold(BASE.to_owned(), |text, keys| text + &EVENT.replace("KEYS", keys))
+}
+
 /// Returns the base scenario with a reported figure, and with the buffer varied.
 fn figure(keys: &str) -> String {
     format!(
@@ -99,9 +112,15 @@ fn bad() -> Vec<(&'static str, String)> {
             "reordering without a delay",
             plus("").replacen("rate = \"10G\"\n[[flow]]", "rate = \"10G\"\nreorder = \"1%\"\n[[flow]]", 1),
         ),
-        ("a rate over time", link("[link.reverse]\nrate = { steps = [{ for = \"1s\", rate = \"1G\" }] }")),
-        ("a policer on a link", link("policer = { rate = \"1G\", burst = \"100KB\" }")),
-        ("an outage", link("down = [{ at = \"1s\", for = \"1s\" }]")),
+        ("a trace that descends", link("[link.reverse]\nrate = { opportunities = [5, 4] }")),
+        ("a trace that is empty", link("[link.reverse]\nrate = { opportunities = [] }")),
+        ("a trace file that was not read", link("[link.reverse]\nrate = { mahimahi = \"down.trace\" }")),
+        (
+            "steps without a rate",
+            link("[link.reverse]\nrate = { steps = [{ for = \"1s\", rate = 0 }], repeat = true }"),
+        ),
+        ("a policer below a frame", link("policer = { rate = \"1G\", burst = \"1KB\" }")),
+        ("outages that overlap", link("down = [{ at = \"1s\", for = \"1s\" }, { at = \"1s\", for = \"1s\" }]")),
         ("a queue on a link", link("queue = \"codel\"")),
         ("a queue below a frame", queue("{ kind = \"bfifo\", limit = \"1KiB\" }")),
         ("a setting of another kind", queue("{ kind = \"codel\", limit = \"1MB\" }")),
@@ -144,10 +163,44 @@ fn bad() -> Vec<(&'static str, String)> {
         ),
         ("a real-time limit without programs", format!("real-time-limit = \"1min\"\n{BASE}")),
         ("too short a real-time limit", format!("real-time-limit = \"1ms\"\n{}", program(""))),
+        ("an event of an unknown key", event("link = 1\nrtae = \"1G\"")),
+        ("corruption of another emulator", link("corrupt = \"1%\"")),
+        ("correlation of another emulator", link("jitter = { spread = \"1ms\", correlation = \"25%\" }")),
+        ("cells of another emulator", link("cell-size = 53")),
+        ("CE marks of a link", link("ecn = true")),
+        ("an event of an unknown link", event("link = 2\nrate = \"1G\"")),
+        ("an event of an unknown direction of a link", event("link = \"s->c\"\nrate = \"1G\"")),
+        ("an event with two directions", event("link = \"s->b\"\ndirection = \"reverse\"\nrate = \"1G\"")),
+        ("an event of nothing", event("rate = \"1G\"")),
+        ("an event of two objects", event("link = 1\nhost = \"a\"\nrate = \"1G\"")),
+        ("an event without a change", event("link = 1")),
+        ("a sysctl of a link", event("link = 1\nsysctl.\"net.ipv4.tcp_sack\" = 0")),
+        ("an event of an unknown host", event("host = \"c\"\nsysctl.\"net.ipv4.tcp_sack\" = 0")),
+        ("an event of an unknown flow", event("flow = \"a-c\"\nstop = true")),
+        ("an event after the end", event("link = 1\nrate = \"1G\"").replace("\"5s\"", "\"10s\"")),
+        ("an event without a time", event("link = 1\nrate = \"1G\"").replace("at = \"5s\"\n", "")),
+        (
+            "two events that contradict each other",
+            events(&["link = 1\nrate = \"1G\"", "link = \"s->b\"\nrate = \"2G\""]),
+        ),
+        (
+            "a link that goes down twice",
+            events(&["link = 1\ndown = true", "link = 1\ndown = true"]).replacen("5s", "4s", 1),
+        ),
+        ("a link that is up already", event("link = 1\ndown = false")),
+        ("a rate of zero from an event", event("link = 1\nrate = 0")),
+        (
+            "jitter beyond a delay that shrank",
+            link("jitter = { spread = \"9ms\" }") + &EVENT.replace("KEYS", "link = 0\ndelay = \"5ms\""),
+        ),
+        ("a flow that stops twice", events(&["flow = \"a-b\"\nstop = true", "flow = \"a-b\"\nstop = true"])),
+        ("cake before a link that changes", queue("\"cake\"") + &EVENT.replace("KEYS", "link = 1\nrate = \"1G\"")),
+        ("slots on a link that changes", link("slot = \"1ms\"") + &EVENT.replace("KEYS", "link = 0\nrate = \"1G\"")),
         ("no flow", BASE.split("[[flow]]").next().expect("some").to_owned()),
         ("vary leads nowhere", vary("swich.s.queue.limit", "[1]")),
         ("vary leads to no node", vary("switch.west.queue.limit", "[1]")),
         ("vary leads to no position", vary("link.7.rate", "[\"1G\"]")),
+        ("vary of a renamed key", vary("link.0.back.rate", "[\"1G\"]")),
         ("vary leads to no key", vary("link.*.rat", "[\"1G\"]")),
         ("vary with one bad value of three", vary("link.0.rate", "[\"1G\", \"10 Gs\", \"2G\"]")),
         ("vary with one value that is refused", vary("link.0.rate", "[\"1G\", 0]")),

@@ -23,7 +23,8 @@ fn commented_settings_of_the_template_are_accepted() {
         .lines()
         .map(|line| {
             vary |= line == "# [[vary]]";
-            program = line == "# [[program]]" || (program && line.starts_with("# ") && !line.starts_with("# ─"));
+            let starts = ["# [[program]]", "# [[event]]"].contains(&line);
+            program = starts || (program && line.starts_with("# ") && !line.starts_with("# ─"));
             let bare = line.strip_prefix("# ").unwrap_or(line);
             let offered =
                 ["kernel = ", "memory = ", "gro = ", "delayed-ack = ", "sysctl = ", "qdisc = ", "port.east = "];
@@ -40,12 +41,23 @@ fn commented_settings_of_the_template_are_accepted() {
     assert_eq!(loaded.cells[3].values["buffer"], "64MB");
     let names: Vec<String> = loaded.cells[0].scenario.program.iter().map(Program::default_name).collect();
     assert_eq!(names, ["python3", "curl"]);
+    assert_eq!(loaded.cells[0].scenario.event.len(), 3);
+}
+
+#[test]
+fn examples_are_valid_and_change() {
+    for (text, cells) in [(SATELLITE, 1), (CELLULAR, 2)] {
+        let loaded = load(text).unwrap_or_else(|problems| panic!("{problems}"));
+        assert_eq!(loaded.cells.len(), cells);
+        let scenario = &loaded.cells[0].scenario;
+        assert!((0..scenario.link.len()).any(|link| scenario.changes(link)));
+    }
 }
 
 #[test]
 fn the_schema_and_the_parser_agree() {
     let validator = jsonschema::validator_for(&schema()).expect("a schema");
-    for good in [TEMPLATE, BASE] {
+    for good in [TEMPLATE, SATELLITE, CELLULAR, BASE] {
         let errors: Vec<String> = validator.iter_errors(&as_json(good)).map(|e| e.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new());
     }

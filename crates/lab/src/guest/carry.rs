@@ -1,0 +1,349 @@
+//! Links that change: frames between the two ports of a wire, carried by the model of `landspeed-emulation` in virtual
+//! time. Computing takes none, so that each frame leaves at the model's nanosecond.
+
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{Scope, ScopedJoinHandle};
+
+use landspeed_emulation::{DirectionModel, DirectionPlan, Event, Frame, HopCounters, frame};
+use landspeed_stats::SplitMix64;
+use landspeed_sys::frames::{FrameRing, ReceivedFrame, SEND_BATCH};
+use landspeed_sys::tun::wait_readable;
+use landspeed_sys::{clock, netns};
+
+use super::network::Network;
+use super::report::{CarrierReport, Sample};
+use crate::plan::{Plan, PlannedCarrier};
+
+/// Size of each receive ring, bytes: a host's burst of small frames at one time.
+const RING_BYTES: usize = 8 << 20;
+/// Maximum wait, virtual nanoseconds: then the end of the run is noticed.
+const MAX_WAIT_NS: u64 = 100_000_000;
+/// Capacity of a slot for a VLAN tag and alignment, bytes.
+const SLOT_MARGIN: usize = 8;
+
+/// All links of a plan that change.
+pub struct Carriers(Vec<Carrier>);
+
+/// A link that changes.
+struct Carrier {
+    node: usize,
+    senders: [(usize, usize); 2],
+    /// Forward and reverse direction.
+    directions: [Mutex<Direction>; 2],
+}
+
+/// Reading of the queue and the link of one direction.
+#[derive(Debug, Clone, Copy)]
+pub struct CarriedReading {
+    /// Counters of queue and link.
+    pub counters: HopCounters,
+    /// Queued bytes.
+    pub queue_bytes: u64,
+    /// Queued frames.
+    pub queue_packets: u64,
+    /// Frames queued, being sent and in flight.
+    pub held: u64,
+    /// Frames delivered, and their bytes from the Ethernet header on.
+    pub delivered: (u64, u64),
+}
+
+/// One direction of a link that changes.
+struct Direction {
+    model: DirectionModel<usize>,
+    /// Monotonic time at which the model's time is 0, modulo 2^64.
+    base_ns: u64,
+    frames: Vec<StoredFrame>,
+    free: Vec<usize>,
+    events: Vec<Event<usize>>,
+    /// Frames that are due, in order, with their departure times.
+    due: Vec<(Frame<usize>, u64)>,
+    report: CarrierReport,
+}
+
+#[derive(Default)]
+struct StoredFrame {
+    bytes: Vec<u8>,
+    uses: u32,
+}
+
+impl Direction {
+    /// Creates the direction at `now_ns`; the scenario begins at `zero_ns`.
+    fn new(plan: &DirectionPlan, seed: u64, now_ns: u64, zero_ns: u64) -> Self {
+        let (plan, shift_ns) = plan.clone().delayed(zero_ns.saturating_sub(now_ns));
+        Self {
+            model: DirectionModel::new(&plan, seed),
+            base_ns: zero_ns.wrapping_sub(shift_ns),
+            frames: Vec::new(),
+            free: Vec::new(),
+            events: Vec::new(),
+            due: Vec::new(),
+            report: CarrierReport::default(),
+        }
+    }
+
+    fn model_time(&self, at_ns: u64) -> u64 {
+        at_ns.wrapping_sub(self.base_ns)
+    }
+
+    /// Takes a frame that arrived at `at_ns`.
+    fn receive(&mut self, received: &ReceivedFrame<'_>, at_ns: u64) {
+        if received.data.len() < received.original_bytes as usize {
+            self.report.unhandled += 1;
+            return;
+        }
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.frames.push(StoredFrame::default());
+            self.frames.len() - 1
+        });
+        let stored = &mut self.frames[slot];
+        stored.uses = 1;
+        stored.bytes.clear();
+        match (&received.vlan, received.data.split_at_checked(12)) {
+            (Some(tag), Some((addresses, rest))) => {
+                stored.bytes.extend_from_slice(addresses);
+                stored.bytes.extend_from_slice(tag);
+                stored.bytes.extend_from_slice(rest);
+            }
+            _ => stored.bytes.extend_from_slice(received.data),
+        }
+        if received.checksum_missing {
+            frame::complete_checksum(&mut stored.bytes);
+        }
+        let info = frame::inspect(&stored.bytes);
+        let frame = Frame {
+            ip_bytes: info.ip_bytes,
+            flow: info.flow,
+            ecn_capable: info.ecn_capable,
+            ..Frame::new(slot, stored.bytes.len() as u32)
+        };
+        let at_ns = self.model_time(at_ns);
+        self.model.offer(at_ns, frame, &mut self.events);
+        self.collect();
+    }
+
+    /// Advances the model.
+    fn advance(&mut self, now_ns: u64) {
+        let now_ns = self.model_time(now_ns);
+        self.model.take(now_ns, &mut self.events);
+        self.collect();
+    }
+
+    fn collect(&mut self) {
+        for event in self.events.drain(..) {
+            match event {
+                Event::Deliver { frame, due_ns } => self.due.push((frame, due_ns)),
+                Event::Copy { item } => self.frames[item].uses += 1,
+                Event::Drop { item, .. } => release(&mut self.frames, &mut self.free, item),
+            }
+        }
+    }
+
+    /// Sends the frames that are due.
+    fn send(&mut self, ring: &FrameRing) {
+        let now_ns = self.model_time(clock::monotonic_ns());
+        let mut sent = 0;
+        while sent < self.due.len() {
+            let batch = &self.due[sent..self.due.len().min(sent + SEND_BATCH)];
+            for (frame, due_ns) in batch {
+                self.report.late_ns_max = self.report.late_ns_max.max(now_ns.saturating_sub(*due_ns));
+                if frame.marked {
+                    frame::mark_ce(&mut self.frames[frame.item].bytes);
+                }
+            }
+            let mut frames: [&[u8]; SEND_BATCH] = [&[]; SEND_BATCH];
+            for (bytes, (frame, _)) in frames.iter_mut().zip(batch) {
+                *bytes = &self.frames[frame.item].bytes;
+            }
+            let count = ring.send(&frames[..batch.len()]).unwrap_or(0);
+            if count == 0 {
+                // The first one cannot be sent, and is lost: the run is invalid.
+                self.report.unhandled += 1;
+            }
+            let done = count.max(1);
+            for (frame, _) in &self.due[sent..sent + done] {
+                release(&mut self.frames, &mut self.free, frame.item);
+            }
+            sent += done;
+        }
+        self.due.clear();
+    }
+
+    fn reading(&self) -> CarriedReading {
+        let (queue_bytes, queue_packets) = self.model.waiting(0);
+        let counters = self.model.counters();
+        CarriedReading {
+            counters: self.model.hops().next().unwrap_or_default(),
+            queue_bytes,
+            queue_packets,
+            held: self.model.held(0),
+            delivered: (counters.delivered, counters.delivered_bytes),
+        }
+    }
+}
+
+fn release(frames: &mut [StoredFrame], free: &mut Vec<usize>, item: usize) {
+    let stored = &mut frames[item];
+    stored.uses = stored.uses.saturating_sub(1);
+    if stored.uses == 0 {
+        free.push(item);
+    }
+}
+
+impl Carriers {
+    /// Prepares all links; the scenario begins at `zero_ns`.
+    pub fn new(plan: &Plan, zero_ns: u64) -> Result<Self, String> {
+        let now_ns = clock::monotonic_ns();
+        let carrier = |planned: &PlannedCarrier| -> Result<Carrier, String> {
+            let path = planned.load().map_err(|error| error.to_string())?;
+            let mut seeds = SplitMix64::new(path.path.seed);
+            let mut direction =
+                |plan: &DirectionPlan| Mutex::new(Direction::new(plan, seeds.bits(), now_ns, zero_ns));
+            let directions = [direction(&path.forward), direction(&path.reverse)];
+            Ok(Carrier { node: planned.node, senders: planned.senders, directions })
+        };
+        plan.carriers.iter().map(carrier).collect::<Result<Vec<_>, _>>().map(Self)
+    }
+
+    /// Starts a thread for each link, and waits until all receive.
+    pub fn start<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        plan: &'scope Plan,
+        network: &'scope Network,
+        over: &'scope AtomicBool,
+    ) -> Result<Vec<ScopedJoinHandle<'scope, Result<(), String>>>, String> {
+        type Ready = (Sender<Result<(), String>>, Receiver<Result<(), String>>);
+        let (ready, is_ready): Ready = channel();
+        let threads = self
+            .0
+            .iter()
+            .map(|carrier| {
+                let ready = ready.clone();
+                scope.spawn(move || carrier.run(plan, network, over, &ready))
+            })
+            .collect();
+        for _ in &self.0 {
+            is_ready.recv().map_err(|error| error.to_string())??;
+        }
+        Ok(threads)
+    }
+
+    /// Returns the reading of the direction that a port sends into: a port of the wire (by which frames leave), or of the
+    /// host or switch before the link. `None` for all other ports.
+    pub fn reading(&self, port: (usize, usize), now_ns: u64) -> Option<CarriedReading> {
+        let direction = self.0.iter().find_map(|carrier| {
+            let sender = carrier.senders.iter().position(|sender| *sender == port);
+            // Frames in forward direction leave the wire by its second port.
+            let index = sender.or_else(|| (carrier.node == port.0).then_some(1 - port.1))?;
+            Some(&carrier.directions[index])
+        })?;
+        let mut direction = lock(direction);
+        direction.advance(now_ns);
+        Some(direction.reading())
+    }
+
+    /// Returns the reading of a wire's port as that of a qdisc; `None` if the link does not change.
+    pub fn sample(&self, node: usize, port: usize) -> Option<Sample> {
+        self.0.iter().find(|carrier| carrier.node == node)?;
+        let reading = self.reading((node, port), clock::monotonic_ns())?;
+        let HopCounters { policed, queue_full, aqm, lost, down, duplicated, .. } = reading.counters;
+        Some(Sample {
+            root: true,
+            bytes: reading.delivered.1,
+            packets: reading.delivered.0,
+            drops: policed + queue_full + aqm + lost + down,
+            backlog_bytes: reading.queue_bytes,
+            backlog_packets: reading.held,
+            copies: duplicated,
+        })
+    }
+
+    /// Returns the reports of all links, forward and reverse.
+    pub fn reports(&self) -> Vec<[CarrierReport; 2]> {
+        let now_ns = clock::monotonic_ns();
+        let of = |direction: &Mutex<Direction>| {
+            let mut direction = lock(direction);
+            direction.advance(now_ns);
+            let counters = direction.reading().counters;
+            CarrierReport {
+                changes: direction.model.changes_made() as u64,
+                queue_drops: counters.policed + counters.queue_full + counters.aqm,
+                lost: counters.lost + counters.down,
+                marked: counters.marked,
+                ..direction.report
+            }
+        };
+        self.0.iter().map(|carrier| carrier.directions.each_ref().map(of)).collect()
+    }
+}
+
+fn lock(direction: &Mutex<Direction>) -> MutexGuard<'_, Direction> {
+    direction.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Carrier {
+    fn run(
+        &self,
+        plan: &Plan,
+        network: &Network,
+        over: &AtomicBool,
+        ready: &Sender<Result<(), String>>,
+    ) -> Result<(), String> {
+        let rings = self.open(plan, network);
+        let mut rings = match rings {
+            Ok(rings) => {
+                let _ = ready.send(Ok(()));
+                rings
+            }
+            Err(error) => {
+                let _ = ready.send(Err(error.clone()));
+                return Err(error);
+            }
+        };
+        super::set_observer_policy();
+        // Both clocks advance together in virtual time.
+        let wall_ahead_ns = clock::realtime_ns().wrapping_sub(clock::monotonic_ns());
+        while !over.load(Ordering::Relaxed) {
+            for (side, ring) in rings.iter_mut().enumerate() {
+                let mut direction = lock(&self.directions[side]);
+                while let Some(frame) = ring.peek() {
+                    direction.receive(&frame, frame.timestamp_ns.wrapping_sub(wall_ahead_ns));
+                    ring.release();
+                }
+            }
+            let now_ns = clock::monotonic_ns();
+            let mut wait_ns = MAX_WAIT_NS;
+            for (side, direction) in self.directions.iter().enumerate() {
+                let mut direction = lock(direction);
+                direction.advance(now_ns);
+                direction.send(&rings[1 - side]);
+                if let Some(next_ns) = direction.model.next_departure() {
+                    wait_ns = wait_ns.min(next_ns.saturating_sub(direction.model_time(now_ns)));
+                }
+            }
+            if wait_ns > 0 {
+                wait_readable([rings[0].as_fd(), rings[1].as_fd()], wait_ns);
+            }
+        }
+        for (side, ring) in rings.iter().enumerate() {
+            lock(&self.directions[side]).report.unhandled += u64::from(ring.drops().unwrap_or(0));
+        }
+        Ok(())
+    }
+
+    /// Opens rings at both ports: frames in forward direction arrive at the first one.
+    fn open(&self, plan: &Plan, network: &Network) -> Result<[FrameRing; 2], String> {
+        netns::enter(network.namespace(self.node)).map_err(|e| format!("cannot enter a namespace: {e}"))?;
+        let open = |port: usize| {
+            let mtu = plan.nodes[self.node].ports[port].mtu + crate::scenario::ETHERNET_HEADER;
+            let ring = FrameRing::open(network.interface(self.node, port), mtu as usize + SLOT_MARGIN, RING_BYTES);
+            let ring = ring.map_err(|e| format!("{}: cannot receive frames: {e}", plan.nodes[self.node].name))?;
+            ring.start().map_err(|e| format!("{}: cannot receive frames: {e}", plan.nodes[self.node].name))?;
+            Ok::<_, String>(ring)
+        };
+        Ok([open(0)?, open(1)?])
+    }
+}
