@@ -31,7 +31,7 @@ fn rrul_measures_latency_idle_and_under_load() {
     let counted = |part: &str| load[part]["completed"].as_u64().unwrap_or_default();
     assert_eq!(answered, counted("idle") + counted("loaded"), "{load:#}");
     let rpm = |name: &str| load["responsiveness"][name].as_f64().unwrap_or_else(|| panic!("{name}: {load:#}"));
-    assert!((rpm("rpm") - (rpm("foreign_rpm") + rpm("loaded_rpm")) / 2.0).abs() < 1e-6, "{load:#}");
+    assert!((rpm("rpm") - rpm("foreign_rpm").midpoint(rpm("loaded_rpm"))).abs() < 1e-6, "{load:#}");
     // 95 % of the round trips are shorter than the longest of them.
     let p99_ns = load["loaded"]["p99_ns"].as_f64().expect("a quantile");
     assert!(rpm("foreign_rpm") > 60e9 / p99_ns, "{load:#}");

@@ -21,7 +21,7 @@ mod many;
 mod outputs;
 mod outside_text;
 mod proxy;
-mod raw;
+pub mod raw;
 mod run_output;
 mod server_abuse;
 mod server_limits;
