@@ -65,19 +65,13 @@ fn local(bytes: u64, udp: Option<UdpEnd>, retransmits: Option<[u32; 2]>) -> Stre
     StreamEnd { bytes, udp, samples, retransmits, ..StreamEnd::default() }
 }
 
-fn sent(packets: u64) -> Option<UdpEnd> {
-    Some(UdpEnd { sent_packets: packets, ..UdpEnd::default() })
+fn sent(packets: u64) -> UdpEnd {
+    UdpEnd { sent_packets: packets, ..UdpEnd::default() }
 }
 
-fn arrived(packets: u64) -> Option<UdpEnd> {
+fn arrived(packets: u64) -> UdpEnd {
     let reordered_packets = Some(1);
-    Some(UdpEnd {
-        delivered_packets: packets,
-        highest_seq: 30,
-        jitter_ns: Some(9),
-        reordered_packets,
-        ..UdpEnd::default()
-    })
+    UdpEnd { delivered_packets: packets, highest_seq: 30, jitter_ns: Some(9), reordered_packets, ..UdpEnd::default() }
 }
 
 fn options(remote_after_omit: bool) -> ReportOptions {
@@ -87,8 +81,8 @@ fn options(remote_after_omit: bool) -> ReportOptions {
 #[test]
 fn losses_after_an_omitted_part_are_unknown() {
     // All of the 30 losses may be in the first second.
-    let receiver = StreamEnd { bytes: 0, udp: arrived(0), ..StreamEnd::default() };
-    let run = omitting(Protocol::Udp, Direction::Upload, local(3000, sent(30), None), receiver);
+    let receiver = StreamEnd { bytes: 0, udp: Some(arrived(0)), ..StreamEnd::default() };
+    let run = omitting(Protocol::Udp, Direction::Upload, local(3000, Some(sent(30)), None), receiver);
     let end = document(&run, &options(false)).end;
     let row = end.streams[0].udp.as_ref().expect("a row");
     assert_eq!((row.packets, row.bytes), (Some(20), 2000));
@@ -104,8 +98,8 @@ fn losses_after_an_omitted_part_are_unknown() {
 
 #[test]
 fn local_receiver_counts_its_bytes_after_the_omitted_part() {
-    let sender = StreamEnd { bytes: 3000, udp: sent(30), ..StreamEnd::default() };
-    let run = omitting(Protocol::Udp, Direction::Download, sender, local(2500, arrived(25), None));
+    let sender = StreamEnd { bytes: 3000, udp: Some(sent(30)), ..StreamEnd::default() };
+    let run = omitting(Protocol::Udp, Direction::Download, sender, local(2500, Some(arrived(25)), None));
     let end = document(&run, &options(false)).end;
     let row = end.streams[0].udp.as_ref().expect("a row");
     assert_eq!((row.packets, row.lost_packets), (None, None), "the sender did not count the omitted part");
