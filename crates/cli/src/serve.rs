@@ -31,7 +31,7 @@ Examples:
   landspeed serve                                        for all clients, TCP and UDP on port 5210
   landspeed serve --allow 192.0.2.0/24 --max-rate 20G --max-tests 4
   landspeed serve --max-rate 5G --max-total-rate 20G     5 Gb/s for each test, 20 Gb/s in all
-  landspeed serve --max-tests 1 --queue                  one test at a time; other clients wait in order
+  landspeed serve --max-tests 1 --queue                  one test at a time, others wait in order
   landspeed serve --new-key site.key                     make a key, then:
   landspeed serve --key-file site.key                    for clients with this key only
   landspeed serve --key-file site.key --allow-third-party 192.0.2.0/24

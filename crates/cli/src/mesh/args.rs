@@ -14,8 +14,8 @@ Examples:
   landspeed mesh mesh.toml --show --report matrix.html
                                                the matrix as it is, without a test; and as a page
 
-Each host runs landspeed serve --allow-third-party CIDR. The directory mesh.mesh/ has the journal, which
-survives a restart. Exit status: 0 every pair measured, 1 some pairs failed or were skipped, 2 failure.";
+Each host runs landspeed serve --allow-third-party CIDR. The journal is in mesh.mesh/.
+Exit status: 0 every pair measured, 1 some pairs failed or were skipped, 2 failure.";
 
 /// Options of `mesh`.
 #[derive(Debug, clap::Args)]
