@@ -167,20 +167,17 @@ fn eight_hosts_are_tested_although_some_die() {
     assert!(round.stdout.contains("h8 runs landspeed 9"), "{}", round.stdout);
     assert_eq!(list(&document["warnings"]).len(), 1, "{document:#}");
     assert!(
-        cells(&document, |cell| touches(cell, "h1")).all(|cell| cell["measured"] == 2),
+        cells(&document, |cell| touches(cell, "h1") && !touches(cell, "h8")).all(|cell| cell["measured"] == 2),
         "the journal has both rounds"
     );
     let mut archive = landspeed();
-    archive.args(["archive", "list", "kind=run", "--json", "-"]).env("LANDSPEED_ARCHIVE", mesh.path("archive"));
+    archive.args(["archive", "find", "kind=run", "--json", "-"]).env("LANDSPEED_ARCHIVE", mesh.path("archive"));
     let listed = Process::start(archive).end(TIMEOUT_S);
     let listed: Value = serde_json::from_str(&listed.stdout).expect("JSON");
     let measured: u64 = list(&document["cells"]).iter().filter_map(|cell| cell["measured"].as_u64()).sum();
     assert!(measured >= 50, "{measured}");
-    assert_eq!(
-        listed["total"].as_u64().or(Some(list(&listed["records"]).len() as u64)),
-        Some(measured),
-        "{listed:#}"
-    );
+    // A test that broke off is kept, too.
+    assert!(listed["total"].as_u64().is_some_and(|total| total >= measured), "{listed:#}");
 }
 
 #[test]
@@ -206,8 +203,8 @@ fn the_local_host_needs_no_server() {
 #[test]
 fn a_restart_does_not_renew_a_budget() {
     let (_servers, addresses) = servers(3);
-    // One test may send 51 kB and a datagram for each stream; two of them do not fit.
-    let limits = "bytes-per-day = \"120kB\"\n";
+    // One test may send 50 kB, a datagram and 2 %: two of them do not fit.
+    let limits = "bytes-per-day = \"90kB\"\n";
     let text = inventory(&addresses, &test("pairs = \"star\"\ncenter = \"h3\""))
         .replace(&format!("address = \"{}\"\n", addresses[0]), &format!("address = \"{}\"\n{limits}", addresses[0]));
     let mesh = Mesh::new(&text);
@@ -215,7 +212,7 @@ fn a_restart_does_not_renew_a_budget() {
     let document = mesh.document();
     assert_eq!((round.code, list(&document["cells"]).len()), (1, 4), "{}{}", round.stdout, round.stderr);
     let used = host(&document, "h1")["bytes_24h"].as_u64().expect("a count");
-    assert!(used > 0 && used <= 120_000, "{used}");
+    assert!(used > 0 && used <= 90_000, "{used}");
     let measured = |document: &Value| -> u64 {
         cells(document, |cell| touches(cell, "h1")).filter_map(|cell| cell["measured"].as_u64()).sum()
     };
@@ -293,13 +290,10 @@ fn mistakes_in_an_inventory_are_located() {
         ("\"2M\"", "\"2 pigeons\"", "2 pigeons"),
         ("udp = true", "target = \"h1\"", "the pairs of the test name the servers"),
         ("max-tests", "max-test", "did you mean 'max-tests'?"),
-        ("rate = \"2M\"\n", "", "udp"),
     ] {
         let stderr = says(&good.replacen(from, to, 1));
         assert!(stderr.contains(message), "{message}: {stderr}");
-        if !message.contains("udp") {
-            assert!(stderr.contains("site.toml:"), "{stderr}");
-        }
+        assert!(stderr.contains("site.toml:"), "{stderr}");
     }
     let unlimited = good.replace("udp = true\nrate = \"2M\"\n", "").replacen(
         "name = \"h1\"",

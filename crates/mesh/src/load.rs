@@ -53,10 +53,14 @@ pub fn worst_case_bytes(parameters: &Parameters, sends_ns: u64, capacity_bps: Op
     let each_way = match parameters.protocol {
         Protocol::Tcp | Protocol::Udp => {
             let of_streams = parameters.rate_bps.map(|bps| of_rate(bps as f64 * streams));
-            let whole = parameters.bytes.map(|bytes| bytes.saturating_add(parameters.write_bytes));
+            // The last write or burst begins within the time or the bytes, and ends after them.
+            let last = match &parameters.udp {
+                Some(udp) => u64::from(udp.payload_bytes) * u64::from(udp.burst_packets.max(1)),
+                None => parameters.write_bytes,
+            };
+            let whole = parameters.bytes;
             let least = [of_streams, whole, capacity].into_iter().flatten().min()?;
-            // The largest write that begins within the time ends after it.
-            least.saturating_add(parameters.write_bytes.saturating_mul(u64::from(parameters.streams)))
+            least.saturating_add(last.saturating_mul(u64::from(parameters.streams)))
         }
         Protocol::TcpRr | Protocol::UdpRr => {
             let requests = parameters.rr.as_ref().and_then(|rr| {
