@@ -122,7 +122,13 @@ pub(crate) fn limit_by_traces(
 
 /// Returns the verdict about the whole run: if the parts have different limits, it is one of several, at low confidence.
 pub(crate) fn combine(mut verdict: Verdict, epochs: &[LabEpoch]) -> Verdict {
-    let Some(least) = epochs.iter().filter_map(|epoch| epoch.confidence).min() else { return verdict };
+    if epochs.is_empty() {
+        return verdict;
+    }
+    let Some(least) = epochs.iter().filter_map(|epoch| epoch.confidence).min() else {
+        verdict.confidence = verdict.confidence.min(Confidence::Medium);
+        return verdict;
+    };
     let causes: Vec<_> = epochs.iter().map(|epoch| epoch.cause).collect();
     if causes.iter().all(|cause| *cause == Some(verdict.cause)) {
         verdict.confidence = verdict.confidence.min(least);

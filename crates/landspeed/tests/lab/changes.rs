@@ -83,7 +83,7 @@ fn an_outage_loses_what_is_sent_meanwhile() {
     let events = "[[event]]\nat = \"1s\"\nlink = 1\ndown = true\n[[event]]\nat = \"1.1s\"\nlink = 1\ndown = false\n";
     let ran = run("\"100M\"", &format!("{UDP}{events}"));
     let lost = link(&ran, "s->t")["lost"].as_u64().expect("a count");
-    assert!((124..=126).contains(&lost), "{lost} of 125 datagrams in 100 ms");
+    assert_eq!(lost, 125, "datagrams of 100 ms");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_delay_that_shrinks_reorders_nothing() {
         "[[event]]\nat = \"1s\"\nlink = 1\ndelay = \"40ms\"\n[[event]]\nat = \"2s\"\nlink = 1\ndelay = \"5ms\"\n";
     let ran = run("\"100M\"", &format!("{UDP}{events}"));
     let udp = &ran.document["flows"][0]["run"]["udp"];
-    assert!(udp.to_string().contains("\"reordered\":0"), "{udp:#}");
+    assert_eq!((&udp["reordered_packets"], &udp["lost_packets"]), (&0.into(), &0.into()), "{udp:#}");
     assert_eq!(link(&ran, "s->t")["lost"], 0);
 }
 
@@ -186,5 +186,5 @@ fn a_deep_buffer_before_a_cellular_link_delays() {
     let (deep, deep_use) = measure("bfifo");
     let (fair, fair_use) = measure("fq_codel");
     assert!(deep > 3.0 * fair, "{deep} {fair}");
-    assert!(deep_use > 0.7 && fair_use > 0.7, "{deep_use} {fair_use}");
+    assert!(deep_use > 0.9 && fair_use < deep_use, "{deep_use} {fair_use}");
 }
