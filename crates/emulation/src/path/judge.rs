@@ -177,12 +177,8 @@ fn rate(key: &str, rate: &RateSource, judgement: &mut Judgement) {
     };
     match rate {
         RateSource::Fixed(rate) => in_range(judgement, key, rate.0.bps()),
-        RateSource::Mahimahi(_) | RateSource::Rattan(_) => {}
-        RateSource::Opportunities(times) => {
-            if let Err(why) = crate::trace::opportunities(times) {
-                judgement.refuse(format!("{key}.opportunities"), why, "list times in milliseconds, ascending");
-            }
-        }
+        // Their plan is made from the times, or from the file.
+        RateSource::Mahimahi(_) | RateSource::Rattan(_) | RateSource::Opportunities(_) => {}
         RateSource::Steps(RateSteps { steps, repeat }) => {
             if steps.is_empty() {
                 judgement.refuse(format!("{key}.steps"), "the list is empty", "add { for = \"5s\", rate = \"1G\" }");
