@@ -171,6 +171,7 @@ fn template_is_a_valid_path() {
     let all = crate::TEMPLATE.replace("# loss", "loss").replace("# jitter", "jitter").replace("# reorder", "reorder");
     let all = all.replace("# duplicate", "duplicate").replace("# policer", "policer").replace("# down", "down");
     let all = all.replace("# [link.reverse]", "[link.reverse]").replace("# rate", "rate");
+    let all = all.replace("# [[event]]", "[[event]]").replace("# at", "at");
     assert_eq!(path(&all).reverse.rate_bps(), 100_000_000);
 }
 
