@@ -38,8 +38,11 @@ pub fn print_criteria(page: &mut Page, criteria: &[CheckedCriterion]) {
 
 /// Returns a table with a row for each criterion and cell.
 pub fn criteria_table(criteria: &[CheckedCriterion]) -> String {
-    let mut rows = vec![["CRITERION", "CELL", "LIMIT", "MEASURED", "RUNS", "RESULT"].map(str::to_owned)];
-    rows.extend(criteria.iter().map(criterion_row));
+    let mut rows = vec![["CRITERION", "CELL", "LIMIT", "MEASURED", "RUNS", "RESULT"].map(str::to_owned).to_vec()];
+    rows.extend(criteria.iter().map(|criterion| criterion_row(criterion).to_vec()));
+    if criteria.iter().all(|criterion| criterion.cell.is_empty()) {
+        rows.iter_mut().for_each(|row| drop(row.remove(1)));
+    }
     table(&rows)
 }
 

@@ -26,7 +26,7 @@ fn typos_are_located_and_get_a_suggestion() {
     let message = problem(&text);
     assert!(message.contains("mesh.toml:14:1: test.0.intervall: unknown key `intervall`"), "{message}");
     assert!(message.contains("did you mean `interval`?"), "{message}");
-    let message = problem(&format!("{HOSTS}{}hosts = [\"dtn1\", \"dnt2\"]\n", TEST));
+    let message = problem(&format!("{HOSTS}{TEST}hosts = [\"dtn1\", \"dnt2\"]\n"));
     assert!(message.contains("no host is called `dnt2`") && message.contains("did you mean `dtn2`?"), "{message}");
     let message = problem(&format!("{HOSTS}{TEST}").replace("\"mesh\"", "\"messh\""));
     assert!(message.contains("did you mean `mesh`?"), "{message}");
