@@ -16,11 +16,12 @@ const MAX_EPOCHS: usize = 64;
 pub(crate) fn path_epochs(lab: &LabDocument, flow: &LabFlow, direction: Direction) -> Vec<LabEpoch> {
     let Some(run) = flow.run.as_ref().filter(|_| !lab.events.is_empty()) else { return Vec::new() };
     let view = Flow::in_lab(lab, flow, run, direction);
-    let (from_ns, to_ns) = (view.span_ns.0 + flow.start_ns, view.span_ns.1 + flow.start_ns);
+    let on_scenario = |at_ns: u64| at_ns.saturating_add(flow.start_ns);
+    let (from_ns, to_ns) = (on_scenario(view.span_ns.0), on_scenario(view.span_ns.1));
     let mut bounds: Vec<u64> = vec![from_ns];
     for event in lab.events.iter().filter(|event| concerns(event, flow, &view)) {
         let at_ns = event.applied_ns.unwrap_or(event.at_ns);
-        if at_ns > from_ns && at_ns < to_ns && bounds.last() != Some(&at_ns) && bounds.len() < MAX_EPOCHS {
+        if at_ns > from_ns && at_ns < to_ns && !bounds.contains(&at_ns) && bounds.len() < MAX_EPOCHS {
             bounds.push(at_ns);
         }
     }
@@ -28,6 +29,7 @@ pub(crate) fn path_epochs(lab: &LabDocument, flow: &LabFlow, direction: Directio
         return Vec::new();
     }
     bounds.push(to_ns);
+    bounds.sort_unstable();
     let direction = view.direction;
     let mut part = LabDocument { flows: Vec::new(), ..lab.clone() };
     let mut cut = LabFlow { run: Some(run.clone()), ..flow.clone() };
@@ -62,9 +64,9 @@ fn cut_run(run: &RunDocument, (from_ns, to_ns): (u64, u64)) -> RunDocument {
         stream.intervals.retain(|interval| interval.end_ns > from_ns && interval.start_ns < to_ns);
         for interval in &mut stream.intervals {
             // An interval that a change splits counts by time.
-            let whole_ns = interval.end_ns - interval.start_ns;
+            let whole_ns = interval.end_ns.saturating_sub(interval.start_ns);
             (interval.start_ns, interval.end_ns) = (interval.start_ns.max(from_ns), interval.end_ns.min(to_ns));
-            let part_ns = interval.end_ns - interval.start_ns;
+            let part_ns = interval.end_ns.saturating_sub(interval.start_ns);
             let bytes = u128::from(interval.bytes) * u128::from(part_ns) / u128::from(whole_ns.max(1));
             interval.bytes = u64::try_from(bytes).unwrap_or(interval.bytes);
         }

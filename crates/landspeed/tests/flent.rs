@@ -78,8 +78,8 @@ impl Flent {
         assert!(output.status.success(), "{test}: {said}");
         // flent's own complaints: programs that failed, keys that are missing.
         assert!(!said.contains("non-zero") && !said.contains("Missing"), "{test}: {said}");
-        let files = std::fs::read_dir(directory.path()).expect("readable").flatten().map(|entry| entry.path());
-        let file = files.into_iter().find(|path| path.to_string_lossy().ends_with(".flent.gz"));
+        let mut files = std::fs::read_dir(directory.path()).expect("readable").flatten().map(|entry| entry.path());
+        let file = files.find(|path| path.to_string_lossy().ends_with(".flent.gz"));
         read(&file.unwrap_or_else(|| panic!("{test} left no data file: {said}")))
     }
 }

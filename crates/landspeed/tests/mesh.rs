@@ -204,7 +204,7 @@ fn the_local_host_needs_no_server() {
 fn a_restart_does_not_renew_a_budget() {
     let (_servers, addresses) = servers(3);
     // One test may send 50 kB, a datagram and 2 %: two of them do not fit.
-    let limits = "bytes-per-day = \"90kB\"\n";
+    let limits = "bytes-per-day = \"60kB\"\n";
     let text = inventory(&addresses, &test("pairs = \"star\"\ncenter = \"h3\""))
         .replace(&format!("address = \"{}\"\n", addresses[0]), &format!("address = \"{}\"\n{limits}", addresses[0]));
     let mesh = Mesh::new(&text);
@@ -212,7 +212,7 @@ fn a_restart_does_not_renew_a_budget() {
     let document = mesh.document();
     assert_eq!((round.code, list(&document["cells"]).len()), (1, 4), "{}{}", round.stdout, round.stderr);
     let used = host(&document, "h1")["bytes_24h"].as_u64().expect("a count");
-    assert!(used > 0 && used <= 90_000, "{used}");
+    assert!(used > 0 && used <= 60_000, "{used}");
     let measured = |document: &Value| -> u64 {
         cells(document, |cell| touches(cell, "h1")).filter_map(|cell| cell["measured"].as_u64()).sum()
     };

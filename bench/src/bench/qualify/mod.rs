@@ -65,10 +65,10 @@ pub fn run(options: &Options) -> Result<()> {
         numbers.map(|number| Section::draw(options.seed, number)).filter(is_chosen).collect();
     ensure!(!sections.is_empty(), "no such family: {}", sections::FAMILIES.join(", "));
     let results = Results::open(&options.keep)?;
-    let scenarios: Vec<Scenario> = sections.iter().flat_map(|section| scenarios(section, truth)).collect();
+    let all: Vec<Scenario> = sections.iter().flat_map(|section| scenarios(section, truth)).collect();
     if !options.offline {
         let binary = options.binary.clone().map_or_else(|| crate::validate::program(&crate::root()), Ok)?;
-        for failure in results.complete(&scenarios, &binary, options.jobs) {
+        for failure in results.complete(&all, &binary, options.jobs) {
             println!("FAILED {failure}");
         }
     }

@@ -99,9 +99,9 @@ enum Way {
 /// A finished run, as netperf reports it.
 #[derive(Debug, Clone, Copy)]
 pub struct Report<'a> {
-    /// The run.
+    /// Document of the finished run.
     pub run: &'a RunDocument,
-    /// The test that it was.
+    /// Test of netperf that it was.
     pub test: Test,
     /// Unit of rates.
     pub unit: Unit,

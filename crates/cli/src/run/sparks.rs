@@ -18,7 +18,7 @@ const MIN_POINTS: usize = 4;
 /// Bars from zero to the highest of the points.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The line.
+/// Figures of a running test, in one line of a terminal.
 pub struct Sparks {
     parameters: Parameters,
     grid: Grid,
