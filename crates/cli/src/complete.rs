@@ -30,6 +30,7 @@ enum ValueKind {
     Check,
     Document,
     Exhibit,
+    Suite,
     Kernel,
     Metric,
     Topic,
@@ -61,6 +62,7 @@ const BY_VALUE: &[(&str, ValueKind)] = &[
     ("DOCUMENT", ValueKind::Document),
     ("METRIC", ValueKind::Metric),
     ("EXHIBIT", ValueKind::Exhibit),
+    ("SUITE", ValueKind::Suite),
     ("FILE", ValueKind::File),
     ("UNIT", ValueKind::NoCandidates),
     ("FILE|-", ValueKind::File),
@@ -73,6 +75,7 @@ const BY_VALUE: &[(&str, ValueKind)] = &[
     ("ADDRESS", ValueKind::NoCandidates),
     ("BLOCKS", ValueKind::NoCandidates),
     ("BYTES", ValueKind::NoCandidates),
+    ("CASE", ValueKind::NoCandidates),
     ("CAUSE", ValueKind::NoCandidates),
     ("CIDR", ValueKind::NoCandidates),
     ("CMD", ValueKind::NoCandidates),
@@ -206,6 +209,7 @@ fn with_hint(arg: Arg) -> Arg {
         Some(ValueKind::Document) => arg.add(candidates(|| to_candidates(crate::schema::names().map(str::to_owned)))),
         Some(ValueKind::Topic) => arg.add(candidates(topics)),
         Some(ValueKind::Exhibit) => arg.add(candidates(exhibits)),
+        Some(ValueKind::Suite) => arg.add(candidates(suites)),
         Some(ValueKind::Kernel) => arg.add(candidates(kernels)),
         Some(ValueKind::Metric) => {
             arg.add(candidates(|| to_candidates(landspeed_model::Metric::ALL.map(|metric| metric.name().to_owned()))))
@@ -228,6 +232,10 @@ fn checks() -> Vec<CompletionCandidate> {
 
 fn topics() -> Vec<CompletionCandidate> {
     crate::explain::names().into_iter().map(|(name, title)| candidate_with_help(&name, title)).collect()
+}
+
+fn suites() -> Vec<CompletionCandidate> {
+    landspeed_lab::suite::names().map(CompletionCandidate::new).collect()
 }
 
 fn exhibits() -> Vec<CompletionCandidate> {

@@ -68,13 +68,13 @@ pub fn headline(document: &RunDocument, direction: Direction) -> String {
 /// `None` if the flow has no run.
 pub fn diagnose_lab(lab: &LabDocument, flow: &LabFlow, direction: Direction) -> Option<Verdict> {
     let verdict = whole_verdict(lab, flow, direction)?;
-    Some(path_epochs::combine(verdict, &path_epochs::path_epochs(lab, flow, direction)))
+    Some(path_epochs::combine(verdict, &path_epochs::path_epochs(lab, flow, direction, whole_verdict)))
 }
 
 /// Returns what limited a flow of a lab run between the changes of its path, in the order of time; empty if nothing that
 /// concerns it changed in its steady phase.
 pub fn diagnose_path_epochs(lab: &LabDocument, flow: &LabFlow, direction: Direction) -> Vec<LabEpoch> {
-    path_epochs::path_epochs(lab, flow, direction)
+    path_epochs::path_epochs(lab, flow, direction, whole_verdict)
 }
 
 /// Returns the verdict about the whole steady phase.

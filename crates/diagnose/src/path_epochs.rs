@@ -12,8 +12,13 @@ use crate::text;
 const MAX_EPOCHS: usize = 64;
 
 /// Returns what limited a flow between the changes of its path, in the order of time; empty if nothing that concerns it
-/// changed in its steady phase.
-pub(crate) fn path_epochs(lab: &LabDocument, flow: &LabFlow, direction: Direction) -> Vec<LabEpoch> {
+/// changed in its steady phase. `diagnose` returns the verdict about a part.
+pub(crate) fn path_epochs(
+    lab: &LabDocument,
+    flow: &LabFlow,
+    direction: Direction,
+    diagnose: fn(&LabDocument, &LabFlow, Direction) -> Option<Verdict>,
+) -> Vec<LabEpoch> {
     let Some(run) = flow.run.as_ref().filter(|_| !lab.events.is_empty()) else { return Vec::new() };
     let view = Flow::in_lab(lab, flow, run, direction);
     let on_scenario = |at_ns: u64| at_ns.saturating_add(flow.start_ns);
@@ -41,7 +46,7 @@ pub(crate) fn path_epochs(lab: &LabDocument, flow: &LabFlow, direction: Directio
             cut.run = Some(cut_run(run, (start_ns - flow.start_ns, end_ns - flow.start_ns)));
             let goodput_bps = cut.run.as_ref().map(|run| Flow::new(run, direction).goodput_bps);
             // The losses of UDP are known for the whole run only.
-            let verdict = if view.is_udp() { None } else { crate::whole_verdict(&part, &cut, direction) };
+            let verdict = if view.is_udp() { None } else { diagnose(&part, &cut, direction) };
             LabEpoch {
                 direction,
                 span_ns: (start_ns, end_ns),

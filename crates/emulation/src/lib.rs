@@ -35,4 +35,3 @@ pub use queue::{CodelSettings, RedSettings};
 pub use serialiser::{RateStep, Schedule};
 pub use store::{SLOT_HEADER_BYTES, StorePrediction, predict_store};
 pub use trace::inline_trace;
-pub use wire::WirePlan;

@@ -5,26 +5,7 @@ use std::collections::VecDeque;
 use landspeed_stats::SplitMix64;
 
 use crate::event::Frame;
-use crate::path::{Distribution, HopChange, Loss, LossPattern};
-
-/// Behaviour of a link after the queue.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WirePlan {
-    /// One-way delay, nanoseconds.
-    pub delay_ns: u64,
-    /// Spread of the delay (nanoseconds) and its distribution; does not reorder frames.
-    pub jitter: Option<(u64, Distribution)>,
-    /// Loss process, if any.
-    pub loss: Option<Loss>,
-    /// Share of frames that skip the delay, 0–1.
-    pub reorder: f64,
-    /// Share of frames that are duplicated, 0–1.
-    pub duplicate: f64,
-    /// Outages as (start, end), nanoseconds; ascending, without overlap.
-    pub down: Vec<(u64, u64)>,
-    /// Time from which loss patterns that name frames count them, nanoseconds; none is lost before.
-    pub patterns_from_ns: u64,
-}
+use crate::path::{Distribution, HopChange, Loss, LossPattern, WirePlan};
 
 /// Result of sending a frame onto the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

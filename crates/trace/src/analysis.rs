@@ -13,8 +13,8 @@ use crate::intake::{Intake, ParsedFrame};
 use crate::key::{Key, document_endpoint};
 use crate::known::{Headers, KnownDirections};
 use crate::limits::Limits;
-use crate::multipath;
 use crate::row::Observer;
+use crate::subflows;
 use crate::table::{Flow, State};
 
 /// Frames per batch handed to the flow table. A batch fits the L1 cache.
@@ -171,7 +171,7 @@ impl Analysis {
         format.clone_into(&mut capture.format);
         capture.ended_early = ended_early;
         let twice = seen_twice(&flows);
-        let multipath = multipath::connections(&flows, start_ns);
+        let multipath = subflows::connections(&flows, start_ns);
         let once = flows.iter().filter(|flow| !twice.contains_key(&flow.number));
         capture.unique_bytes = unlisted.unique_bytes + once.map(unique).sum::<u64>();
         let span_ns = capture.duration_ns;

@@ -36,6 +36,7 @@ mod row;
 mod rtt;
 mod sequence;
 mod station;
+mod subflows;
 mod table;
 mod udp;
 mod waiting;

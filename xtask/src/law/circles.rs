@@ -19,7 +19,7 @@ const FILES_IN_CIRCLES: &[(&str, usize)] = &[
     ("flow", 15),
     ("host", 2),
     ("iperf3", 7),
-    ("lab", 21),
+    ("lab", 16),
     ("model", 8),
     ("netlink", 6),
     ("report", 10),

@@ -16,6 +16,7 @@ use landspeed_quote::shell_path;
 use landspeed_report::Source;
 use landspeed_results::Document;
 use landspeed_sys::clock;
+use landspeed_sys::file::create_directory;
 
 use super::{figures, text, vary};
 use crate::board::{CONFIRM_S, duration};
@@ -31,7 +32,7 @@ Examples:
   landspeed lab suite run rfc9743 --case aqm-pie --report pie.html
   landspeed lab suite write ccwg-bbr cases                  a scenario file for each case
 
-A case is a scenario that `landspeed sweep` runs on a cluster, too: name its file in [lab] of a plan.
+A case is a scenario: a plan of sweep that names its file runs it on a cluster.
 Exit status: 0 all criteria are met, 1 some are not, 2 failure.";
 
 /// Options of `lab suite`.
@@ -71,11 +72,11 @@ struct RunArgs {
     /// The suite
     #[arg(value_name = "SUITE")]
     name: String,
-    /// Congestion controls to test [default: those of the suite]
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    /// Congestion controls to test, separated by commas [default: those of the suite]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
     congestion: Vec<String>,
-    /// Run only these cases
-    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    /// Run only these cases, separated by commas
+    #[arg(long, value_name = "CASE", value_delimiter = ',')]
     case: Vec<String>,
     /// Runs of each case and congestion control, with different seeds
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -146,7 +147,7 @@ fn show(suite: &Suite) -> String {
 
 /// Writes the scenario of each case that can run.
 fn write(suite: &Suite, directory: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(directory)
+    create_directory(directory)
         .map_err(|why| anyhow!("cannot create {}: {why}\nName another directory.", directory.display()))?;
     for case in runnable(suite, &[])? {
         let path = directory.join(format!("{}.toml", case.name));

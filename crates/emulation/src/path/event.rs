@@ -4,7 +4,7 @@ use landspeed_problems::{Rate, Share, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::judge::{Judgement, MAX_TIME, settings_problems};
+use super::judge::{Judgement, MAX_TIME, largest_frame, settings_problems};
 use super::{Jitter, Link, LinkDirection, Loss, Path, Queue, RateSource};
 
 /// Maximum number of events in a file.
@@ -165,7 +165,8 @@ impl Path {
 }
 
 /// Validates the events of a path whose links are valid.
-pub(super) fn judge(path: &Path, frame: u64, judgement: &mut Judgement) {
+pub(super) fn judge(path: &Path, judgement: &mut Judgement) {
+    let frame = largest_frame(path);
     if path.event.len() > MAX_EVENTS {
         judgement.refuse("event", format!("the path has {} events", path.event.len()), "use at most 10000");
         return;
@@ -229,7 +230,7 @@ fn follow(path: &Path, l: usize, link: &Link, direction: EventDirection, frame: 
             down = is_down;
         }
         change.apply(&mut settings);
-        if change.loss.as_ref().is_some_and(ends_loss) {
+        if change.loss.as_ref().is_some_and(Loss::loses_nothing) {
             settings.loss = None;
         }
         let mut found = Judgement::default();
@@ -243,9 +244,4 @@ fn follow(path: &Path, l: usize, link: &Link, direction: EventDirection, frame: 
         found.problems.into_iter().for_each(|problem| judgement.add(Some(problem)));
         before = Some((i, event));
     }
-}
-
-/// Whether a loss process loses nothing.
-pub(super) fn ends_loss(loss: &Loss) -> bool {
-    matches!(loss, Loss::Random(share) if share.0.get() == 0.0)
 }

@@ -3,8 +3,7 @@
 use landspeed_problems::{Problem, Share, Time, Written};
 use landspeed_units::{BitRate, Bytes, Nanos};
 
-use super::event;
-use super::plan::{DEFAULT_MTU, DEFAULT_QUEUE_BYTES};
+use super::link::{DEFAULT_MTU, DEFAULT_QUEUE_BYTES};
 use super::{
     Distribution, Emulator, Feature, Link, LinkDirection, Path, Policer, QueueKind, QueueSettings, RateSource,
     RateSteps,
@@ -29,6 +28,12 @@ pub(super) struct Judgement {
     pub warnings: Vec<String>,
 }
 
+/// Returns the size of the largest frame of a path, bytes.
+pub(super) fn largest_frame(path: &Path) -> u64 {
+    u64::from(path.mtu.unwrap_or(DEFAULT_MTU).min(65_521) + ETHERNET_HEADER)
+}
+
+/// Validates a path without its events.
 pub(super) fn judge(path: &Path) -> Judgement {
     let mut judgement = Judgement::default();
     if path.name.trim().is_empty() || path.name.chars().count() > 200 {
@@ -44,13 +49,10 @@ pub(super) fn judge(path: &Path) -> Judgement {
     } else if path.link.len() > MAX_LINKS {
         judgement.refuse("link", format!("the path has {} links", path.link.len()), "use at most 16");
     }
-    let frame = u64::from(path.mtu.unwrap_or(DEFAULT_MTU).min(65_521) + ETHERNET_HEADER);
+    let frame = largest_frame(path);
     for (i, link) in path.link.iter().enumerate() {
         direction(i, link, "forward", &link.forward, frame, &mut judgement);
         direction(i, link, "reverse", &link.reverse, frame, &mut judgement);
-    }
-    if judgement.problems.is_empty() {
-        event::judge(path, frame, &mut judgement);
     }
     judgement
 }

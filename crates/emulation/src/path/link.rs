@@ -7,6 +7,11 @@ use serde::de::value::{F64Deserializer, StrDeserializer};
 use serde::de::{Error, MapAccess};
 use serde::{Deserialize, Serialize};
 
+/// Default MTU, bytes.
+pub const DEFAULT_MTU: u32 = 1500;
+/// Default queue limit, bytes.
+pub const DEFAULT_QUEUE_BYTES: u32 = 1_000_000;
+
 /// Declares a table of a file: its own keys, and the properties that a link can have for one direction or both.
 #[doc(hidden)]
 #[macro_export]

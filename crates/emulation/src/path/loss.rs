@@ -57,6 +57,11 @@ impl GilbertElliott {
 }
 
 impl Loss {
+    /// Whether the process loses nothing.
+    pub fn loses_nothing(&self) -> bool {
+        matches!(self, Self::Random(share) if share.0.get() == 0.0)
+    }
+
     /// Returns the problems of the loss settings; `key` is their dotted path.
     pub fn problems(&self, key: &str) -> Vec<Problem> {
         let mut problems = Vec::new();

@@ -15,9 +15,12 @@ use serde::{Deserialize, Serialize};
 
 pub use capability::{Emulator, Feature, Unsupported};
 pub use event::{Event, EventDirection, LinkChange, MAX_EVENTS};
-pub use link::{Distribution, Framing, Jitter, LinkDirection, Outage, Policer, RateChange, RateSource, RateSteps};
+pub use link::{
+    DEFAULT_MTU, DEFAULT_QUEUE_BYTES, Distribution, Framing, Jitter, LinkDirection, Outage, Policer, RateChange,
+    RateSource, RateSteps,
+};
 pub use loss::{GilbertElliott, Loss, LossPattern};
-pub use plan::{DEFAULT_MTU, DEFAULT_QUEUE_BYTES, DirectionPlan, HopChange, HopPlan, PlannedChange, QueuePlan};
+pub use plan::{DirectionPlan, HopChange, HopPlan, PlannedChange, QueuePlan, WirePlan};
 pub use queue::{Queue, QueueKind, QueueSettings};
 pub use read::{LoadedPath, MAX_TEXT, load, load_typed, schema};
 

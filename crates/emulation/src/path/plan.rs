@@ -2,7 +2,7 @@
 
 use landspeed_problems::Problem;
 
-use super::event::ends_loss;
+use super::link::{DEFAULT_MTU, DEFAULT_QUEUE_BYTES};
 use super::{
     Distribution, EventDirection, Framing, Link, LinkChange, Loss, Outage, Path, Queue, QueueKind, QueueSettings,
     RateChange, RateSource, RateSteps,
@@ -11,12 +11,7 @@ use crate::frame::ETHERNET_HEADER;
 use crate::queue::{CodelSettings, RedSettings};
 use crate::serialiser::{RateStep, Schedule};
 use crate::trace;
-use crate::wire::WirePlan;
 
-/// Default MTU, bytes.
-pub const DEFAULT_MTU: u32 = 1500;
-/// Default queue limit, bytes.
-pub const DEFAULT_QUEUE_BYTES: u32 = 1_000_000;
 /// Default queue limit, packets (Linux: codel and pie 1000, fq_codel 10240).
 const DEFAULT_PACKETS: u32 = 1000;
 const FQ_CODEL_PACKETS: u32 = 10_240;
@@ -45,6 +40,25 @@ pub struct PlannedChange {
     pub event: usize,
     /// What changes.
     pub change: HopChange,
+}
+
+/// Behaviour of a link after the queue.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WirePlan {
+    /// One-way delay, nanoseconds.
+    pub delay_ns: u64,
+    /// Spread of the delay (nanoseconds) and its distribution; does not reorder frames.
+    pub jitter: Option<(u64, Distribution)>,
+    /// Loss process, if any.
+    pub loss: Option<Loss>,
+    /// Share of frames that skip the delay, 0–1.
+    pub reorder: f64,
+    /// Share of frames that are duplicated, 0–1.
+    pub duplicate: f64,
+    /// Outages as (start, end), nanoseconds; ascending, without overlap.
+    pub down: Vec<(u64, u64)>,
+    /// Time from which loss patterns that name frames count them, nanoseconds; none is lost before.
+    pub patterns_from_ns: u64,
 }
 
 /// Properties of a hop that change; those that are `None` stay.
@@ -314,7 +328,7 @@ fn hop_change(change: &LinkChange, frame_bytes: u32, bps: &mut u64) -> HopChange
         rate_bps,
         delay_ns: change.delay.map(|time| time.0.get()),
         jitter: change.jitter.as_ref().map(|jitter| (jitter.spread.0.get(), jitter.distribution)),
-        loss: change.loss.as_ref().map(|loss| Some(loss.clone()).filter(|loss| !ends_loss(loss))),
+        loss: change.loss.as_ref().map(|loss| Some(loss.clone()).filter(|loss| !loss.loses_nothing())),
         reorder: share(change.reorder),
         duplicate: share(change.duplicate),
         down: change.down,

@@ -3,7 +3,7 @@
 use landspeed_problems::{self as source, FormatTerms, Problem, Problems};
 
 use super::plan::{DirectionPlan, plan};
-use super::{Path, judge};
+use super::{Path, event, judge};
 
 /// Maximum size of a path file, bytes.
 pub const MAX_TEXT: usize = 256 << 10;
@@ -70,7 +70,11 @@ pub fn load_typed(
     path: Path,
     files: &mut dyn FnMut(&str) -> Result<String, String>,
 ) -> Result<LoadedPath, Vec<Problem>> {
-    let judge::Judgement { mut problems, warnings } = judge::judge(&path);
+    let mut judgement = judge::judge(&path);
+    if judgement.problems.is_empty() {
+        event::judge(&path, &mut judgement);
+    }
+    let judge::Judgement { mut problems, warnings } = judgement;
     let [forward, reverse] = plan(&path, files, &mut problems);
     if problems.is_empty() { Ok(LoadedPath { path, forward, reverse, warnings }) } else { Err(problems) }
 }

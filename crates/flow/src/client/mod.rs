@@ -185,7 +185,11 @@ fn attempt(
         queue: bounds.is_none_or(|bounds| bounds.queue),
     };
     tx.send(&hello, &Deadline::after(STEP_TIMEOUT).with_stop(interrupted))?;
-    let accepted = queueing::await_acceptance(&mut tx, &mut rx, interrupted, observe)?;
+    let mut queued = |at| observe(RunEvent::Queued(at));
+    let accepted = match queueing::await_answer(&mut tx, &mut rx, STEP_TIMEOUT, interrupted, &mut queued)? {
+        ToClient::Accepted(accepted) => accepted.printable(),
+        other => return Err(unexpected("before the acceptance", other)),
+    };
     validate::granted(parameters, &accepted.parameters)
         .map_err(|message| FlowError::Protocol { during: "in the acceptance", message })?;
     let token = Token::from_hex(&accepted.token).ok_or_else(|| FlowError::Protocol {

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use landspeed_sys::clock;
 
-use super::{RunEvent, STEP_TIMEOUT, unexpected};
 use crate::control::channel::{Receiver, Sender};
 use crate::control::deadline::Deadline;
-use crate::control::message::{Accepted, ToClient, ToServer};
+use crate::control::message::{ToClient, ToServer};
 use crate::error::FlowError;
 use crate::server::admission::QueuePosition;
 
@@ -17,16 +16,17 @@ const MAX_WAIT: Duration = Duration::from_hours(6);
 /// Interval of heartbeats to the server, nanoseconds.
 const HEARTBEAT_NS: u64 = 1_000_000_000;
 
-/// Waits until the server accepts the test. A busy server with a queue reports the position; the client reports that it
-/// still waits.
-pub(super) fn await_acceptance(
+/// Waits for the server's answer to the greeting, `timeout` for each message. A busy server with a queue reports the
+/// position, which `observe` gets; the client reports that it still waits.
+pub(super) fn await_answer(
     tx: &mut Sender,
     rx: &mut Receiver,
+    timeout: Duration,
     interrupted: &AtomicBool,
-    observe: &mut dyn FnMut(RunEvent<'_>),
-) -> Result<Accepted, FlowError> {
+    observe: &mut dyn FnMut(QueuePosition),
+) -> Result<ToClient, FlowError> {
     let total = Deadline::after(MAX_WAIT).with_stop(interrupted);
-    let mut step = Deadline::after(STEP_TIMEOUT).with_stop(interrupted);
+    let mut step = Deadline::after(timeout).with_stop(interrupted);
     let mut queued = false;
     let mut heartbeat_ns = 0;
     loop {
@@ -46,13 +46,12 @@ pub(super) fn await_acceptance(
         }
         match rx.poll::<ToClient>(slice)? {
             None => {}
-            Some(ToClient::Accepted(accepted)) => return Ok(accepted.printable()),
             Some(ToClient::Queued { position, waiting, wait_ns }) => {
                 queued = true;
-                step = Deadline::after(STEP_TIMEOUT).with_stop(interrupted);
-                observe(RunEvent::Queued(QueuePosition { position, waiting, wait_ns }));
+                step = Deadline::after(timeout).with_stop(interrupted);
+                observe(QueuePosition { position, waiting, wait_ns });
             }
-            Some(other) => return Err(unexpected("before the acceptance", other)),
+            Some(answer) => return Ok(answer),
         }
     }
 }

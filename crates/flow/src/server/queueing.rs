@@ -1,15 +1,15 @@
 //! Clients that wait for their test, with their position.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use landspeed_model::{ErrorEntry, Parameters};
+use landspeed_model::Parameters;
 use landspeed_sys::clock;
 
-use super::Shared;
 use super::admission::{AdmittedClient, NotGranted, QueuePosition};
-use super::session::unexpected;
 use crate::control::channel::{Receiver, Sender};
 use crate::control::message::{ToClient, ToServer};
+use crate::control::printable;
 use crate::dialect::Dialect;
 use crate::error::FlowError;
 
@@ -23,6 +23,18 @@ const ATTEMPT_INTERVAL: Duration = Duration::from_millis(50);
 /// Accepted parameters and notes, or the reason of a refusal.
 type Granted = Result<(Parameters, Vec<String>), NotGranted>;
 
+/// A client's request for a test.
+pub(super) struct QueuedRequest<'a> {
+    /// Requested parameters.
+    pub asked: &'a Parameters,
+    /// Whether the client understands messages about its position.
+    pub understands: bool,
+    /// Longest wait, nanoseconds.
+    pub max_wait_ns: u64,
+    /// Set when the server stops.
+    pub stop: &'a AtomicBool,
+}
+
 /// Accepts a test, after a wait in the queue if the server is busy, has one, and the client understands it. `message`
 /// makes the message about the position.
 ///
@@ -30,12 +42,11 @@ type Granted = Result<(Parameters, Vec<String>), NotGranted>;
 /// The client disconnected, stopped responding or left, or the server stops.
 pub(super) fn admit(
     admitted: &mut AdmittedClient,
-    asked: &Parameters,
-    understands: bool,
-    shared: &Shared,
+    request: &QueuedRequest<'_>,
     (tx, rx): (&mut Sender, &mut Receiver),
     message: impl Fn(QueuePosition) -> ToClient,
 ) -> Result<Granted, FlowError> {
+    let &QueuedRequest { asked, understands, max_wait_ns, stop } = request;
     let first = admitted.grant(asked, Dialect::LANDSPEED);
     let Err(why) = &first else { return Ok(first) };
     if !understands || !why.may_wait() || !admitted.enter_queue(asked) {
@@ -45,7 +56,7 @@ pub(super) fn admit(
         return Ok(Err(NotGranted::SlotLost));
     }
     let now_ns = clock::monotonic_ns();
-    let end_ns = now_ns.saturating_add(shared.admission.limits.max_wait_ns);
+    let end_ns = now_ns.saturating_add(max_wait_ns);
     let (mut last_message_ns, mut update_ns) = (now_ns, now_ns);
     loop {
         match admitted.grant(asked, Dialect::LANDSPEED) {
@@ -53,13 +64,11 @@ pub(super) fn admit(
             other => return Ok(other),
         }
         let now_ns = clock::monotonic_ns();
-        if shared.stopping() {
+        if stop.load(Ordering::Relaxed) {
             return Err(FlowError::Interrupted);
         }
         if now_ns > end_ns {
-            return Ok(Err(NotGranted::WaitedTooLong {
-                seconds: shared.admission.limits.max_wait_ns / 1_000_000_000,
-            }));
+            return Ok(Err(NotGranted::WaitedTooLong { seconds: max_wait_ns / 1_000_000_000 }));
         }
         if now_ns > last_message_ns + SILENCE_TIMEOUT_NS {
             let seconds = SILENCE_TIMEOUT_NS / 1_000_000_000;
@@ -76,7 +85,10 @@ pub(super) fn admit(
             None => {}
             Some(ToServer::Alive) => last_message_ns = clock::monotonic_ns(),
             Some(ToServer::Bye | ToServer::Stop) => return Err(left_queue()),
-            Some(other) => return Err(unexpected("while waiting for a test", &other)),
+            Some(other) => {
+                let message = format!("unexpected message {}", printable(&format!("{other:?}"), 60));
+                return Err(FlowError::Protocol { during: "while waiting for a test", message });
+            }
         }
     }
 }
@@ -87,23 +99,5 @@ fn left_queue() -> FlowError {
         code: "left-queue",
         message: "the client left the queue".to_owned(),
         advice: "nothing needs to be done",
-    }
-}
-
-/// Returns the refusal of a client behind others that wait.
-pub(super) fn behind_others() -> ErrorEntry {
-    ErrorEntry {
-        code: "server-busy".to_owned(),
-        message: "other clients wait for this server".to_owned(),
-        advice: Some("try again in a moment".to_owned()),
-    }
-}
-
-/// Returns the refusal of a client whose turn did not come in time.
-pub(super) fn waited_too_long(seconds: u64) -> ErrorEntry {
-    ErrorEntry {
-        code: "server-busy".to_owned(),
-        message: format!("no test ended within {seconds} s, which is how long a client may wait here"),
-        advice: Some("try again later, or raise --queue-time there".to_owned()),
     }
 }

@@ -101,7 +101,8 @@ impl Session {
         let queued =
             |at: QueuePosition| ToClient::Queued { position: at.position, waiting: at.waiting, wait_ns: at.wait_ns };
         let ends = (&mut tx, &mut rx);
-        let granted = queueing::admit(&mut self.admitted, &parameters, understands, &self.shared, ends, queued)?;
+        let request = queued_request(&self.shared, &parameters, understands);
+        let granted = queueing::admit(&mut self.admitted, &request, ends, queued)?;
         let (granted, notes) = match granted {
             Ok(granted) => granted,
             Err(why) => return self.not_granted(&why, &mut tx, &mut rx),
@@ -153,11 +154,11 @@ impl Session {
         let mirrored = third_party::mirrored(&asked.parameters);
         let queued = |at: QueuePosition| ToClient::ThirdParty { event: ThirdPartyEvent::queued(at, false) };
         let ends = (&mut *tx, &mut *rx);
-        let (granted, notes) =
-            match queueing::admit(&mut self.admitted, &mirrored, asked.queue, &shared, ends, queued)? {
-                Ok((granted, notes)) => (third_party::mirrored(&granted), notes),
-                Err(why) => return self.not_granted(&why, tx, rx),
-            };
+        let request = queued_request(&shared, &mirrored, asked.queue);
+        let (granted, notes) = match queueing::admit(&mut self.admitted, &request, ends, queued)? {
+            Ok((granted, notes)) => (third_party::mirrored(&granted), notes),
+            Err(why) => return self.not_granted(&why, tx, rx),
+        };
         rx.set_limit(MAX_MESSAGE);
         let random = |source| FlowError::Setup { what: "read random bytes".into(), source };
         let id: String = Token::random().map_err(random)?.to_hex().chars().take(32).collect();
@@ -340,6 +341,15 @@ fn await_final_message(rx: &mut Receiver, shared: &Shared) {
 /// Returns the bytes of a part of a report; 0 for other messages.
 pub(super) fn report_bytes(part: &ToClient) -> usize {
     if let ToClient::Report { text, .. } = part { text.len() } else { 0 }
+}
+
+fn queued_request<'a>(shared: &'a Shared, asked: &'a Parameters, understands: bool) -> queueing::QueuedRequest<'a> {
+    queueing::QueuedRequest {
+        asked,
+        understands,
+        max_wait_ns: shared.admission.limits.max_wait_ns,
+        stop: &shared.stop,
+    }
 }
 
 pub fn unexpected(during: &'static str, message: &ToServer) -> FlowError {

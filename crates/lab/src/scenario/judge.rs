@@ -14,30 +14,21 @@ mod slots;
 
 use landspeed_model::Warning;
 use landspeed_problems::{Problem, Problems};
+use landspeed_settings::MAX_TIME_NS;
 
+pub use super::judgement::Judgement;
 use super::paths::Paths;
 use super::read::{Cell, resolve};
-use super::{Link, LinkDirection, Loss, LossPattern, Queue, QueueKind, Scenario, Time, estimate};
+use super::{Link, LinkDirection, Loss, LossPattern, Queue, QueueKind, Scenario, estimate};
 
 /// Maximum number of warnings kept for a scenario.
 const MAX_WARNINGS: usize = 40;
 /// Minimum sampling interval of queues, nanoseconds: every reading costs about as much as a packet.
 const MIN_SAMPLE_NS: u64 = 10_000;
-/// Maximum duration, and maximum start, of a flow, nanoseconds (30 days, as with `landspeed run`).
-const MAX_TIME_NS: u64 = landspeed_settings::MAX_TIME_NS;
 /// Minimum memory of a guest, bytes.
 const MIN_MEMORY: u64 = 64 << 20;
 /// Maximum memory of a guest, bytes.
 const MAX_MEMORY: u64 = 1 << 40;
-
-/// Result of the validation of a scenario.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Judgement {
-    /// Reasons why it cannot be run, without positions (see [`load`], which finds them).
-    pub problems: Vec<Problem>,
-    /// Warnings: `code` is a stable identifier, `message` begins with the key it is about.
-    pub warnings: Vec<Warning>,
-}
 
 /// A valid scenario.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,38 +79,6 @@ pub fn judge(scenario: &Scenario) -> Judgement {
         memory(scenario, &mut judgement);
     }
     judgement
-}
-
-impl Judgement {
-    fn refuse(&mut self, key: impl Into<String>, message: impl Into<String>) {
-        self.add(Problem::new(key, message));
-    }
-
-    fn refuse_with(&mut self, key: impl Into<String>, message: impl Into<String>, hint: impl Into<String>) {
-        self.add(Problem::new(key, message).hint(hint));
-    }
-
-    fn add(&mut self, problem: Problem) {
-        if !self.problems.contains(&problem) {
-            self.problems.push(problem);
-        }
-    }
-
-    fn warn(&mut self, code: &str, key: &str, message: impl AsRef<str>) {
-        let warning = Warning { code: code.to_owned(), message: format!("{key}: {}", message.as_ref()) };
-        if !self.warnings.contains(&warning) {
-            self.warnings.push(warning);
-        }
-    }
-
-    /// Refuses a time outside `least..=most` nanoseconds.
-    fn time(&mut self, key: impl Into<String>, time: Option<Time>, least: u64, most: u64, range: &str) {
-        if let Some(time) = time
-            && !(least..=most).contains(&time.0.get())
-        {
-            self.refuse_with(key, format!("{time} is out of range"), range);
-        }
-    }
 }
 
 fn general(scenario: &Scenario, judgement: &mut Judgement) {

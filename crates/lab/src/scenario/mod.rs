@@ -3,6 +3,7 @@
 mod estimate;
 pub(crate) mod event;
 mod judge;
+mod judgement;
 mod parameters;
 mod paths;
 mod program;

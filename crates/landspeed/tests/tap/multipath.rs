@@ -9,7 +9,7 @@ use crate::tap::{NamespacePair, TIMEOUT_S, directory, landspeed, serve, spawn, s
 
 /// Reads a counter of `MPTcpExt` in a namespace.
 fn counter(namespace: &Namespace, name: &str) -> u64 {
-    let text = namespace.run(|| std::fs::read_to_string("/proc/net/netstat")).expect("counters");
+    let text = namespace.run(|| std::fs::read_to_string("/proc/thread-self/net/netstat")).expect("counters");
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("MPTcpExt:"));
     let (names, values) = lines.next().zip(lines.next()).expect("multipath counters");
     let value = names.split_whitespace().zip(values.split_whitespace()).find(|(known, _)| *known == name);

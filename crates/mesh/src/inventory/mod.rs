@@ -3,6 +3,7 @@
 mod read;
 mod template;
 mod window;
+mod windows;
 
 use std::ops::Range;
 

@@ -18,7 +18,7 @@ use crate::inventory::{Inventory, Pair};
 use crate::load::TestCost;
 
 pub use self::health::HostState;
-pub use self::task::{Blocked, TaskState};
+pub use self::task::{Blocked, TaskId, TaskState};
 
 /// Longest time between two looks at the wall clock for a test in a maintenance window, nanoseconds: the clock may be set.
 const WINDOW_CHECK_NS: i64 = 60_000_000_000;
@@ -44,10 +44,6 @@ pub struct Options {
     /// Every test is due at once and runs once; what cannot run is skipped.
     pub once: bool,
 }
-
-/// Number of a test of a pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct TaskId(pub usize);
 
 /// A test that starts now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

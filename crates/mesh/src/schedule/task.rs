@@ -1,8 +1,11 @@
 //! A test of a pair.
 
-use super::TaskId;
 use crate::inventory::Pair;
 use crate::load::TestCost;
+
+/// Number of a test of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TaskId(pub usize);
 
 /// Reason why a test that is due does not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use landspeed_model::{
     MeshDocument, MeshTest, Protocol, Status,
 };
 
-use super::slug;
+use super::slug::slug;
 
 /// Maximum number of pairs that are listed with a verdict.
 const MAX_LISTED: usize = 10;

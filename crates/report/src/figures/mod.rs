@@ -11,6 +11,7 @@ mod record;
 mod records;
 mod runs;
 mod samples;
+mod slug;
 mod spread;
 mod suite;
 mod sweep;
@@ -20,6 +21,7 @@ use landspeed_model::{BuildInfo, FIGURES_SCHEMA, Figure, FigureNote, FiguresDocu
 use landspeed_results::Document;
 use landspeed_units::BitRate;
 
+use self::slug::slug;
 pub use records::of_records;
 pub use tuneup::map_axes;
 pub(crate) use tuneup::{
@@ -187,23 +189,6 @@ fn make_ids_unique(figures: &mut [Figure]) {
         figure.id.clone_from(&id);
         seen.push(id);
     }
-}
-
-/// Returns the letters, digits and hyphens of a text, at most 60.
-pub(crate) fn slug(text: &str) -> String {
-    let mut out = String::new();
-    for c in text.chars() {
-        match c {
-            c if c.is_ascii_alphanumeric() => out.push(c.to_ascii_lowercase()),
-            _ if !out.ends_with('-') && !out.is_empty() => out.push('-'),
-            _ => {}
-        }
-        if out.len() >= 60 {
-            break;
-        }
-    }
-    let out = out.trim_matches('-');
-    if out.is_empty() { "figure".to_owned() } else { out.to_owned() }
 }
 
 /// Formats a count with its noun: `1 run`, `3 runs`.

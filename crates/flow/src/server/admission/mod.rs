@@ -29,7 +29,6 @@ use self::refusals::Refusals;
 use self::shares::{Resource, Share, Shares};
 use self::traffic::Traffic;
 use super::counts::ServerCounts;
-use super::queueing;
 use crate::address::{client_host, unmap};
 use crate::dialect::Dialect;
 use crate::layout::duration_ns;
@@ -262,8 +261,8 @@ impl NotGranted {
                 ErrorEntry { code: "not-permitted".to_owned(), message: why.to_string(), advice: None }
             }
             Self::Full(full) => full.entry(),
-            Self::BehindOthers => queueing::behind_others(),
-            Self::WaitedTooLong { seconds } => queueing::waited_too_long(*seconds),
+            Self::BehindOthers => queue::behind_others(),
+            Self::WaitedTooLong { seconds } => queue::waited_too_long(*seconds),
             Self::SlotLost => ErrorEntry {
                 code: "server-busy".to_owned(),
                 message: "too many clients are asking for tests at once".to_owned(),

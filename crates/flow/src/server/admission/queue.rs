@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use landspeed_model::ErrorEntry;
+
 /// Time of a test beyond its own duration, for connections and reports, nanoseconds; for estimates.
 const SETUP_NS: u64 = 2_000_000_000;
 
@@ -148,6 +150,24 @@ impl ExpectedEnds {
 
     fn lock(&self) -> MutexGuard<'_, Vec<(u64, Option<u64>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the refusal of a client behind others that wait.
+pub(super) fn behind_others() -> ErrorEntry {
+    ErrorEntry {
+        code: "server-busy".to_owned(),
+        message: "other clients wait for this server".to_owned(),
+        advice: Some("try again in a moment".to_owned()),
+    }
+}
+
+/// Returns the refusal of a client whose turn did not come in time.
+pub(super) fn waited_too_long(seconds: u64) -> ErrorEntry {
+    ErrorEntry {
+        code: "server-busy".to_owned(),
+        message: format!("no test ended within {seconds} s, which is how long a client may wait here"),
+        advice: Some("try again later, or raise --queue-time there".to_owned()),
     }
 }
 

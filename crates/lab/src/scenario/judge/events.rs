@@ -2,10 +2,12 @@
 
 use landspeed_emulation::MAX_EVENTS;
 use landspeed_problems::{Problem, suggest_or_list};
+use landspeed_settings::MAX_TIME_NS;
 use landspeed_units::Nanos;
 
-use super::{Judgement, MAX_TIME_NS, hosts};
+use super::hosts;
 use crate::scenario::event::{self, find_flow};
+use crate::scenario::judgement::Judgement;
 use crate::scenario::{Event, Scenario, Written};
 
 pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use landspeed_units::{Bytes, Nanos};
 
 use super::links::gigabits;
-use super::{Judgement, MAX_TIME_NS, hosts, sections};
+use super::{hosts, sections};
+use crate::scenario::judgement::Judgement;
 use crate::scenario::paths::{Paths, Route};
 use crate::scenario::{BufferPolicy, Buffers, Flow, FlowProtocol, Scenario};
 use landspeed_model::Protocol;
 use landspeed_problems::{Problem, suggest_or_list};
-use landspeed_settings::{MAX_BUFFERS, MAX_UDP_PAYLOAD, Reason, Setting};
+use landspeed_settings::{MAX_BUFFERS, MAX_TIME_NS, MAX_UDP_PAYLOAD, Reason, Setting};
 
 const MAX_FLOWS: usize = 128;
 /// Header by which losses are counted, bytes (crates/flow/src/udp/header.rs, which the lab does not depend on).

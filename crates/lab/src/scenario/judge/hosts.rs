@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Judgement;
+use crate::scenario::judgement::Judgement;
 use crate::scenario::{Buffers, HostSettings, Scenario, SysctlValue};
 use landspeed_problems::suggest;
 

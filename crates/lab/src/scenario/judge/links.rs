@@ -2,7 +2,7 @@
 
 use landspeed_units::{BitRate, Nanos};
 
-use super::Judgement;
+use crate::scenario::judgement::Judgement;
 use crate::scenario::{
     DEFAULT_MTU, Distribution, ETHERNET_HEADER, Emulator, Link, LinkDirection, Loss, LossPattern, RateSource,
     Scenario, Written,

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Judgement;
 use crate::scenario::Scenario;
+use crate::scenario::judgement::Judgement;
 use landspeed_problems::{Problem, suggest_or_list};
 
 /// Maximum length of a node's name: interfaces are named after their neighbour, and the kernel allows 15

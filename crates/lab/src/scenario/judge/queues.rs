@@ -2,7 +2,7 @@
 
 use landspeed_units::Bytes;
 
-use super::Judgement;
+use crate::scenario::judgement::Judgement;
 use crate::scenario::paths::Paths;
 use crate::scenario::{
     DEFAULT_MTU, DEFAULT_QUEUE_BYTES, ETHERNET_HEADER, Queue, QueueKind, QueueSettings, Scenario, SysctlValue,

@@ -3,8 +3,8 @@
 use landspeed_model::{Criterion, LabChartAxis, LabFigure, Reference, ReferenceUnit};
 use landspeed_problems::{Problem, suggest_or_list};
 
-use super::Judgement;
 use crate::scenario::Scenario;
+use crate::scenario::judgement::Judgement;
 
 /// Maximum number of figures in a scenario.
 const MAX_FIGURES: usize = 200;

@@ -3,7 +3,7 @@
 use landspeed_model::QualifySection;
 use landspeed_qualify::check_section;
 
-use super::Judgement;
+use crate::scenario::judgement::Judgement;
 use crate::scenario::paths::Route;
 use crate::scenario::section::sender_rate_bps;
 use crate::scenario::{Flow, FlowProtocol};

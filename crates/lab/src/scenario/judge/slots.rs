@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use super::Judgement;
 use super::flows::{flow_directions, protocol};
 use super::links::gigabits;
+use crate::scenario::judgement::Judgement;
 use crate::scenario::paths::{Paths, Route};
 use crate::scenario::{FlowProtocol, Scenario};
 
