@@ -10,8 +10,8 @@ use crate::reader::{Reader, reader};
 use crate::stream::StreamView;
 use crate::text;
 use crate::thresholds::{
-    AGES_DIFFER_MS, ARRIVAL_GAP_MS, ARRIVAL_GAP_RTTS, BUFFER_GREW, DISORDER, FEW_REQUESTS, IDLE_BETWEEN, RTT_QUEUE,
-    WAITS_IN_CALL, WINDOW_USED,
+    AGES_DIFFER_MS, ARRIVAL_GAP_MS, ARRIVAL_GAP_RTTS, BUFFER_GREW, DISORDER, FEW_REQUESTS, IDLE_BETWEEN,
+    QUEUE_OVER_AGE, RTT_QUEUE, WAITS_IN_CALL, WINDOW_USED,
 };
 use crate::waits;
 
@@ -31,6 +31,8 @@ pub(crate) struct Arrivals {
     pub disorder: Option<f64>,
     /// Number of readings with new segments out of order.
     pub disordered_readings: f64,
+    /// Mean time since the last data arrived, over the readings, milliseconds.
+    pub age_ms: Option<f64>,
     /// Share of the readings in which nothing had arrived for several RTTs, all of it read.
     pub idle: Option<f64>,
     /// As `idle`, with a request that is not answered yet: sent after the last data arrived.
@@ -87,6 +89,7 @@ impl Arrivals {
                 .map(|(bytes, window)| bytes / window),
             disorder: disordered.zip(arrived).map(|(disordered, arrived)| disordered / arrived),
             disordered_readings: increased(&|tcp| tcp.rcv_ooopack),
+            age_ms: mean(samples.iter().map(|(_, tcp)| f64::from(tcp.last_data_recv_ms))),
             idle: share(&is_idle),
             unanswered: share(&|sample, tcp| is_idle(sample, tcp) && is_open(tcp)),
             requests: increased(&|tcp| tcp.data_segs_out),
@@ -103,10 +106,12 @@ impl Arrivals {
         self.disorder.is_some_and(|share| share >= DISORDER) && self.disordered_readings >= FEW_REQUESTS
     }
 
-    /// Whether data waits in a queue of the path. A sender that pauses delays the echo of a timestamp as well, so its pauses
-    /// must be visible.
+    /// Whether data waits in a queue of the path. A sender that pauses delays the echo of a timestamp as well, by its pause:
+    /// the delay of a queue is much longer than the time between arrivals.
     fn queues(&self) -> bool {
-        let busy = self.idle.is_some_and(|idle| idle < SELDOM_IDLE);
+        let delay_ms = self.rtt_us.zip(self.base_rtt_us).map(|(rtt, base)| (rtt - base) / 1e3);
+        let steady = self.age_ms.zip(delay_ms).is_some_and(|(age, delay)| age * QUEUE_OVER_AGE <= delay);
+        let busy = steady && self.idle.is_some_and(|idle| idle < SELDOM_IDLE);
         let waits = |(rtt, base): (f64, f64)| rtt - base >= 1e3 * ARRIVAL_GAP_MS && rtt / base >= RTT_QUEUE;
         busy && self.rtt_us.zip(self.base_rtt_us).is_some_and(waits)
     }

@@ -106,6 +106,9 @@ pub(crate) const LACKS_CORE: f64 = 0.5;
 /// Time without new data at a receiver after which its sender pauses, milliseconds: two ticks of 4 ms.
 pub(crate) const ARRIVAL_GAP_MS: f64 = 8.0;
 
+/// In a `watch`, at the receiver: delay of a queue over the mean time since the last arrival. The echo of a timestamp
+/// waits for a sender that pauses, too, on average twice as long as the last arrival is ago.
+pub(crate) const QUEUE_OVER_AGE: f64 = 4.0;
 /// As [`ARRIVAL_GAP_MS`], in RTTs of the empty path: a small congestion window arrives in one burst per RTT.
 pub(crate) const ARRIVAL_GAP_RTTS: f64 = 2.0;
 

@@ -53,6 +53,14 @@ fn arrivals_suggest_where_the_limit_is() {
 }
 
 #[test]
+fn pauses_of_the_sender_are_not_a_queue_of_the_path() {
+    // A write every 50 ms: the echo of a timestamp waits for it, on average 20 ms, and the last arrival is 0 to 36 ms ago.
+    let pauses: Change = |k, tcp| (tcp.rcv_rtt_us, tcp.last_data_recv_ms) = (40_000, k % 10 * 4);
+    let verdict = judge_watched(&arrives(pauses), Direction::Download, &WatchHost::default());
+    assert_ne!(verdict.cause, Cause::NetworkPath, "{}", verdict.summary);
+}
+
+#[test]
 fn a_steady_arrival_is_undetermined_between_sender_and_path() {
     let verdict = judge_watched(&arrives(|_, _| {}), Direction::Download, &WatchHost::default());
     assert_eq!(verdict.cause, Cause::Undetermined, "{}", verdict.summary);
