@@ -315,6 +315,11 @@ fn a_dry_run_prints_load_and_first_tests() {
         assert!(ended.stdout.contains(words), "{words}: {}", ended.stdout);
     }
     assert!(!mesh.path("site.mesh").exists());
+    // A listed test takes its own time and no more of the budget: each hour of the list has both pairs.
+    let budget = hosts.replacen("name = \"h1\"", "name = \"h1\"\ntime-per-day = \"30m\"", 1);
+    let ended = Mesh::new(&format!("{budget}{}", test("pairs = \"mesh\""))).run(&["--dry-run"]);
+    let first: Vec<&str> = ended.stdout.lines().filter(|line| line.trim_start().starts_with("first")).collect();
+    assert!(first.len() >= 20 && first.iter().all(|line| !line.contains(" d:")), "{}", ended.stdout);
     let ended = mesh.run(&["--show"]);
     assert_eq!(ended.code, 2, "no result");
 }
