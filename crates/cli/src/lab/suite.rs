@@ -32,7 +32,7 @@ Examples:
   landspeed lab suite run rfc9743 --case aqm-pie --report pie.html
   landspeed lab suite write ccwg-bbr cases                  a scenario file for each case
 
-A case is a scenario: a plan of sweep that names its file runs it on a cluster.
+A case is a scenario. To run it on a cluster, name its file in [lab] of a plan of sweep.
 Exit status: 0 all criteria are met, 1 some are not, 2 failure.";
 
 /// Options of `lab suite`.
