@@ -224,10 +224,15 @@ fn host_settings_are_restored_after_a_search() {
     let arguments = ["--allow-host-changes", "--budget", "40s", "--seed", "5", "-t", "0.3", "-O", "0.05"];
     let (document, ended) = search(&shaped.pair, Some(&shaped.left), &arguments);
     // The document gives the reason for qdiscs that the kernel lacks; the search continues with the next.
-    assert!(kept(&document).iter().any(|change| change.contains("qdisc tbf")), "{:#}", document["rungs"]);
+    let of_tbf = |rung: &&Value| rung["change"].as_str().is_some_and(|change| change.contains("qdisc tbf"));
+    let replaced = rungs(&document).iter().find(of_tbf).unwrap_or_else(|| panic!("{:#}", document["rungs"]));
+    assert!(kept(&document).iter().any(|change| change.contains("qdisc tbf")), "{replaced:#}");
+    assert!(replaced["ratio"].as_f64().is_some_and(|ratio| ratio > 1.5), "{replaced:#}");
     assert_eq!(shaped.qdisc(), before);
     let result = &document["final"];
-    assert!(result["ratio"].as_f64().is_some_and(|ratio| ratio > 1.5), "{result:#}");
+    // On a busy machine the time may be over before the final comparison: then its ratio is unknown.
+    let unfinished = result["ratio"].is_null() && document["ended"] == "budget";
+    assert!(unfinished || result["ratio"].as_f64().is_some_and(|ratio| ratio > 1.5), "{result:#}");
     // The last test may end late on a busy machine; the restoration follows.
     let spent_ns = document["spent_ns"].as_u64().expect("a time");
     assert!(spent_ns <= document["budget_ns"].as_u64().expect("a time") + 5_000_000_000, "{spent_ns} ns");
