@@ -1,7 +1,7 @@
 //! Results of other programs: iperf3, nuttcp, flent and perfSONAR.
 //!
 //! [`read`] detects the format by its content and returns the same [`Record`]s as landspeed's own documents.
-//! Figures have the meaning of [`Metric`](landspeed_model::Metric): figures that a program defines differently
+//! Figures have the meaning of [`Metric`]: figures that a program defines differently
 //! are left out rather than converted.
 
 mod flent;
