@@ -21,7 +21,7 @@ const SUITES: &[(&str, &str)] = &[
 /// Label of the factor with the congestion control under test.
 pub const CONGESTION_LABEL: &str = "cc";
 
-/// A suite.
+/// A list of scenarios with criteria.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Suite {
@@ -38,7 +38,7 @@ pub struct Suite {
     pub congestion: Vec<String>,
     /// Congestion control that criteria compare with; it always runs. `None` if no criterion compares.
     pub baseline: Option<String>,
-    /// The cases.
+    /// Cases, in the order in which they run.
     #[serde(rename = "case")]
     pub cases: Vec<Case>,
 }

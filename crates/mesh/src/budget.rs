@@ -17,7 +17,7 @@ pub struct Budget {
 /// Bytes and time of tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Amount {
-    /// Payload bytes.
+    /// Payload bytes sent and received.
     pub bytes: u64,
     /// Duration, nanoseconds.
     pub time_ns: u64,

@@ -85,7 +85,7 @@ pub struct ResourceLoad {
     pub bytes: Option<f64>,
     /// Worst case of their time per day, nanoseconds.
     pub time_ns: f64,
-    /// The budget.
+    /// Budget that the load is compared with.
     pub budget: Budget,
 }
 

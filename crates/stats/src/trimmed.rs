@@ -1,4 +1,4 @@
-//! Trimmed means.
+//! Means without the largest values.
 
 /// Returns the mean of the smallest values without the largest ones: of the smallest `kept` (0 to 1) share of all, rounded up
 /// to a whole value. `values` are (value, count) in any order. `None` if there are none, if a value is not finite, or if `kept`

@@ -73,7 +73,7 @@ pub fn connections(flows: &[Flow], start_ns: u64) -> Vec<TraceMultipath> {
     }
     for &(flow, options) in in_order.iter().filter(|(_, options)| options.joined) {
         let (Some(token), Some(low_sent_syn)) = (options.token, options.client_is_low) else { continue };
-        // The initial subflow may be missing: whoever receives the first SYN with a token counts as the server.
+        // Without the initial subflow, the receiver of the first SYN with a token counts as the server.
         let (group, receiver) = *tokens.entry(token).or_insert_with(|| {
             groups.push(Vec::new());
             (groups.len() - 1, 1)

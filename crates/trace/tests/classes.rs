@@ -142,7 +142,7 @@ fn copies_without_identification_are_not_tail_loss_probes() {
     assert_eq!(played(40_000, same), (0, 1));
     assert_eq!(played(12 * MS, later), (1, 0), "a tail loss probe");
     assert_eq!(played(2 * MS, same), (1, 0), "too late for a copy");
-    assert_eq!(played(40_000, [Some(700), Some(701)]), (1, 0), "sent again");
+    assert_eq!(played(40_000, [Some(700), Some(701)]), (1, 0), "a retransmit");
     assert_eq!(played(40_000, [None, None]), (1, 0), "neither mark");
 }
 

@@ -110,7 +110,7 @@ pub struct DataSignal {
 /// A data sequence number, of which an option may contain the lower 32 bits only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DataNumber {
-    /// The number.
+    /// All 64 bits of the number.
     Whole(u64),
     /// Its lower 32 bits.
     Low(u32),

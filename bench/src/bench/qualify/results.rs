@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_mins(10);
 pub struct Scenario {
     /// Name of its files.
     pub name: String,
-    /// Its text.
+    /// Scenario file, TOML.
     pub toml: String,
 }
 
@@ -51,7 +51,7 @@ pub struct TcpFlow {
     pub goodput_bps: Option<f64>,
     /// Payload delivered before the steady phase, bytes, and its duration, nanoseconds.
     pub start: Option<(u64, u64)>,
-    /// Segments retransmitted.
+    /// TCP segments retransmitted by the sender.
     pub retransmits: Option<u64>,
 }
 

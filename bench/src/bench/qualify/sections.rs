@@ -73,7 +73,7 @@ pub struct Section {
     pub family: &'static str,
     /// Target data rate, Mb/s, and RTT, ms.
     pub target: (u32, u32),
-    /// Short description.
+    /// Description in the tables: rate, RTT, queue and fault.
     pub what: String,
     seed: u64,
     host_qdisc: &'static str,

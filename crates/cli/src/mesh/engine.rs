@@ -178,7 +178,7 @@ impl Engine<'_> {
         self.write(Some(&Entry::End(Box::new(end))));
     }
 
-    /// Writes an entry of the journal, and those that could not be written before. The schedule goes on without them.
+    /// Writes an entry of the journal, and those that could not be written before. Tests continue if it cannot be written.
     fn write(&mut self, entry: Option<&Entry>) {
         let written = match entry {
             Some(entry) => self.journal.add(entry),
@@ -191,7 +191,7 @@ impl Engine<'_> {
                 let path = self.journal.path().display();
                 let message = format!("cannot write {path}: {why}; budgets would not survive a restart");
                 if !self.state.errors.iter().any(failed) {
-                    errln!("landspeed: {message}\nFree some space. The tests go on.");
+                    errln!("landspeed: {message}\nFree some space. Tests continue meanwhile.");
                     let advice = Some("free some space".to_owned());
                     self.state.errors.push(ErrorEntry { code: "journal".to_owned(), message, advice });
                 }

@@ -61,14 +61,14 @@ pub struct Key {
     pub from: String,
     /// Name of the server.
     pub to: String,
-    /// Start.
+    /// Time of the start on the clocks of this host.
     pub start: Stamp,
 }
 
 /// End of a test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EndEntry {
-    /// The test.
+    /// Identifies the test that ended.
     #[serde(flatten)]
     pub key: Key,
     /// Duration, nanoseconds.
@@ -87,7 +87,7 @@ pub struct EndEntry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndOutcome {
-    /// It measured.
+    /// The test delivered a result.
     Measured,
     /// It failed, and its hosts answer.
     Failed,

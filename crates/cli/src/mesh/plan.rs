@@ -27,7 +27,7 @@ const REPLACED: &[(&str, &str)] = &[
 /// An inventory whose tests can run.
 #[derive(Debug)]
 pub struct MeshPlan {
-    /// The inventory.
+    /// Inventory whose tests are scheduled.
     pub inventory: Inventory,
     /// Parameters of each test.
     pub parameters: Vec<Parameters>,

@@ -33,7 +33,7 @@ struct FlowCounters {
     acked: u64,
     /// Payload bytes received.
     received: u64,
-    /// Segments retransmitted.
+    /// TCP segments retransmitted since the flow was first read.
     retransmits: u64,
 }
 

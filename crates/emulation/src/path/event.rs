@@ -81,7 +81,7 @@ pub enum EventDirection {
 /// Properties of a link that an event changes; those that are `None` stay.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct LinkChange {
-    /// New rate.
+    /// New rate of the link; holds for the next frame.
     pub rate: Option<Rate>,
     /// New one-way delay.
     pub delay: Option<Time>,

@@ -38,7 +38,7 @@ pub struct PlannedChange {
     pub hop: usize,
     /// Position of the event in the file.
     pub event: usize,
-    /// What changes.
+    /// Properties of the hop from then on.
     pub change: HopChange,
 }
 
@@ -78,7 +78,7 @@ pub struct HopChange {
     pub duplicate: Option<f64>,
     /// Whether the link is down from now on.
     pub down: Option<bool>,
-    /// New queue.
+    /// Queue from then on; waiting frames move to it.
     pub queue: Option<QueuePlan>,
 }
 

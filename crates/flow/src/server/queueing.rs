@@ -25,7 +25,7 @@ type Granted = Result<(Parameters, Vec<String>), NotGranted>;
 
 /// A client's request for a test.
 pub(super) struct QueuedRequest<'a> {
-    /// Requested parameters.
+    /// Parameters that the client requested.
     pub asked: &'a Parameters,
     /// Whether the client understands messages about its position.
     pub understands: bool,

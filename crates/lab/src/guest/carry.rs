@@ -40,9 +40,9 @@ struct Carrier {
 pub struct CarriedReading {
     /// Counters of queue and link.
     pub counters: HopCounters,
-    /// Queued bytes.
+    /// Bytes that wait in the queue at the reading.
     pub queue_bytes: u64,
-    /// Queued frames.
+    /// Frames that wait in the queue at the reading.
     pub queue_packets: u64,
     /// Frames queued, being sent and in flight.
     pub held: u64,

@@ -189,7 +189,7 @@ impl Network {
         let (forward, reverse) = (direction(link, &link.forward, seed(0)), direction(link, &link.reverse, seed(1)));
         let rate = |own: &LinkDirection| own.rate.as_ref().unwrap_or(&link.rate).fixed_bps().unwrap_or(0);
         let carrier = scenario.changing_link(index);
-        // At the start, and at the most; the same unless the link changes.
+        // Rates at the start, and highest rates; equal unless the link changes.
         let (rates, top) = if let Some(path) = &carrier {
             let most = |direction: &landspeed_emulation::DirectionPlan| direction.extremes(0).0;
             let first = |direction: &landspeed_emulation::DirectionPlan| direction.at(0, 0).0;

@@ -52,7 +52,7 @@ pub struct Start {
     pub task: TaskId,
     /// Index of the test in the inventory.
     pub test: usize,
-    /// Its hosts.
+    /// Client and server host of the test.
     pub pair: Pair,
     /// Worst case; the caller stops the test at its limit.
     pub cost: TestCost,
@@ -61,7 +61,7 @@ pub struct Start {
 /// How a test ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It measured.
+    /// The test delivered a result.
     Measured,
     /// It failed for a reason that does not make a host unreachable.
     Failed,
@@ -76,7 +76,7 @@ pub enum Outcome {
 /// A test of the past, from the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PastTest {
-    /// Its number.
+    /// Number of the test of the pair.
     pub task: TaskId,
     /// Time since its start, nanoseconds.
     pub age_ns: i64,

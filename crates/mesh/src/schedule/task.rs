@@ -50,7 +50,7 @@ impl Blocked {
 pub struct TaskState {
     /// Index of the test in the inventory.
     pub test: usize,
-    /// Its hosts.
+    /// Client and server host of the test.
     pub pair: Pair,
     /// Next due time, monotonic nanoseconds; in the past if it is overdue. `None` while it runs, and after its only run.
     pub due_ns: Option<i64>,

@@ -60,7 +60,7 @@ impl HostMonitor {
     }
 
     /// Reads the counters of these processes and interfaces, and of the network stack. `now_ns` is the clock: this thread
-    /// may wait for a core between two readings, and a share of time needs the time of its own reading. `filtered` has
+    /// may wait for a core between two readings, and each share of time needs the time of its reading. `filtered` has
     /// the packets dropped by packet filters so far, from the kernel's tracepoint.
     pub(crate) fn read(
         &mut self,

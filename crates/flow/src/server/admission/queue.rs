@@ -28,7 +28,7 @@ struct WaitingClient {
     host: IpAddr,
     /// Duration of its test, nanoseconds; `None` if it ends after a number of bytes.
     duration_ns: Option<u64>,
-    /// The tests of its own host leave it no share: clients behind it may go first.
+    /// Other tests of the same client host leave it no share: clients behind it may take a test before it.
     held_back: bool,
 }
 
@@ -83,7 +83,7 @@ impl Queue {
 }
 
 impl Ticket {
-    /// Sets whether the tests of its own host leave the client no share.
+    /// Sets whether other tests of the same client host leave the client no share.
     pub fn hold_back(&self, held_back: bool) {
         let mut waiting = self.queue.lock();
         if let Some(client) = waiting.clients.iter_mut().find(|client| client.number == self.number) {
