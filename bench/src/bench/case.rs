@@ -1,5 +1,6 @@
 //! A benchmark case: its metrics, and the contestants that take turns.
 
+use std::any::Any;
 use std::rc::Rc;
 
 use anyhow::{Result, ensure};
@@ -38,6 +39,8 @@ pub struct Case {
     contestants: Vec<Contestant>,
     skipped: Vec<Skipped>,
     rounds: Option<u32>,
+    /// What the contestants run in; it ends after them.
+    surroundings: Option<Rc<dyn Any>>,
 }
 
 impl Case {
@@ -49,6 +52,7 @@ impl Case {
             contestants: Vec::new(),
             skipped: Vec::new(),
             rounds: None,
+            surroundings: None,
         }
     }
 
@@ -72,6 +76,13 @@ impl Case {
     #[must_use]
     pub fn rounds(mut self, rounds: u32) -> Self {
         self.rounds = Some(rounds);
+        self
+    }
+
+    /// Keeps what the contestants run in until the last of them has ended.
+    #[must_use]
+    pub fn keep(mut self, surroundings: Rc<dyn Any>) -> Self {
+        self.surroundings = Some(surroundings);
         self
     }
 

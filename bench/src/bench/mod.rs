@@ -292,7 +292,8 @@ fn page(document: &Document<'_>) -> String {
     format!(
         "# Benchmarks\n\n\
          Written by `cargo xtask bench`; not edited by hand. {} rounds of {} s each, contestants interleaved, on\n\
-         loopback, {}. A ratio is of medians; the range in brackets is of the rounds one by one.\n\n\
+         loopback, {}. A ratio is of medians; in brackets the 95 % interval of the median\n\
+         ratio within a round, with fewer than six rounds their range.\n\n\
          {kind}: {cpu}, {cores} cores, {:.0} GiB, {kernel}; congestion control {congestion}, `rmem_max` {rmem_max_bytes};\n\
          load {load_at_start:.2} when it began.\n\n\
          Versions: {}.\n\n\

@@ -38,6 +38,11 @@ fn has_port(table: &str, port: u16, state: Option<&str>) -> bool {
     })
 }
 
+/// Whether `table` of `/proc/net/tcp` has a socket that listens on `port`.
+pub fn lists_listener(table: &str, port: u16) -> bool {
+    lists_port(table, port, Some("0A"))
+}
+
 /// Rows are `sl local_address rem_address st …` with addresses as `HEX:PORT`.
 fn lists_port(table: &str, port: u16, state: Option<&str>) -> bool {
     let wanted = format!(":{port:04X}");

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use landspeed_stats::median;
+use landspeed_stats::{median, median_interval};
 use serde::Serialize;
 
 /// Direction of improvement of a metric.
@@ -139,6 +139,8 @@ pub struct Verdict {
     pub ratio: f64,
     /// Minimum and maximum of the ratio within a round: successive runs share the machine's current state.
     pub rounds: (f64, f64),
+    /// 95 % interval of the median of these ratios, as in `landspeed compare`; `None` with fewer than six rounds.
+    pub interval: Option<(f64, f64)>,
     /// Whether the target is met; `None` without a target.
     pub met: Option<bool>,
 }
@@ -168,19 +170,24 @@ fn compare(ours: &Series, rival: &Series, better: Better, target: Option<f64>) -
     if !ratio.is_finite() {
         return None;
     }
-    let (low, high) = ours
+    let ratios: Vec<f64> = ours
         .values
         .iter()
         .zip(&rival.values)
         .filter_map(|(ours, rival)| Some((*ours)? / (*rival)?))
-        .filter(|ratio| ratio.is_finite())
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), ratio| (low.min(ratio), high.max(ratio)));
+        .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+        .collect();
+    let logarithms: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+    let interval = median_interval(&logarithms, 0.95).map(|found| (found.low.exp(), found.high.exp()));
+    let (low, high) = ratios
+        .iter()
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), ratio| (low.min(*ratio), high.max(*ratio)));
     let rounds = if low <= high { (low, high) } else { (ratio, ratio) };
     let met = target.map(|target| match better {
         Better::Higher => ratio >= target,
         Better::Lower => ratio <= target,
     });
-    Some(Verdict { rival: rival.name.clone(), ratio, rounds, met })
+    Some(Verdict { rival: rival.name.clone(), ratio, rounds, interval, met })
 }
 
 impl Row {
@@ -199,7 +206,8 @@ impl Row {
         }
         let sign = if better == Better::Higher { '≥' } else { '≤' };
         let ratios = verdicts.iter().filter_map(|(verdict, _)| {
-            let Verdict { rival, ratio, rounds: (low, high), .. } = verdict.as_ref()?;
+            let Verdict { rival, ratio, rounds, interval, .. } = verdict.as_ref()?;
+            let (low, high) = interval.unwrap_or(*rounds);
             Some(format!("{ratio:.2}× {rival} ({low:.2}–{high:.2})"))
         });
         let met = verdicts.iter().filter_map(|(verdict, target)| {
@@ -214,7 +222,7 @@ impl Row {
 /// Formats the rows as one Markdown table.
 pub fn markdown(rows: &[Row]) -> String {
     let mut out = String::from(
-        "| case | metric | tool | median | min – max | runs | landspeed / best rival (per round) | target |\n\
+        "| case | metric | tool | median | min – max | runs | landspeed / best rival (95 % interval) | target |\n\
          |---|---|---|---:|---:|---:|---|---|\n",
     );
     for row in rows {

@@ -31,12 +31,21 @@ pub struct Counters {
     info: InfoRequest,
 }
 
-/// Request from the sampler to the stream's thread to read `tcp_info`. That thread holds the socket lock most
-/// of the time: a sampler that waits for the lock causes two context switches per reading.
+/// Request from the sampler to the stream's thread to read the socket. That thread holds the socket lock most
+/// of the time and takes it again before a sampler that waits for it has woken: a reading then costs some fifty context
+/// switches, and wake-ups by the sender.
 #[derive(Default)]
 struct InfoRequest {
     asked: AtomicBool,
-    answer: Mutex<Option<RawTcpInfo>>,
+    answer: Mutex<Option<SocketState>>,
+}
+
+/// Reading of a socket that takes its lock.
+pub struct SocketState {
+    /// `tcp_info`.
+    pub info: RawTcpInfo,
+    /// Bytes not yet acknowledged (`SIOCOUTQ`).
+    pub send_queue: Option<u32>,
 }
 
 impl std::fmt::Debug for InfoRequest {
@@ -56,20 +65,20 @@ impl Counters {
         Some(self.thread.load(Ordering::Relaxed)).filter(|&id| id != 0)
     }
 
-    /// Requests `tcp_info` from the stream's thread.
+    /// Requests a [`SocketState`] from the stream's thread.
     pub fn ask_info(&self) {
         self.info.asked.store(true, Ordering::Relaxed);
     }
 
     /// Returns the thread's answer; `None` if it has not returned from the kernel since the request. Cancels the
     /// request in any case.
-    pub fn take_info(&self) -> Option<RawTcpInfo> {
+    pub fn take_info(&self) -> Option<SocketState> {
         let mut answer = self.info.answer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         self.info.asked.store(false, Ordering::Relaxed);
         answer.take()
     }
 
-    /// Reads `tcp_info` if the sampler requested it. Called by the stream's thread.
+    /// Reads the socket if the sampler requested it. Called by the stream's thread.
     #[inline]
     pub fn answer_info(&self, fd: BorrowedFd<'_>) {
         if self.info.asked.load(Ordering::Relaxed) {
@@ -81,7 +90,8 @@ impl Counters {
     fn read_info(&self, fd: BorrowedFd<'_>) {
         let mut answer = self.info.answer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if self.info.asked.swap(false, Ordering::Relaxed) {
-            *answer = socket::tcp_info(fd).ok();
+            let state = |info| SocketState { info, send_queue: socket::send_queue(fd).ok() };
+            *answer = socket::tcp_info(fd).ok().map(state);
         }
     }
 

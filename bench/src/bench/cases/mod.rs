@@ -13,6 +13,7 @@ mod tap;
 mod tcp;
 mod trace;
 mod udp;
+mod veth;
 mod watch;
 
 use anyhow::{Result, ensure};
@@ -29,6 +30,10 @@ pub const ALL: &[(&str, Build)] = &[
     ("tcp-copy-cubic", |bench, name| tcp::copy(bench, name, "cubic")),
     ("tcp-copy-bbr", |bench, name| tcp::copy(bench, name, "bbr")),
     ("tcp-copy-two", tcp::copy_two),
+    ("veth-copy-cubic", |bench, name| veth::copy(bench, name, "cubic", "1")),
+    ("veth-copy-bbr", |bench, name| veth::copy(bench, name, "bbr", "1")),
+    ("veth-copy-two-cubic", |bench, name| veth::copy(bench, name, "cubic", "2")),
+    ("veth-copy-two-bbr", |bench, name| veth::copy(bench, name, "bbr", "2")),
     ("tcp-zerocopy-cubic", |bench, name| tcp::zerocopy_discard(bench, name, "cubic", 1.5)),
     ("tcp-zerocopy-bbr", |bench, name| tcp::zerocopy_discard(bench, name, "bbr", 1.1)),
     ("udp-8948", |bench, name| udp::loss_free(bench, name, 8948, 1.2)),

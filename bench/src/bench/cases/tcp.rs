@@ -63,7 +63,8 @@ fn neper(tools: &Tools) -> Found<dyn Bulk> {
     tools.neper.clone().map(|neper| neper as Rc<dyn Bulk>)
 }
 
-fn goodput(name: &str, target: f64) -> Case {
+/// A case whose metric is goodput; `target` is a ratio to the best rival.
+pub fn goodput(name: &str, target: f64) -> Case {
     Case::new(name).metric("goodput", Unit::Bps, Better::Higher, Some(target))
 }
 

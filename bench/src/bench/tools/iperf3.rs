@@ -6,25 +6,27 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::{Bulk, Offer, Transfer, limit, number};
+use super::{Bulk, Offer, Place, Transfer, limit, number};
 use crate::bench::child::{Running, run};
-use crate::bench::net;
 
-/// Path of the program.
-pub struct Iperf3(pub PathBuf);
+/// Path of the program, and where its server runs.
+pub struct Iperf3(pub PathBuf, pub Place);
 
 impl Iperf3 {
     fn client(&self, port: u16, seconds: u32, arguments: &[&str]) -> Result<Value> {
         let mut command = Command::new(&self.0);
-        command.args(["-c", "127.0.0.1", "-J", "-p", &port.to_string(), "-t", &seconds.to_string()]).args(arguments);
+        command
+            .args(["-c", &self.1.host(), "-J", "-p", &port.to_string(), "-t", &seconds.to_string()])
+            .args(arguments);
         parse(&run(&mut command, limit(seconds))?.stdout)
     }
 }
 
 impl Bulk for Iperf3 {
     fn serve(&self, port: u16) -> Result<Option<Running>> {
-        Running::start(Command::new(&self.0).args(["-s", "-B", "127.0.0.1", "-p", &port.to_string()]))?
-            .until("listening", |_| net::is_listening(port))
+        let mut command = self.1.server(&self.0, None);
+        Running::start(command.args(["-s", "-B", &self.1.host(), "-p", &port.to_string()]))?
+            .until("listening", |_| self.1.is_listening(port))
             .map(Some)
     }
 

@@ -6,12 +6,11 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use super::sockperf::pinned;
-use super::{Bulk, Offer, RoundTrips, Transfer, Transport, limit, number};
+use super::{Bulk, Offer, Place, RoundTrips, Transfer, Transport, limit, number};
 use crate::bench::child::{Finished, Running};
-use crate::bench::net;
 
-/// Path of the program.
-pub struct Landspeed(pub PathBuf);
+/// Path of the program, and where its server runs.
+pub struct Landspeed(pub PathBuf, pub Place);
 
 /// A running client, and the file of its document.
 pub struct Client {
@@ -23,16 +22,16 @@ pub struct Client {
 impl Landspeed {
     /// Starts the server, pinned to `core` if given.
     pub fn serve_on(&self, port: u16, core: Option<usize>, extra: &[&str]) -> Result<Running> {
-        let mut command = pinned(&self.0, core);
-        command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]).args(extra);
-        Running::start(&mut command)?.until("listening", |_| net::is_listening(port))
+        let mut command = self.1.server(&self.0, core);
+        command.args(["serve", "--listen", &format!("{}:{port}", self.1.host())]).args(extra);
+        Running::start(&mut command)?.until("listening", |_| self.1.is_listening(port))
     }
 
     /// Starts the server with `port` as the port for iperf3 clients.
     pub fn serve_iperf3(&self, port: u16) -> Result<Running> {
-        let mut command = pinned(&self.0, None);
-        command.args(["serve", "--listen", "127.0.0.1:0", "--iperf3-port", &port.to_string()]);
-        Running::start(&mut command)?.until("listening", |_| net::is_listening(port))
+        let mut command = self.1.server(&self.0, None);
+        command.args(["serve", "--listen", &format!("{}:0", self.1.host()), "--iperf3-port", &port.to_string()]);
+        Running::start(&mut command)?.until("listening", |_| self.1.is_listening(port))
     }
 
     /// Starts a client.
@@ -40,7 +39,7 @@ impl Landspeed {
         let document = tempfile::NamedTempFile::new()?;
         let mut command = pinned(&self.0, core);
         command
-            .args(["run", &format!("127.0.0.1:{port}"), "-t", &seconds.to_string(), "--json"])
+            .args(["run", &format!("{}:{port}", self.1.host()), "-t", &seconds.to_string(), "--json"])
             .arg(document.path())
             .args(arguments);
         Ok(Client { running: Running::start(&mut command)?, document, seconds })

@@ -5,6 +5,7 @@ mod kperf;
 mod landspeed;
 mod neper;
 mod nuttcp;
+mod place;
 mod sockperf;
 mod xfr;
 
@@ -21,6 +22,7 @@ use crate::machine;
 
 pub use landspeed::Landspeed;
 pub use neper::Neper;
+pub use place::Place;
 pub use sockperf::Sockperf;
 
 /// Result of one bulk run.
@@ -112,16 +114,17 @@ impl Tools {
             let help = run(Command::new(program).arg("--help"), Duration::from_secs(5));
             help.is_ok_and(|help| help.stdout.contains("--skip-rx-copy") && help.stdout.contains("--gsro"))
         });
-        let iperf3 = iperf3.map(|program| Rc::new(iperf3::Iperf3(program)) as Rc<dyn Bulk>);
+        let iperf3 = iperf3.map(|program| Rc::new(iperf3::Iperf3(program, Place::default())) as Rc<dyn Bulk>);
         let nuttcp = locate("nuttcp", "-V").map(|program| Rc::new(nuttcp::Nuttcp(program)) as Rc<dyn Bulk>);
         let xfr = locate("xfr", "--version").map(|program| Rc::new(xfr::Xfr(program)) as Rc<dyn Bulk>);
-        let neper = built("neper", "neper_tcp_stream").map(|program| Rc::new(Neper::in_directory_of(&program)));
+        let neper = built("neper", "neper_tcp_stream")
+            .map(|program| Rc::new(Neper::in_directory_of(&program, Place::default())));
         let kperf = built("kperf", "kperf_server");
         let kperf = kperf.map(|program| Rc::new(kperf::Kperf::in_directory_of(&program)) as Rc<dyn Bulk>);
         let sockperf = locate("sockperf", "--version").map(|program| Rc::new(Sockperf(program)));
         let landspeed = landspeed.map(|program| {
             versions.insert(0, ("landspeed".to_owned(), version(&program, "--version")));
-            Rc::new(Landspeed(program))
+            Rc::new(Landspeed(program, Place::default()))
         });
         for rival in rivals::built() {
             // These print no version, or are not throughput tools.
@@ -131,6 +134,17 @@ impl Tools {
             }
         }
         Self { landspeed, iperf3, iperf3_is_new, neper, kperf, nuttcp, xfr, sockperf, versions }
+    }
+
+    /// Landspeed, iperf3 and neper with their servers at `place`.
+    pub fn at(&self, place: &Place) -> [Found<dyn Bulk>; 3] {
+        let landspeed =
+            self.landspeed.clone().map(|ours| Rc::new(Landspeed(ours.0.clone(), place.clone())) as Rc<dyn Bulk>);
+        let iperf3 = machine::find("iperf3").ok_or_else(|| "iperf3 is not installed".to_owned());
+        let iperf3 = iperf3.map(|program| Rc::new(iperf3::Iperf3(program, place.clone())) as Rc<dyn Bulk>);
+        let neper = built("neper", "neper_tcp_stream");
+        let neper = neper.map(|program| Rc::new(Neper::in_directory_of(&program, place.clone())) as Rc<dyn Bulk>);
+        [landspeed, iperf3, neper]
     }
 
     /// Landspeed as a bulk tool.

@@ -6,23 +6,24 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::sockperf::pinned;
-use super::{Bulk, Offer, RoundTrips, Transfer, Transport, limit};
+use super::{Bulk, Offer, Place, RoundTrips, Transfer, Transport, limit};
 use crate::bench::child::{Running, run_checked};
-use crate::bench::net;
 
 /// Paths of `neper_tcp_stream`, `neper_tcp_rr` and `neper_udp_rr`.
 pub struct Neper {
     stream: PathBuf,
     requests: [PathBuf; 2],
+    place: Place,
 }
 
 impl Neper {
-    /// Returns the programs in the directory of `stream`.
-    pub fn in_directory_of(stream: &Path) -> Self {
+    /// Returns the programs in the directory of `stream`; servers run at `place`.
+    pub fn in_directory_of(stream: &Path, place: Place) -> Self {
         let in_directory_of = |name: &str| stream.with_file_name(name);
         Self {
             stream: stream.to_owned(),
             requests: [in_directory_of("neper_tcp_rr"), in_directory_of("neper_udp_rr")],
+            place,
         }
     }
 }
@@ -32,10 +33,19 @@ fn ports(port: u16) -> [String; 4] {
     ["-C".to_owned(), port.to_string(), "-P".to_owned(), (port + 1).to_string()]
 }
 
-fn serve_once(program: &Path, core: Option<usize>, port: u16, seconds: u32, extra: &[&str]) -> Result<Running> {
-    let mut command = pinned(program, core);
-    command.args(ports(port)).args(["-l", &seconds.to_string(), "--nolog"]).args(extra);
-    Running::start(&mut command)?.until("listening", |_| net::is_listening(port))
+impl Place {
+    fn serve_once(
+        &self,
+        program: &Path,
+        core: Option<usize>,
+        port: u16,
+        seconds: u32,
+        extra: &[&str],
+    ) -> Result<Running> {
+        let mut command = self.server(program, core);
+        command.args(ports(port)).args(["-l", &seconds.to_string(), "--nolog"]).args(extra);
+        Running::start(&mut command)?.until("listening", |_| self.is_listening(port))
+    }
 }
 
 impl Bulk for Neper {
@@ -47,11 +57,11 @@ impl Bulk for Neper {
     fn tcp(&self, port: u16, seconds: u32, extra: &[&str]) -> Result<Transfer> {
         let buffer = ["-B", "1048576"];
         let receiver: Vec<&str> = extra.iter().copied().filter(|option| *option != "-Z").collect();
-        let _server = serve_once(&self.stream, None, port, seconds, &[&buffer[..], &receiver].concat())?;
+        let _server = self.place.serve_once(&self.stream, None, port, seconds, &[&buffer[..], &receiver].concat())?;
         let mut command = Command::new(&self.stream);
         let sender: Vec<&str> = extra.iter().copied().filter(|option| *option != "--skip-rx-copy").collect();
         command
-            .args(["-c", "-H", "127.0.0.1", "-l", &seconds.to_string(), "--nolog"])
+            .args(["-c", "-H", &self.place.host(), "-l", &seconds.to_string(), "--nolog"])
             .args(ports(port))
             .args(buffer)
             .args(sender);
@@ -82,10 +92,10 @@ impl Neper {
         let (server_core, client_core) = cores.unzip();
         let size = size.to_string();
         let sizes = ["-Q", &size, "-R", &size];
-        let _server = serve_once(program, server_core, port, seconds, &sizes)?;
+        let _server = self.place.serve_once(program, server_core, port, seconds, &sizes)?;
         let mut command = pinned(program, client_core);
         command
-            .args(["-c", "-H", "127.0.0.1", "-l", &seconds.to_string(), "-p", "50", "--nolog"])
+            .args(["-c", "-H", &self.place.host(), "-l", &seconds.to_string(), "-p", "50", "--nolog"])
             .args(ports(port))
             .args(sizes);
         let said = run_checked(&mut command, limit(seconds))?.stdout;

@@ -26,6 +26,8 @@ const INFO_BYTES: usize = 320;
 /// Minimum interval of readings other than `tcp_info` and queue lengths (memory, scheduler, congestion
 /// control), nanoseconds: more frequent ones would cost more than they are worth.
 const DETAIL_INTERVAL_NS: u64 = 10_000_000;
+/// Time that a sender has to answer at coarser intervals, nanoseconds; after that the sampler reads the socket itself.
+const ANSWER_NS: u64 = 1_000_000;
 /// Number of readings that the sampler takes itself after a sender did not answer within an interval: such a
 /// sender is blocked in a call, so the socket lock is free.
 const DIRECT_READS: u8 = 15;
@@ -67,7 +69,7 @@ pub struct Series {
     congestion: String,
     tcp: bool,
     meter: Option<thread::ThreadMeter>,
-    /// Whether `tcp_info` of the last reading was requested from the stream's thread.
+    /// Whether the socket's state at the last reading was requested from the stream's thread.
     asked: bool,
     /// Number of readings the sampler takes itself before it asks the thread again.
     direct_reads_left: u8,
@@ -104,6 +106,8 @@ pub struct Sampler<'a> {
     series: Vec<Series>,
     phases: Phases,
     next_detail_ns: u64,
+    /// Time at which the answers of senders are collected, nanoseconds after the start.
+    answers_due_ns: Option<u64>,
     /// Reused between boundaries so that sampling does not allocate.
     counted: Vec<CounterReading>,
     gaps: Gaps,
@@ -169,7 +173,17 @@ impl<'a> Sampler<'a> {
             .collect();
         let counted = Vec::with_capacity(plan.streams.len());
         let phases = Phases::new(parameters, plan.limit_ns, plan.rtt_ns);
-        Self { plan, watch, host, series, phases, next_detail_ns: 0, counted, gaps: Gaps::default() }
+        Self {
+            plan,
+            watch,
+            host,
+            series,
+            phases,
+            next_detail_ns: 0,
+            answers_due_ns: None,
+            counted,
+            gaps: Gaps::default(),
+        }
     }
 
     pub fn finish(self) -> Sampled {
@@ -208,6 +222,9 @@ impl<'a> Sampler<'a> {
             if all_finished {
                 self.next_detail_ns = 0;
             }
+            if self.answers_due_ns.is_some_and(|due_ns| t_ns >= due_ns) {
+                self.collect_answers(t_ns);
+            }
             // One sample for everything due now, right after the clock was read.
             if streams.is_due(t_ns) || actions.read_streams {
                 self.sample_streams(now, !actions.read_streams && !all_finished);
@@ -225,6 +242,7 @@ impl<'a> Sampler<'a> {
                 return;
             }
             let next_ns = self.phases.next_check_ns(t_ns).min(streams.next()).min(host.next());
+            let next_ns = self.answers_due_ns.map_or(next_ns, |due_ns| next_ns.min(due_ns));
             clock::sleep_until(t0_ns + next_ns);
         }
     }
@@ -245,8 +263,9 @@ impl<'a> Sampler<'a> {
     /// Samples every bulk stream once, all with the timestamp `now`, which must be current.
     ///
     /// The counters come first, in one pass without a system call: they determine the bytes of each interval and
-    /// phase. Socket data from the kernel is read after that and may be a few microseconds newer. With `may_ask`
-    /// and at a fine interval, a sender's own thread reads it after its next write, before the next sample.
+    /// phase. Socket data from the kernel is read after that and may be a few microseconds newer. With `may_ask` a
+    /// sender's own thread reads it after its next write, before the next sample; not the send queue of a sender at
+    /// the application's rate, which is longest at that time.
     fn sample_streams(&mut self, now: u64, may_ask: bool) {
         let t_ns = now.saturating_sub(self.plan.t0_ns);
         let detailed = now >= self.next_detail_ns;
@@ -257,7 +276,6 @@ impl<'a> Sampler<'a> {
             stream.job.is_bulk() && stream.socket.fd().is_some() && series.raw.len() < MAX_SAMPLES as usize
         };
         let streams = || self.plan.streams.iter().enumerate();
-        let is_fine = self.plan.parameters.interval_ns < DETAIL_INTERVAL_NS;
         self.counted.clear();
         self.counted.extend(streams().filter(|(at, stream)| is_read(stream, &self.series[*at])).map(
             |(at, stream)| CounterReading { at, bytes: stream.counters.bytes(), packets: stream.counters.packets() },
@@ -269,8 +287,13 @@ impl<'a> Sampler<'a> {
                 series.meter = stream.counters.thread().and_then(|id| thread::ThreadMeter::open(id).ok());
             }
             series.take_answer(stream);
-            let ask = may_ask && series.direct_reads_left == 0 && stream.job.sends() && series.tcp && is_fine;
+            let ask = may_ask && series.direct_reads_left == 0 && stream.job.sends() && series.tcp;
+            if ask && self.plan.parameters.interval_ns >= DETAIL_INTERVAL_NS {
+                self.answers_due_ns = Some(t_ns + ANSWER_NS);
+            }
+            let reads_queue = stream.job.sends() && (!ask || self.plan.parameters.rate_bps.is_some());
             let mut reading = read(stream, fd, (t_ns, counted), series, detailed);
+            reading.send_queue = reads_queue.then(|| socket::send_queue(fd).ok()).flatten();
             if ask {
                 stream.counters.ask_info();
                 series.asked = true;
@@ -283,9 +306,28 @@ impl<'a> Sampler<'a> {
             }
             series.raw.push(reading);
         }
-        if detailed {
+        if detailed && self.answers_due_ns.is_none() {
             self.publish_live(t_ns);
         }
+    }
+
+    /// Adds what senders read to the last readings; reads the sockets of those that did not answer.
+    fn collect_answers(&mut self, t_ns: u64) {
+        self.answers_due_ns = None;
+        for (stream, series) in self.plan.streams.iter().zip(&mut self.series) {
+            let asked = series.asked;
+            series.take_answer(stream);
+            if asked
+                && let (Some(last), Some(fd)) =
+                    (series.raw.last_mut().filter(|last| last.info_len == 0), stream.socket.fd())
+            {
+                last.send_queue = last.send_queue.or_else(|| socket::send_queue(fd).ok());
+                if let Ok(info) = socket::tcp_info(fd) {
+                    last.keep_info(&info);
+                }
+            }
+        }
+        self.publish_live(t_ns);
     }
 }
 
@@ -325,9 +367,7 @@ fn read(
         detail_len: 0,
         detail: [0; 20],
     };
-    if stream.job.sends() {
-        reading.send_queue = socket::send_queue(fd).ok();
-    } else if stream.socket.is_tcp() && detailed {
+    if !stream.job.sends() && stream.socket.is_tcp() && detailed {
         // For UDP this would be the length of the next datagram, not of the queue.
         reading.receive_queue = socket::receive_queue(fd).ok();
     }
@@ -352,13 +392,16 @@ impl SocketReading {
 }
 
 impl Series {
-    /// Adds the `tcp_info` that the stream's thread read to the last reading.
+    /// Adds what the stream's thread read to the last reading.
     fn take_answer(&mut self, stream: &StreamPlan) {
         if !std::mem::take(&mut self.asked) {
             return;
         }
         match (stream.counters.take_info(), self.raw.last_mut()) {
-            (Some(info), Some(last)) => last.keep_info(&info),
+            (Some(state), Some(last)) => {
+                last.keep_info(&state.info);
+                last.send_queue = last.send_queue.or(state.send_queue);
+            }
             _ => self.direct_reads_left = DIRECT_READS,
         }
     }
