@@ -51,6 +51,7 @@ mod watch;
 
 use std::process::ExitCode;
 
+use clap::error::ContextKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use outcome::CommandOutcome;
@@ -159,7 +160,11 @@ pub fn main() -> ExitCode {
     let failed = if is_front { CommandOutcome::Findings } else { CommandOutcome::Failure };
     let matches = match Cli::command().try_get_matches_from(command_line) {
         Ok(matches) => matches,
-        Err(error) => {
+        Err(mut error) => {
+            if is_netperf {
+                // "To pass '-c' as a value, use '-- -c'": that makes it an option of netperf's test.
+                error.remove(ContextKind::Suggested);
+            }
             // clap reports help and version as errors, too; only the others are failures.
             if error.use_stderr() {
                 // It quotes the command line.

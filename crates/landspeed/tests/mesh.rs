@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use landspeed_sys::clock;
 use landspeed_testkit::netns::{Namespace, veth};
 use landspeed_testkit::process::{Ended, Process, free_port, until};
 use landspeed_testkit::{or_skip, skip};
@@ -64,17 +65,24 @@ fn test(pairs: &str) -> String {
     )
 }
 
+/// Starts a server on loopback.
+fn serve(program: &Path, address: &str) -> Process {
+    let mut command = Command::new(program);
+    command.args(["serve", "--no-iperf3", "--listen", address, "--allow-third-party", "127.0.0.0/8"]);
+    let server = Process::start(command);
+    server.address_in("listening");
+    server
+}
+
 /// Servers on loopback that test against each other.
 fn servers(count: usize) -> (Vec<Process>, Vec<String>) {
     let addresses: Vec<String> = (0..count).map(|_| format!("127.0.0.1:{}", free_port())).collect();
-    let start = |address: &String| {
-        let mut command = landspeed();
-        command.args(["serve", "--no-iperf3", "--listen", address, "--allow-third-party", "127.0.0.0/8"]);
-        let server = Process::start(command);
-        server.address_in("listening");
-        server
-    };
-    (addresses.iter().map(start).collect(), addresses)
+    (addresses.iter().map(|address| serve(Path::new(PROGRAM), address)).collect(), addresses)
+}
+
+/// Number of tests that a server has started.
+fn starts(server: &Process) -> usize {
+    server.stdout().matches("  start  ").count()
 }
 
 fn cells<'a>(document: &'a Value, matches: impl Fn(&Value) -> bool + 'a) -> impl Iterator<Item = &'a Value> {
@@ -223,6 +231,13 @@ fn a_restart_does_not_renew_a_budget() {
     assert!(again.stdout.contains("the budget of h1 is spent"), "{}", again.stdout);
     assert_eq!(host(&document, "h1")["bytes_24h"].as_u64(), Some(used));
     assert!(cells(&document, |cell| !touches(cell, "h1")).all(|cell| cell["measured"] == 2), "{document:#}");
+    // Nor does a new name of the test.
+    let renamed = text.replace("name = \"udp\"", "name = \"renamed\"");
+    std::fs::write(mesh.path("site.toml"), renamed).expect("space");
+    let again = mesh.run(&["--once"]);
+    let document = mesh.document();
+    assert_eq!((again.code, measured(&document)), (1, 0), "{}{}", again.stdout, again.stderr);
+    assert_eq!(host(&document, "h1")["bytes_24h"].as_u64(), Some(used));
 }
 
 #[test]
@@ -245,6 +260,104 @@ fn a_mesh_runs_until_interrupted_and_continues() {
     assert_eq!(running.end(TIMEOUT_S).code, 0);
     let after: u64 = list(&mesh.document()["cells"]).iter().filter_map(|cell| cell["measured"].as_u64()).sum();
     assert!(before >= 5 && after >= before + 2, "{before}, {after}");
+}
+
+#[test]
+fn an_upgrade_during_a_test_fails_it_and_the_pair_is_tried_again() {
+    // Signal, whether h2 is the client of the test, and the reason of the failure.
+    let cases = [
+        ("TERM", false, "the server was stopped during the test"),
+        ("TERM", true, "one of its servers was stopped during the test"),
+        ("KILL", false, "lost the connection to the peer"),
+    ];
+    for (signal, is_client, reason) in cases {
+        let (mut servers, addresses) = servers(2);
+        let rounds = test("pairs = \"mesh\"").replace("\"1h\"", "\"5s\"").replace("\"200ms\"", "\"3s\"");
+        let mesh = Mesh::new(&inventory(&addresses, &rounds));
+        let program = other_version(mesh.directory.path()).unwrap_or_else(|| PathBuf::from(PROGRAM));
+        let running = Process::start(mesh.command(&[]));
+        until(TIMEOUT_S, "a test", || {
+            let log = servers[1].stdout();
+            let last = log.lines().last().unwrap_or_default();
+            last.contains("  start  ") && last.contains("third-party") == is_client
+        });
+        // Data flows, and the test lasts 3 s.
+        clock::sleep_until(clock::monotonic_ns() + 1_000_000_000);
+        let old = servers.remove(1);
+        old.signal(signal);
+        old.end(TIMEOUT_S);
+        let _upgraded = serve(&program, &addresses[1]);
+        until(TIMEOUT_S, "the failure", || running.stdout().contains("failed: "));
+        until(TIMEOUT_S, "both directions", || {
+            let text = running.stdout();
+            let after = text.split("failed: ").last().unwrap_or_default();
+            ["h1 to h2  ", "h2 to h1  "].iter().all(|pair| after.contains(pair))
+        });
+        running.signal("INT");
+        let ended = running.end(TIMEOUT_S);
+        assert_eq!(ended.code, 0, "{signal}: {}{}", ended.stdout, ended.stderr);
+        let document = mesh.document();
+        assert!(cells(&document, |_| true).all(|cell| cell["failures"] == 0), "{document:#}");
+        let failed = ended.stdout.lines().find(|line| line.contains("failed: ")).expect("a failure");
+        assert!(failed.contains(reason), "{signal}: {failed}");
+    }
+}
+
+#[test]
+fn bytes_of_a_client_that_died_are_not_zero() {
+    let (mut servers, addresses) = servers(2);
+    let round = test("pairs = \"star\"\ncenter = \"h1\"").replace("\"200ms\"", "\"20s\"");
+    let mesh = Mesh::new(&inventory(&addresses, &round));
+    let running = Process::start(mesh.command(&["--once"]));
+    until(TIMEOUT_S, "a test from h1 to h2", || starts(&servers[1]) > 0);
+    // The mesh has heard of it from h1 meanwhile.
+    clock::sleep_until(clock::monotonic_ns() + 1_000_000_000);
+    servers.remove(0).kill();
+    let ended = running.end(TIMEOUT_S);
+    assert_eq!(ended.code, 2, "{}{}", ended.stdout, ended.stderr);
+    let used = host(&mesh.document(), "h2")["bytes_24h"].as_u64().expect("a count");
+    // 20 s of 2 Mb/s: its worst case.
+    assert!((5_000_000..6_000_000).contains(&used), "{used}");
+}
+
+#[test]
+fn an_interrupted_round_is_not_complete() {
+    let (servers, addresses) = servers(2);
+    let round = test("pairs = \"mesh\"").replace("\"200ms\"", "\"2s\"");
+    let mesh = Mesh::new(&inventory(&addresses, &round));
+    let first = mesh.run(&["--once"]);
+    assert_eq!(first.code, 0, "{}{}", first.stdout, first.stderr);
+    let before = starts(&servers[0]);
+    let running = Process::start(mesh.command(&["--once"]));
+    until(TIMEOUT_S, "a test", || starts(&servers[0]) > before);
+    running.signal("INT");
+    let ended = running.end(TIMEOUT_S);
+    assert_eq!(ended.code, 2, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("0 of 2 pairs measured") && ended.stdout.contains(" ("), "{}", ended.stdout);
+    let document = mesh.document();
+    assert!(cells(&document, |cell| cell["skipped"] == true).count() == 2, "{document:#}");
+    assert_eq!(mesh.run(&["--show"]).code, 0, "the latest test of each pair measured");
+}
+
+#[test]
+fn results_of_a_dead_host_are_not_current() {
+    let (mut servers, addresses) = servers(3);
+    let mesh = Mesh::new(&inventory(&addresses, &test("pairs = \"mesh\"").replace("\"1h\"", "\"2s\"")));
+    let running = Process::start(mesh.command(&[]));
+    let document =
+        || -> Option<Value> { serde_json::from_str(&std::fs::read_to_string(mesh.path("matrix.json")).ok()?).ok() };
+    until(TIMEOUT_S, "all pairs", || document().is_some_and(|document| document["status"] == "complete"));
+    servers.remove(2).kill();
+    until(TIMEOUT_S, "a pair that is skipped although its latest test measured", || {
+        let is_stale = |cell: &Value| cell["skipped"] == true && cell["failures"] == 0;
+        document().is_some_and(|document| cells(&document, is_stale).any(|cell| touches(cell, "h3")))
+    });
+    running.signal("INT");
+    let ended = running.end(TIMEOUT_S);
+    assert_eq!(ended.code, 1, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.contains("2 of 6 pairs measured"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("in brackets: an earlier test"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("h3 does not answer; the latest test was at"), "{}", ended.stdout);
 }
 
 #[test]
@@ -286,6 +399,8 @@ fn mistakes_in_an_inventory_are_located() {
         ("rate =", "rat =", "did you mean 'rate'?"),
         ("\"h2\"", "\"h1\"", "two hosts are called 'h1'"),
         ("192.0.2.2", "192.0.2.1", "'h2' has the address of 'h1'"),
+        ("192.0.2.2", "192.0.2.1:5210", "'h2' has the address of 'h1'"),
+        ("192.0.2.2", "[::ffff:192.0.2.1]", "'h2' has the address of 'h1'"),
         ("192.0.2.2", "192.0.2.2:99999", "the port must be 1 to 65535"),
         ("\"2M\"", "\"2 pigeons\"", "2 pigeons"),
         ("udp = true", "target = \"h1\"", "the pairs of the test name the servers"),

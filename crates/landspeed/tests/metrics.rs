@@ -1,4 +1,4 @@
-//! `serve --metrics` and `watch --metrics` with Prometheus, promtool and the alert rules.
+//! `serve --metrics`, `watch --metrics` and `mesh --metrics` with Prometheus, promtool and the alert rules.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -118,6 +118,52 @@ fn assert_clean(text: &str) {
     let said = check.wait_with_output().expect("it ends");
     let complaints = [said.stdout, said.stderr].concat();
     assert!(said.status.success() && complaints.is_empty(), "{}", String::from_utf8_lossy(&complaints));
+}
+
+#[test]
+fn mesh_exports_one_series_for_each_pair_and_figure() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let port = free_port();
+    let server = Server::start(&["--no-iperf3"]);
+    let inventory = format!(
+        "name = \"site\"\n[[host]]\nname = \"dtn\"\naddress = \"{}\"\nbytes-per-day = \"1GB\"\n\
+         [[host]]\nname = \"gone\"\naddress = \"127.0.0.1:{port}\"\n[[host]]\nname = \"here\"\nlocal = true\n\
+         [[test]]\nname = \"tcp\"\npairs = \"star\"\ncenter = \"here\"\ninterval = \"4s\"\n\
+         [test.run]\nrate = \"5M\"\ntime = \"200ms\"\n",
+        server.addr
+    );
+    let path = directory.path().join("site.toml");
+    std::fs::write(&path, inventory).expect("space");
+    let mut command = landspeed();
+    command.arg("mesh").arg(&path).args(["--metrics", "127.0.0.1:0"]).env("LANDSPEED_ARCHIVE", directory.path());
+    let mesh = Process::start(command);
+    let mut found = None;
+    until(TIMEOUT_S, "the address of the metrics", || {
+        found = metrics_address(&mesh.stderr());
+        found.is_some()
+    });
+    let addr = found.expect("just found");
+    let pair = |from: &str, to: &str| format!("{{test=\"tcp\",from=\"{from}\",to=\"{to}\"}}");
+    let goodput = format!("landspeed_mesh_goodput_bytes_per_second{}", pair("here", "dtn"));
+    let text = scrape_until(addr, "a goodput, and a host that is gone", |text| {
+        value(text, &goodput).is_some() && value(text, "landspeed_mesh_reachable{name=\"gone\"}") == Some(0.0)
+    });
+    assert_clean(&text);
+    assert!(value(&text, &goodput).is_some_and(|bytes| (100_000.0..1e6).contains(&bytes)), "{text}");
+    let at = value(&text, &format!("landspeed_mesh_measured_timestamp_seconds{}", pair("here", "dtn")));
+    assert!(at.is_some_and(|at| at > 1.7e9), "{text}");
+    let of_gone = text.lines().filter(|line| line.contains("to=\"gone\"")).collect::<Vec<_>>();
+    assert!(of_gone.iter().all(|line| line.starts_with("landspeed_mesh_failures{")), "unknown: {of_gone:?}");
+    assert!(value(&text, "landspeed_mesh_budget_bytes{kind=\"host\",name=\"dtn\"}") == Some(1e9), "{text}");
+    let used = value(&text, "landspeed_mesh_used_bytes{kind=\"host\",name=\"dtn\"}").expect("a count");
+    assert!(used > 100_000.0, "{text}");
+    let ended = |outcome: &str| {
+        let sample = format!("landspeed_mesh_tests_ended_total{{test=\"tcp\",outcome=\"{outcome}\"}}");
+        value(&text, &sample).expect("a counter")
+    };
+    assert!(ended("client-unreachable") + ended("server-unreachable") >= 1.0, "{text}");
+    mesh.signal("INT");
+    assert_eq!(mesh.end(TIMEOUT_S).code, 1);
 }
 
 #[test]

@@ -92,6 +92,7 @@ fn a_program_named_netperf_is_the_front() {
     let output = std::process::Command::new(&netperf).args(["-H", "127.0.0.1", "-c"]).output().expect("it runs");
     let err = text(&output.stderr);
     assert!(output.status.code() == Some(1) && err.contains("-c: CPU use"), "{err}");
+    assert!(!err.contains("-- -c"), "after -- it is another option: {err}");
 }
 
 #[test]

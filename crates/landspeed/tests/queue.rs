@@ -1,7 +1,8 @@
 //! `serve --queue`: clients wait in order, and tests at the same time are marked.
 
 use landspeed_model::Parameters;
-use landspeed_testkit::process::{Process, until};
+use landspeed_sys::clock;
+use landspeed_testkit::process::{Ended, Process, until};
 use serde_json::Value;
 
 use crate::common::landspeed;
@@ -94,6 +95,39 @@ fn third_party_tests_wait_in_the_queue_of_the_target() {
     assert_eq!(ended.code, 0, "{}{}", ended.stdout, ended.stderr);
 }
 
+/// Runs a test between two servers in each direction, while each server waits for the other; returns the ends of both.
+fn tests_that_wait_for_each_other() -> [Ended; 2] {
+    let options = ["--max-tests", "1", "--queue", "--allow-third-party", "127.0.0.0/8"];
+    let (a, b) = (Server::start(&options), Server::start(&options));
+    // Both servers are busy first, so that each test has its own server's place before it asks for the other's.
+    let busy = [client(&a, "3"), client(&b, "3")];
+    until(TIMEOUT_S, "two tests", || starts(&a) + starts(&b) == 2);
+    let begin = |from: &Server, target: &Server| {
+        let mut command = landspeed();
+        command.args(["run", &target.addr.to_string(), "--from", &from.addr.to_string(), "-b", "10m", "-t", "0.5"]);
+        Process::start(command)
+    };
+    let tests = [begin(&a, &b), begin(&b, &a)];
+    assert!(busy.into_iter().all(|client| client.end(TIMEOUT_S).code == 0));
+    tests.map(|test| test.end(TIMEOUT_S))
+}
+
+#[test]
+fn one_of_two_tests_that_wait_for_each_other_starts() {
+    // Both may give up at the same moment, by chance.
+    for last in [false, true] {
+        let ended = tests_that_wait_for_each_other();
+        let failed: Vec<&Ended> = ended.iter().filter(|ended| ended.code != 0).collect();
+        for ended in &failed {
+            assert!(ended.stderr.contains("others wait for this server"), "{}", ended.stderr);
+        }
+        if failed.len() == 1 {
+            return;
+        }
+        assert!(!last, "{} of 2 failed", failed.len());
+    }
+}
+
 #[test]
 fn tests_at_the_same_time_are_marked_in_both_documents() {
     let server = Server::start(&[]);
@@ -106,5 +140,23 @@ fn tests_at_the_same_time_are_marked_in_both_documents() {
         assert_eq!(document["other_tests"]["server"], 1, "{}", document["other_tests"]);
         let warnings = document["warnings"].as_array().expect("a list");
         assert!(warnings.iter().any(|warning| warning["code"] == "overlapping-tests"), "{warnings:#?}");
+    }
+}
+
+#[test]
+fn a_test_whose_server_was_stopped_is_not_complete() {
+    for options in [&["-u"][..], &["-u", "--reverse"], &["--reverse"]] {
+        let server = Server::start(&[]);
+        let client = server.begin(&[&["-t", "30", "-b", "5m"], options].concat());
+        until(TIMEOUT_S, "a test", || starts(&server) == 1);
+        // Some data, so that there is a result that could pass for that of the whole test.
+        clock::sleep_until(clock::monotonic_ns() + 1_000_000_000);
+        server.process.signal("TERM");
+        let ended = client.end(TIMEOUT_S);
+        let document: Value = serde_json::from_str(&ended.stdout).expect("JSON");
+        assert_eq!((ended.code, document["status"].as_str()), (1, Some("partial")), "{options:?}: {document:#}");
+        assert_eq!(document["errors"][0]["code"], "server-stopped", "{options:?}: {}", document["errors"]);
+        assert!(document["summary"]["goodput_bps"].is_f64(), "what was measured is there: {options:?}");
+        until(TIMEOUT_S, "the server's log", || server.process.stdout().contains("this server was stopped"));
     }
 }

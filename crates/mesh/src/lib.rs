@@ -11,7 +11,7 @@ mod inventory;
 mod load;
 mod schedule;
 
-pub use budget::{Budget, DAY_NS, Ledger};
+pub use budget::{Amount, Budget, DAY_NS, Ledger};
 pub use history::{Change, History, WEEK_NS};
 pub use inventory::{
     Host, Inventory, Link, MAX_TEXT, MaintenanceWindow, MeshTest, Pair, RunOption, TEMPLATE, WindowTime, read,

@@ -125,6 +125,9 @@ pub struct MeshCell {
     pub measured: u64,
     /// Failed tests since the last that measured.
     pub failures: u32,
+    /// Whether the latest due test was skipped, or not reached before the end: `latest` is an earlier one.
+    #[serde(default)]
+    pub skipped: bool,
     /// The latest test; `None` if none has ended.
     pub latest: Option<MeshResult>,
     /// Change of the goodput since last week; `None` if one of the two weeks has no result.
@@ -133,6 +136,14 @@ pub struct MeshCell {
     pub change_unknown: Option<String>,
     /// Reason why the pair waits or was skipped; `None` if it does not.
     pub waiting: Option<String>,
+}
+
+impl MeshCell {
+    /// Whether the latest due test of the pair measured.
+    pub fn is_measured(&self) -> bool {
+        let measured = self.latest.as_ref().is_some_and(|result| result.status != Status::Failed);
+        measured && self.failures == 0 && !self.skipped
+    }
 }
 
 /// The latest test of a pair.

@@ -1,7 +1,9 @@
 //! Options of `mesh`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use crate::metrics;
 use crate::output::OutputArgs;
 use crate::trust::TrustArgs;
 
@@ -13,6 +15,8 @@ Examples:
   landspeed mesh mesh.toml --json matrix.json  until Ctrl-C; the file is written every few seconds
   landspeed mesh mesh.toml --show --report matrix.html
                                                the matrix as it is, without a test; and as a page
+  landspeed mesh mesh.toml --metrics 127.0.0.1:9212
+                                               figures of each pair for Prometheus
 
 Each host runs landspeed serve --allow-third-party CIDR. The journal is in mesh.mesh/.
 Exit status: 0 every pair measured, 1 some pairs failed or were skipped, 2 failure.";
@@ -39,6 +43,9 @@ pub struct Args {
     /// Directory of the journal and of results that the archive cannot take [default: INVENTORY.mesh]
     #[arg(short, long, value_name = "DIR")]
     pub out: Option<PathBuf>,
+    /// Serve metrics for Prometheus at http://ADDRESS/metrics, such as 127.0.0.1:9212 (docs/metrics.md)
+    #[arg(long, value_name = "ADDRESS", value_parser = metrics::address, conflicts_with_all = ["dry_run", "show"])]
+    pub metrics: Option<SocketAddr>,
     #[command(flatten)]
     pub trust: TrustArgs,
     #[command(flatten)]

@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use landspeed_flow::client;
+use landspeed_flow::client::{self, RunEvent};
 use landspeed_mesh::{Scheduler, Start, TaskId};
 use landspeed_model::{ErrorEntry, RunDocument, Status};
 use landspeed_sys::clock;
@@ -39,6 +39,8 @@ struct Running {
 struct Ended {
     task: TaskId,
     document: Box<RunDocument>,
+    /// Whether a server accepted the test, so that data may have been sent.
+    accepted: bool,
     mirrored: bool,
 }
 
@@ -55,8 +57,8 @@ pub struct Engine<'a> {
 }
 
 impl Engine<'_> {
-    /// Runs the tests. `ended` is called after each test that ended.
-    pub fn run(&mut self, ended: &mut dyn FnMut(&mut Scheduler, &MeshState)) -> anyhow::Result<()> {
+    /// Runs the tests. `export` is called many times a second, and is told whether a test has ended since.
+    pub fn run(&mut self, export: &mut dyn FnMut(&mut Scheduler, &MeshState, bool)) -> anyhow::Result<()> {
         let (send, received) = mpsc::channel::<Ended>();
         let mut running: Vec<Running> = Vec::new();
         let mut retry_ns = clock::monotonic_ns() + RETRY_NS;
@@ -96,16 +98,16 @@ impl Engine<'_> {
                     test.stop.store(true, Ordering::Relaxed);
                 }
             }
-            match received.recv_timeout(TICK) {
-                Ok(end) => {
-                    if let Some(at) = running.iter().position(|test| test.start.task == end.task) {
-                        self.end(running.swap_remove(at), end);
-                        ended(self.scheduler, self.state);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
+            let ended = match received.recv_timeout(TICK) {
+                Ok(end) => running.iter().position(|test| test.start.task == end.task).map(|at| (at, end)),
+                Err(RecvTimeoutError::Timeout) => None,
                 Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the threads of the tests are gone")),
+            };
+            let has_ended = ended.is_some();
+            if let Some((at, end)) = ended {
+                self.end(running.swap_remove(at), end);
             }
+            export(self.scheduler, self.state, has_ended);
         }
         Ok(())
     }
@@ -118,15 +120,17 @@ impl Engine<'_> {
             from: name(start.pair.from),
             to: name(start.pair.to),
             start: Stamp::now(),
+            reserved_bytes: start.cost.reservation().bytes,
+            reserved_ns: start.cost.reservation().time_ns,
         };
         self.write(Some(&Entry::Start(key.clone())));
         let test = self.plan.pair_test(start.test, start.pair).map_err(|refused| anyhow!("{}", refused.message))?;
         let stop = Arc::new(AtomicBool::new(false));
         let (flag, task, send) = (Arc::clone(&stop), start.task, send.clone());
         let work = move || {
-            let (document, mirrored) = (Box::new(measure(&test, &flag)), test.is_mirrored());
+            let (document, accepted) = measure(&test, &flag);
             // The mesh has ended if no one receives it.
-            let _ = send.send(Ended { task, document, mirrored });
+            let _ = send.send(Ended { task, document: Box::new(document), accepted, mirrored: test.is_mirrored() });
         };
         std::thread::Builder::new()
             .name("mesh".to_owned())
@@ -136,14 +140,14 @@ impl Engine<'_> {
     }
 
     fn end(&mut self, test: Running, ended: Ended) {
-        let Ended { document, mirrored, .. } = ended;
-        let Start { task, pair, cost, .. } = test.start;
+        let Ended { document, accepted, mirrored, .. } = ended;
+        let Start { task, test: number, pair, cost } = test.start;
         let hosts = &self.plan.inventory.hosts;
         let local = (hosts[pair.from].local, hosts[pair.to].local);
         let mut end = EndEntry {
             duration_ns: clock::monotonic_ns() - test.began_ns,
-            bytes: outcome::sent_bytes(&document),
-            outcome: outcome::outcome(&document, local),
+            bytes: outcome::sent_bytes(&document, accepted),
+            outcome: outcome::outcome(&document, local, test.stop.load(Ordering::Relaxed)),
             versions: outcome::versions(&document, mirrored),
             result: outcome::result(&document),
             key: test.key,
@@ -158,12 +162,15 @@ impl Engine<'_> {
         if let (Some(bytes), Some(most)) = (end.bytes, cost.bytes)
             && bytes > most
         {
-            let message =
-                format!("{} to {} sent {bytes} bytes, more than the worst case of {most}", end.key.from, end.key.to);
+            let test = format!("{}, {} to {} sent ", end.key.test, end.key.from, end.key.to);
+            let message = format!("{test}{bytes} bytes, more than the worst case of {most}");
             let advice = Some("raise `capacity` of the hosts to the rate of their interfaces".to_owned());
+            // The latest of each pair.
+            self.state.errors.retain(|error| error.code != "worst-case" || !error.message.starts_with(&test));
             self.state.errors.push(ErrorEntry { code: "worst-case".to_owned(), message, advice });
         }
         self.scheduler.finish(task, outcome_of(end.outcome, pair, local.0), end.bytes, moment());
+        self.state.count(number, end.outcome);
         self.state.take(task.index(), &end);
         self.state.take_hosts(pair, &end);
         if document.status != Status::Failed {
@@ -208,10 +215,13 @@ fn over_limit(limit_ns: u64) -> ErrorEntry {
     }
 }
 
-/// Runs a test; failures are in the document.
-fn measure(test: &PairTest, stop: &AtomicBool) -> RunDocument {
-    match test.request() {
-        Ok(request) => test.test().measure(&request, test.from.as_ref(), stop, &mut |_| {}),
+/// Runs a test; failures are in the document. Returns whether a server accepted it.
+fn measure(test: &PairTest, stop: &AtomicBool) -> (RunDocument, bool) {
+    let mut accepted = false;
+    let document = match test.request() {
+        Ok(request) => test.test().measure(&request, test.from.as_ref(), stop, &mut |event| {
+            accepted |= matches!(event, RunEvent::Accepted { .. });
+        }),
         Err(why) => {
             let request = client::Request {
                 target: test.test().server(),
@@ -224,5 +234,6 @@ fn measure(test: &PairTest, stop: &AtomicBool) -> RunDocument {
             };
             client::not_started_document(&request, why)
         }
-    }
+    };
+    (document, accepted)
 }

@@ -1,5 +1,6 @@
 //! The journal of a mesh: a line for each start and each end of a test. It makes budgets and due times survive a restart.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -13,8 +14,11 @@ const KEEP_NS: u64 = 15 * 86_400 * 1_000_000_000;
 /// Largest journal that is read, bytes.
 const MAX_BYTES: u64 = 1 << 30;
 
+/// Bytes that the file grows, at least, before it is written without old entries.
+const COMPACT_BYTES: u64 = 16 << 20;
+
 /// A time on the clocks of this host.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stamp {
     /// Wall clock, nanoseconds since the Unix epoch.
     pub unix_ns: u64,
@@ -53,7 +57,7 @@ pub enum Entry {
 }
 
 /// Identifies a test of a pair and its start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Key {
     /// Name of the test.
     pub test: String,
@@ -63,6 +67,12 @@ pub struct Key {
     pub to: String,
     /// Time of the start on the clocks of this host.
     pub start: Stamp,
+    /// Payload bytes that the test reserved.
+    #[serde(default)]
+    pub reserved_bytes: u64,
+    /// Time that the test reserved, nanoseconds.
+    #[serde(default)]
+    pub reserved_ns: u64,
 }
 
 /// End of a test.
@@ -99,6 +109,23 @@ pub enum EndOutcome {
     Interrupted,
 }
 
+impl EndOutcome {
+    /// All outcomes, in the order of their values.
+    pub const ALL: [Self; 5] =
+        [Self::Measured, Self::Failed, Self::ClientUnreachable, Self::ServerUnreachable, Self::Interrupted];
+
+    /// Returns the name in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Measured => "measured",
+            Self::Failed => "failed",
+            Self::ClientUnreachable => "client-unreachable",
+            Self::ServerUnreachable => "server-unreachable",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
 impl Entry {
     fn key(&self) -> &Key {
         match self {
@@ -115,6 +142,8 @@ pub struct Journal {
     file: File,
     /// Length of the complete lines, bytes.
     length: u64,
+    /// Length from which the file is written without old entries, bytes.
+    compact_at: u64,
     unwritten: Vec<u8>,
 }
 
@@ -127,15 +156,14 @@ impl Journal {
             Err(why) => return Err(why),
         };
         let (entries, damaged) = parse(&text, &Stamp::now());
-        let mut kept = Vec::new();
-        for entry in &entries {
-            kept.extend(line(entry));
-        }
+        let kept: Vec<u8> = entries.iter().flat_map(line).collect();
         if kept != text {
             file::write_atomically(path, &kept)?;
         }
         let file = file::append(path)?;
-        Ok((Self { path: path.to_owned(), file, length: kept.len() as u64, unwritten: Vec::new() }, entries, damaged))
+        let length = kept.len() as u64;
+        let compact_at = compact_at(length);
+        Ok((Self { path: path.to_owned(), file, length, compact_at, unwritten: Vec::new() }, entries, damaged))
     }
 
     /// Reads the entries of the last 15 days, without changing the file; none if there is no file.
@@ -168,6 +196,19 @@ impl Journal {
         }
         self.length += self.unwritten.len() as u64;
         self.unwritten.clear();
+        if self.length >= self.compact_at { self.compact() } else { Ok(()) }
+    }
+
+    /// Writes the file without entries that are too old or not needed.
+    fn compact(&mut self) -> io::Result<()> {
+        // Not at each entry if it fails.
+        self.compact_at = compact_at(self.length);
+        let entries = Self::read(&self.path)?;
+        let kept: Vec<u8> = entries.iter().flat_map(line).collect();
+        file::write_atomically(&self.path, &kept)?;
+        self.file = file::append(&self.path)?;
+        self.length = kept.len() as u64;
+        self.compact_at = compact_at(self.length);
         Ok(())
     }
 
@@ -187,17 +228,73 @@ fn parse(text: &[u8], now: &Stamp) -> (Vec<Entry>, usize) {
     let lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let parsed: Vec<Option<Entry>> = lines.map(|line| serde_json::from_slice(line).ok()).collect();
     let damaged = parsed.iter().filter(|entry| entry.is_none()).count();
-    let recent = |entry: &Entry| now.since_ns(&entry.key().start) < KEEP_NS;
-    (parsed.into_iter().flatten().filter(recent).collect(), damaged)
+    let mut entries: Vec<Entry> = parsed.into_iter().flatten().collect();
+    entries.retain(|entry| now.since_ns(&entry.key().start) < KEEP_NS);
+    // A start whose end is known says nothing more.
+    let ends = entries.iter().filter(|entry| matches!(entry, Entry::End(_)));
+    let ended: HashSet<Key> = ends.map(|entry| entry.key().clone()).collect();
+    entries.retain(|entry| matches!(entry, Entry::End(_)) || !ended.contains(entry.key()));
+    (entries, damaged)
+}
+
+/// Returns the length from which a file whose needed entries have this length is written anew, bytes.
+fn compact_at(length: u64) -> u64 {
+    length + (length / 2).max(COMPACT_BYTES)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn key(unix_ns: u64) -> Key {
+        let [test, from, to] = ["t", "a", "b"].map(str::to_owned);
+        Key { test, from, to, start: Stamp { unix_ns, ..Stamp::now() }, reserved_bytes: 9, reserved_ns: 9 }
+    }
+
     fn start(unix_ns: u64) -> Entry {
-        let start = Stamp { unix_ns, ..Stamp::now() };
-        Entry::Start(Key { test: "t".to_owned(), from: "a".to_owned(), to: "b".to_owned(), start })
+        Entry::Start(key(unix_ns))
+    }
+
+    fn end(key: Key) -> Entry {
+        let result = MeshResult {
+            started: String::new(),
+            run: None,
+            status: landspeed_model::Status::Complete,
+            goodput_bps: None,
+            loss_ratio: None,
+            retransmits: None,
+            rtt_ns: None,
+            verdict: None,
+            confidence: None,
+            other_tests: None,
+            error: None,
+        };
+        let (versions, outcome) = ((None, None), EndOutcome::Measured);
+        Entry::End(Box::new(EndEntry { key, duration_ns: 1, bytes: Some(1), outcome, versions, result }))
+    }
+
+    #[test]
+    fn a_long_journal_loses_old_entries() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("journal.jsonl");
+        let (mut journal, ..) = Journal::open(&path).expect("a new file");
+        // The first is of another boot, 16 days ago.
+        let mut old = key(clock::realtime_ns() - KEEP_NS - 86_400_000_000_000);
+        old.start.boot = "another".to_owned();
+        journal.add(&end(old)).expect("space");
+        for number in 0..20 {
+            let key = key(number);
+            journal.add(&Entry::Start(key.clone())).expect("space");
+            journal.add(&end(key)).expect("space");
+        }
+        journal.compact_at = journal.length;
+        journal.add(&start(20)).expect("space");
+        let text = std::fs::read_to_string(&path).expect("text");
+        assert_eq!(text.lines().count(), 21, "the start of a test that runs is kept: {text}");
+        assert!(!text.contains("another"), "too old: {text}");
+        assert_eq!(text.len() as u64, journal.length);
+        journal.add(&start(21)).expect("space");
+        assert_eq!(Journal::read(&path).expect("it exists").len(), 22);
     }
 
     #[test]

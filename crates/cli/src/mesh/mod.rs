@@ -23,6 +23,7 @@ use landspeed_results::Document;
 use landspeed_sys::{clock, file, process};
 
 pub use args::Args;
+pub use journal::EndOutcome;
 
 use self::engine::Engine;
 use self::journal::Journal;
@@ -30,10 +31,13 @@ use self::plan::MeshPlan;
 use self::state::{MeshState, moment};
 use self::store::Store;
 use crate::CommandOutcome;
+use crate::metrics::{self, Latest};
 use crate::output::Sink;
 
 /// Shortest time between two writings of the document while tests run, nanoseconds.
 const WRITE_NS: u64 = 5_000_000_000;
+/// Time after which the document is written although no test has ended, nanoseconds.
+const REFRESH_NS: u64 = 60_000_000_000;
 
 /// Runs the mesh, or prints its schedule or matrix.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
@@ -61,6 +65,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         return finish(args, &state.document(&mut scheduler, &plan.parameters));
     }
     let _lock = lock(&directory)?;
+    let endpoint = args.metrics.map(|addr| metrics::open(addr, "mesh")).transpose()?;
     let path = directory.join("journal.jsonl");
     let (mut journal, entries, damaged) =
         Journal::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
@@ -70,7 +75,11 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     state.restore(&mut scheduler, &entries);
     let mut store = Store::new(Location::from_environment(), &directory);
     store.flush();
-    let mut write = Writer { args, next_ns: 0 };
+    let latest = endpoint.as_ref().map(|_| Latest::default());
+    let mut writer = Writer { args, latest, changed: true, next_ns: 0, written_ns: 0 };
+    writer.update(&mut scheduler, &state, &plan, true);
+    let served = endpoint.zip(writer.latest.as_ref());
+    let _endpoint = served.map(|(endpoint, latest)| latest.serve(endpoint)).transpose()?;
     let mut engine = Engine {
         plan: &plan,
         scheduler: &mut scheduler,
@@ -80,7 +89,7 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
         prints: args.output.prints(),
         interrupted: process::catch_interrupts(),
     };
-    engine.run(&mut |scheduler, state| write.write(scheduler, state, &plan))?;
+    engine.run(&mut |scheduler, state, ended| writer.update(scheduler, state, &plan, ended))?;
     store.flush();
     if let Some(why) = store.failure() {
         let (code, message) = ("archive".to_owned(), why.lines().next().unwrap_or_default().to_owned());
@@ -129,21 +138,35 @@ fn lock(directory: &Path) -> anyhow::Result<File> {
     }
 }
 
-/// Writes the document while tests run, not too often.
+/// Replaces the metrics while tests run, and writes the document after a test and from time to time.
 struct Writer<'a> {
     args: &'a Args,
+    /// Exported metrics; `None` without `--metrics`.
+    latest: Option<Latest>,
+    /// Whether a test has ended since it was written.
+    changed: bool,
+    /// Earliest time of the next writing, monotonic nanoseconds.
     next_ns: u64,
+    written_ns: u64,
 }
 
 impl Writer<'_> {
-    fn write(&mut self, scheduler: &mut Scheduler, state: &MeshState, plan: &MeshPlan) {
+    fn update(&mut self, scheduler: &mut Scheduler, state: &MeshState, plan: &MeshPlan, ended: bool) {
         let now_ns = clock::monotonic_ns();
-        let Some(sink @ Sink::File(_)) = &self.args.output.json else { return };
-        if now_ns < self.next_ns {
+        self.changed |= ended;
+        let is_due = self.changed || now_ns >= self.written_ns + REFRESH_NS;
+        let sink = self.args.output.json.as_ref().filter(|sink| matches!(sink, Sink::File(_)) && is_due);
+        if now_ns < self.next_ns || (sink.is_none() && self.latest.is_none()) {
             return;
         }
         self.next_ns = now_ns + WRITE_NS;
-        if let Err(why) = write_document(sink, &state.document(scheduler, &plan.parameters)) {
+        let document = state.document(scheduler, &plan.parameters);
+        if let Some(latest) = &self.latest {
+            state.export(latest, &document, scheduler);
+        }
+        let Some(sink) = sink else { return };
+        (self.changed, self.written_ns) = (false, now_ns);
+        if let Err(why) = write_document(sink, &document) {
             errln!("landspeed: {why:#}");
         }
     }

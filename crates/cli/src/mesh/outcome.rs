@@ -1,9 +1,11 @@
 //! What a run document means for the mesh.
 
-use landspeed_model::{MeshResult, RunDocument, Status};
+use landspeed_model::{ErrorEntry, MeshResult, RunDocument, Status};
 
 use super::journal::EndOutcome;
 
+/// Code of the error of a test that was stopped, here or by one of its servers.
+const INTERRUPTED: &str = "interrupted";
 /// Codes of errors of a host that does not answer.
 const UNREACHABLE: &[&str] = &[
     "unknown-host",
@@ -16,14 +18,17 @@ const UNREACHABLE: &[&str] = &[
     "path-down",
 ];
 
-/// Returns how a test ended. `local` says which hosts of the pair are the local one: client, server.
-pub fn outcome(document: &RunDocument, local: (bool, bool)) -> EndOutcome {
-    let measured = document.summary.goodput_bps.is_some() || document.summary.transactions_per_s.is_some();
+/// Returns how a test ended. `local` says which hosts of the pair are the local one: client, server. `stopped` says that
+/// the mesh stopped the test.
+///
+/// A test that broke off failed, also if it has figures.
+pub fn outcome(document: &RunDocument, local: (bool, bool), stopped: bool) -> EndOutcome {
     let error = document.errors.first();
-    if error.is_some_and(|error| error.code == "interrupted") {
+    if stopped && error.is_some_and(|error| error.code == INTERRUPTED) {
         return EndOutcome::Interrupted;
     }
-    if document.status == Status::Complete || (document.status == Status::Partial && measured) {
+    let measured = document.summary.goodput_bps.is_some() || document.summary.transactions_per_s.is_some();
+    if document.status == Status::Complete || (document.status == Status::Partial && error.is_none() && measured) {
         return EndOutcome::Measured;
     }
     let unreachable = error.is_some_and(|error| UNREACHABLE.contains(&error.code.as_str()));
@@ -38,10 +43,10 @@ pub fn outcome(document: &RunDocument, local: (bool, bool)) -> EndOutcome {
     if client_answered { EndOutcome::ServerUnreachable } else { EndOutcome::ClientUnreachable }
 }
 
-/// Returns the payload bytes that both hosts sent; `None` if one of them did not report. A test that did not start sent
-/// none.
-pub fn sent_bytes(document: &RunDocument) -> Option<u64> {
-    if document.status == Status::Failed && document.effective.is_none() {
+/// Returns the payload bytes that both hosts sent; `None` if one of them did not report. A test that no server accepted
+/// sent none.
+pub fn sent_bytes(document: &RunDocument, accepted: bool) -> Option<u64> {
+    if !accepted && document.status == Status::Failed && document.effective.is_none() {
         return Some(0);
     }
     let [client, server] = [&document.totals.client, &document.totals.server].map(|totals| totals.as_ref());
@@ -76,6 +81,58 @@ pub fn result(document: &RunDocument) -> MeshResult {
         verdict: (!failed).then_some(document.verdict.cause),
         confidence: (!failed).then_some(document.verdict.confidence),
         other_tests: others.into_iter().flatten().max(),
-        error: document.errors.first().cloned(),
+        error: document.errors.first().map(error),
+    }
+}
+
+/// Returns the error of a test; explains an interrupt that was not the mesh's.
+fn error(error: &ErrorEntry) -> ErrorEntry {
+    if error.code != INTERRUPTED {
+        return error.clone();
+    }
+    let message = format!("one of its servers was stopped during the test ({})", error.message);
+    ErrorEntry { message, advice: Some("look at the log of that server".to_owned()), ..error.clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// A complete document.
+    fn document() -> RunDocument {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/documents/udp.json");
+        serde_json::from_slice(&std::fs::read(path).expect("the fixture")).expect("a run")
+    }
+
+    fn broken_off(code: &str) -> RunDocument {
+        let entry = ErrorEntry { code: code.to_owned(), message: "interrupted".to_owned(), advice: None };
+        RunDocument { status: Status::Partial, errors: vec![entry], ..document() }
+    }
+
+    #[test]
+    fn a_server_that_stops_does_not_interrupt_the_mesh() {
+        let stopped = broken_off(INTERRUPTED);
+        assert_eq!(outcome(&stopped, (false, false), true), EndOutcome::Interrupted);
+        assert_eq!(outcome(&stopped, (false, false), false), EndOutcome::Failed);
+        let message = result(&stopped).error.expect("an error").message;
+        assert_eq!(message, "one of its servers was stopped during the test (interrupted)");
+    }
+
+    #[test]
+    fn a_test_that_broke_off_failed() {
+        assert_eq!(outcome(&document(), (true, false), false), EndOutcome::Measured);
+        assert_eq!(outcome(&broken_off("stream"), (true, false), false), EndOutcome::Failed);
+        assert_eq!(outcome(&broken_off("peer-lost"), (true, false), false), EndOutcome::ServerUnreachable);
+    }
+
+    #[test]
+    fn bytes_of_an_accepted_test_without_a_result_are_unknown() {
+        let lost = RunDocument { status: Status::Failed, effective: None, ..document() };
+        assert_eq!(sent_bytes(&lost, false), Some(0));
+        let mut lost = lost;
+        lost.totals.client = None;
+        assert_eq!(sent_bytes(&lost, true), None);
     }
 }

@@ -1,12 +1,14 @@
 //! An inventory with its tests: options of `run`, addresses and keys.
 
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use landspeed_experiment::hosts::command::{Refused, RunCommand, RunTest};
 use landspeed_experiment::hosts::options;
-use landspeed_flow::client::{Request, Target};
+use landspeed_flow::client::{DEFAULT_PORT, Request, Target};
 use landspeed_mesh::{Inventory, MeshTest, Pair, RunOption, TestCost};
 use landspeed_model::{Direction, ErrorEntry, Parameters};
 use landspeed_problems::Problem;
@@ -99,13 +101,22 @@ impl MeshPlan {
         Ok(PairTest { test: parsed, from, mirrored })
     }
 
+    /// Refuses addresses that are none, and two hosts with one server: their tests could run at the same time.
     fn check_hosts(&self) -> Vec<Problem> {
+        let mut servers: HashMap<(String, u16), &str> = HashMap::new();
         let hosts = self.inventory.hosts.iter().enumerate();
-        let addresses = hosts.filter_map(|(number, host)| {
-            let why = host.address.as_ref()?.parse::<Target>().err()?;
-            Some(self.inventory.problem(&host.span, &format!("host.{number}.address"), why.to_string()))
+        let problems = hosts.filter_map(|(number, host)| {
+            let problem = |why: String| self.inventory.problem(&host.span, &format!("host.{number}.address"), why);
+            match host.address.as_ref()?.parse::<Target>() {
+                Ok(target) => {
+                    let other = servers.insert(normalized(&target), &host.name)?;
+                    let message = format!("`{}` has the address of `{other}`", host.name);
+                    Some(problem(message).hint("give each host once"))
+                }
+                Err(why) => Some(problem(why.to_string())),
+            }
         });
-        addresses.collect()
+        problems.collect()
     }
 
     fn check_test(&self, number: usize) -> Result<Parameters, Vec<Problem>> {
@@ -224,6 +235,15 @@ impl PairTest {
     pub fn is_mirrored(&self) -> bool {
         self.mirrored
     }
+}
+
+/// Returns host and port of a server in one of the ways to write them.
+fn normalized(target: &Target) -> (String, u16) {
+    let host = target
+        .host
+        .parse::<IpAddr>()
+        .map_or_else(|_| target.host.trim_end_matches('.').to_ascii_lowercase(), |ip| ip.to_canonical().to_string());
+    (host, target.port.unwrap_or(DEFAULT_PORT))
 }
 
 fn check_name(name: &str) -> Result<(), Refused> {

@@ -1,10 +1,11 @@
 //! State of a mesh: the latest result of each pair, versions of hosts, and the document.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, UNIX_EPOCH};
 
 use landspeed_mesh::{
-    Blocked, History, HostState, Inventory, Moment, Outcome, Pair, PastTest, Scheduler, TaskId, TaskState, Usage,
+    Amount, Blocked, History, HostState, Inventory, Moment, Outcome, Pair, PastTest, Scheduler, TaskId, TaskState,
+    Usage, WEEK_NS,
 };
 use landspeed_model::{
     BuildInfo, ErrorEntry, MESH_SCHEMA, MeshCell, MeshChange, MeshDocument, MeshHost, MeshHostState, MeshLink,
@@ -14,6 +15,10 @@ use landspeed_sys::{clock, process};
 use landspeed_units::Nanos;
 
 use super::journal::{EndEntry, EndOutcome, Entry, Key, Stamp};
+use crate::metrics::{self, Latest};
+
+/// Nanoseconds of two weeks.
+const TWO_WEEKS_NS: u64 = 2 * WEEK_NS as u64;
 
 /// Results so far.
 #[derive(Debug)]
@@ -21,9 +26,10 @@ pub struct MeshState {
     started: String,
     /// Number of each test of each pair.
     numbers: HashMap<(usize, Pair), usize>,
-    pairs: Vec<Pair>,
     cells: Vec<CellState>,
     hosts: Vec<HostFacts>,
+    /// Tests of this process that ended, by test of the inventory and outcome.
+    ended: Vec<[u64; EndOutcome::ALL.len()]>,
     /// Failures of the mesh itself.
     pub errors: Vec<ErrorEntry>,
 }
@@ -32,8 +38,15 @@ pub struct MeshState {
 struct CellState {
     latest: Option<MeshResult>,
     history: History,
-    measured: u64,
+    /// Starts of the tests that measured in the last two weeks, nanoseconds since the Unix epoch.
+    measured: VecDeque<u64>,
     failures: u32,
+}
+
+impl CellState {
+    fn measured_since(&self, unix_ns: u64) -> usize {
+        self.measured.iter().filter(|at_ns| **at_ns > unix_ns).count()
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -61,60 +74,64 @@ impl MeshState {
         cells.resize_with(numbers.len(), CellState::default);
         Self {
             started: rfc3339(clock::realtime_ns()),
-            pairs: scheduler.states().map(|state| state.pair).collect(),
             numbers,
             cells,
             hosts: vec![HostFacts::default(); scheduler.inventory().hosts.len()],
+            ended: vec![[0; EndOutcome::ALL.len()]; scheduler.inventory().tests.len()],
             errors: Vec::new(),
         }
     }
 
-    /// Takes over the entries of a journal: results, budgets and due times. Tests and hosts that the inventory no longer has
-    /// are ignored.
+    /// Takes over the entries of a journal: results, budgets and due times. Tests that the inventory no longer has count in
+    /// the budgets of their hosts.
     pub fn restore(&mut self, scheduler: &mut Scheduler, entries: &[Entry]) {
         let now = Stamp::now();
         let mut past: Vec<PastTest> = Vec::new();
-        let mut open: HashMap<(usize, u64), usize> = HashMap::new();
+        let mut open: HashMap<&Key, usize> = HashMap::new();
         for entry in entries {
             let key = match entry {
                 Entry::Start(key) => key,
                 Entry::End(end) => &end.key,
             };
-            let Some(number) = self.find(scheduler, key) else { continue };
-            let age_ns = i64::try_from(now.since_ns(&key.start)).unwrap_or(i64::MAX);
-            let task = TaskId(number);
-            let pair = self.pairs[number];
+            let inventory = scheduler.inventory();
+            let host = |name: &str| inventory.hosts.iter().position(|host| host.name == name);
+            let (Some(from), Some(to)) = (host(&key.from), host(&key.to)) else { continue };
+            let pair = Pair { from, to };
+            let test = inventory.tests.iter().position(|test| test.name == key.test);
+            let number = test.and_then(|test| self.numbers.get(&(test, pair)).copied());
+            let started = PastTest {
+                task: number.map(TaskId),
+                pair,
+                reserved: Amount { bytes: key.reserved_bytes, time_ns: key.reserved_ns },
+                age_ns: i64::try_from(now.since_ns(&key.start)).unwrap_or(i64::MAX),
+                duration_ns: None,
+                bytes: None,
+                outcome: None,
+            };
             match entry {
                 Entry::Start(key) => {
-                    open.insert((number, key.start.unix_ns), past.len());
-                    past.push(PastTest { task, age_ns, duration_ns: None, bytes: None, outcome: None });
+                    open.insert(key, past.len());
+                    past.push(started);
                 }
                 Entry::End(end) => {
                     let test = PastTest {
-                        task,
-                        age_ns,
                         duration_ns: Some(end.duration_ns),
                         bytes: end.bytes,
-                        outcome: Some(outcome_of(end.outcome, pair, scheduler.inventory().hosts[pair.from].local)),
+                        outcome: Some(outcome_of(end.outcome, pair, inventory.hosts[from].local)),
+                        ..started
                     };
-                    match open.remove(&(number, end.key.start.unix_ns)) {
+                    match open.remove(&end.key) {
                         Some(at) => past[at] = test,
                         None => past.push(test),
                     }
-                    self.take(number, end);
+                    if let Some(number) = number {
+                        self.take(number, end);
+                    }
                     self.take_versions(pair, end);
                 }
             }
         }
         scheduler.restore(&past, moment());
-    }
-
-    fn find(&self, scheduler: &Scheduler, key: &Key) -> Option<usize> {
-        let inventory = scheduler.inventory();
-        let host = |name: &str| inventory.hosts.iter().position(|host| host.name == name);
-        let test = inventory.tests.iter().position(|test| test.name == key.test)?;
-        let pair = Pair { from: host(&key.from)?, to: host(&key.to)? };
-        self.numbers.get(&(test, pair)).copied()
     }
 
     /// Takes the end of a test.
@@ -125,7 +142,11 @@ impl MeshState {
         let cell = &mut self.cells[number];
         if end.outcome == EndOutcome::Measured {
             cell.failures = 0;
-            cell.measured += 1;
+            let start_ns = end.key.start.unix_ns;
+            while cell.measured.front().is_some_and(|at_ns| *at_ns <= start_ns.saturating_sub(TWO_WEEKS_NS)) {
+                cell.measured.pop_front();
+            }
+            cell.measured.push_back(start_ns);
             if let Some(goodput_bps) = end.result.goodput_bps {
                 cell.history.add(end.key.start.unix_ns as i64, goodput_bps);
             }
@@ -133,6 +154,18 @@ impl MeshState {
             cell.failures += 1;
         }
         cell.latest = Some(end.result.clone());
+    }
+
+    /// Counts the end of a test by its outcome.
+    pub fn count(&mut self, test: usize, outcome: EndOutcome) {
+        self.ended[test][outcome as usize] += 1;
+    }
+
+    /// Replaces the exported metrics.
+    pub fn export(&self, latest: &Latest, document: &MeshDocument, scheduler: &Scheduler) {
+        let measured_ns: Vec<Option<u64>> = self.cells.iter().map(|cell| cell.measured.back().copied()).collect();
+        let counts = metrics::mesh::Counts { measured_ns: &measured_ns, ended: &self.ended };
+        metrics::mesh::update(latest, document, scheduler, &counts);
     }
 
     /// Records what a test told about its hosts.
@@ -203,12 +236,11 @@ impl MeshState {
             jitter_ns: test.jitter_ns,
             pairs: test.pairs.len() as u64,
         });
+        let is_round = scheduler.is_round();
+        let states = scheduler.states().zip(&self.cells);
         let cells: Vec<MeshCell> =
-            scheduler.states().zip(&self.cells).map(|(state, found)| cell(&inventory, &state, found, now)).collect();
-        let skipped: Vec<bool> = scheduler.states().map(|state| state.skipped).collect();
-        let measured =
-            |(cell, skipped): &(&MeshCell, &bool)| cell.latest.is_some() && cell.failures == 0 && !**skipped;
-        let status = match cells.iter().zip(&skipped).filter(measured).count() {
+            states.map(|(state, found)| cell(&inventory, &state, is_round, found, now)).collect();
+        let status = match cells.iter().filter(|cell| cell.is_measured()).count() {
             count if count == cells.len() => Status::Complete,
             0 => Status::Failed,
             _ => Status::Partial,
@@ -232,7 +264,9 @@ impl MeshState {
     }
 }
 
-fn cell(inventory: &Inventory, state: &TaskState, found: &CellState, now: Moment) -> MeshCell {
+fn cell(inventory: &Inventory, state: &TaskState, is_round: bool, found: &CellState, now: Moment) -> MeshCell {
+    let now_ns = u64::try_from(now.wall_ns).unwrap_or(0);
+    let measured = found.measured_since(now_ns.saturating_sub(TWO_WEEKS_NS));
     let change = found.history.change(now.wall_ns).map(|change| MeshChange {
         ratio: change.ratio,
         tests: change.tests as u64,
@@ -240,15 +274,17 @@ fn cell(inventory: &Inventory, state: &TaskState, found: &CellState, now: Moment
     });
     let change_unknown = change
         .is_none()
-        .then(|| if found.measured == 0 { "no result yet" } else { "no result in one of the two weeks" }.to_owned());
-    let overdue = state.due_ns.is_some_and(|due_ns| due_ns <= now.monotonic_ns) || state.skipped;
-    let waiting = state.blocked.filter(|_| overdue && !state.running).map(|why| reason(inventory, why));
+        .then(|| if measured == 0 { "no result yet" } else { "no result in one of the two weeks" }.to_owned());
+    let blocked = state.blocked.filter(|_| state.is_overdue(now.monotonic_ns));
+    let is_unreachable = matches!(blocked, Some(Blocked::Unreachable(_)));
+    let waiting = blocked.map(|why| reason(inventory, why));
     MeshCell {
         test: inventory.tests[state.test].name.clone(),
         from: inventory.hosts[state.pair.from].name.clone(),
         to: inventory.hosts[state.pair.to].name.clone(),
-        measured: found.measured,
+        measured: measured as u64,
         failures: found.failures,
+        skipped: state.skipped || is_unreachable || (is_round && state.done == 0),
         latest: found.latest.clone(),
         change,
         change_unknown,

@@ -102,8 +102,22 @@ impl Store {
         }
         for path in self.spooled().collect::<Vec<_>>() {
             let Ok(document) = file::read(&path, file::MAX_DOCUMENT_BYTES) else { continue };
-            archive.insert(&document)?;
-            let _ = file::remove(&path);
+            match archive.insert(&document) {
+                Ok(_) => {
+                    let _ = file::remove(&path);
+                }
+                // It would be refused at each attempt, and those behind it would wait.
+                Err(ArchiveError::NoResult(why)) => {
+                    let refused = path.with_extension("refused");
+                    errln!(
+                        "landspeed: the archive refuses {}: {why}\nLook at {}.",
+                        path.display(),
+                        refused.display()
+                    );
+                    let _ = std::fs::rename(&path, refused);
+                }
+                Err(why) => return Err(why),
+            }
         }
         while let Some((_, document)) = self.memory.front() {
             archive.insert(document)?;
@@ -176,5 +190,20 @@ mod tests {
         assert!(!store.is_full());
         let archive = Archive::open(&archive).expect("an archive");
         assert_eq!(archive.count_documents().expect("an index"), 2, "nothing is lost");
+    }
+
+    #[test]
+    fn a_damaged_result_in_the_spool_stops_no_other() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (archive, spool) = (directory.path().join("archive"), directory.path().join("spool"));
+        std::fs::create_dir(&spool).expect("space");
+        std::fs::write(spool.join("1.json"), "{").expect("space");
+        std::fs::write(spool.join("2.json"), document(2)).expect("space");
+        let mut store = Store::new(Location::Directory(archive.clone()), directory.path());
+        store.keep("3", document(3));
+        assert_eq!((store.in_memory(), store.spooled().count(), store.failure()), (0, 0, None));
+        assert!(spool.join("1.refused").exists(), "it can be looked at");
+        let archive = Archive::open(&archive).expect("an archive");
+        assert_eq!(archive.count_documents().expect("an index"), 2);
     }
 }

@@ -1,9 +1,10 @@
 //! Terminal output of `mesh`: the matrix, a line for each test, and the load of a schedule.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
 use landspeed_mesh::{LoadEstimate, Options, Outcome, Pair, ResourceLoad, Scheduler};
-use landspeed_model::{MeshCell, MeshDocument, MeshHostState, MeshResult, Protocol, Status};
+use landspeed_model::{MeshCell, MeshDocument, MeshHostState, MeshResult, Protocol};
 use landspeed_units::{BitRate, Bytes, Nanos, Ratio};
 
 use super::journal::{EndEntry, EndOutcome};
@@ -40,13 +41,16 @@ pub fn line(end: &EndEntry) -> String {
 pub fn matrix(document: &MeshDocument) -> String {
     let mut text = String::new();
     let mut page = Page::default();
-    let measured = document.cells.iter().filter(|cell| is_measured(cell)).count();
+    let measured = document.cells.iter().filter(|cell| cell.is_measured()).count();
     page.line("mesh", &format!("{}: {measured} of {} pairs measured", document.name, document.cells.len()));
     text += &page.text;
     for test in &document.tests {
         let cells: Vec<&MeshCell> = document.cells.iter().filter(|cell| cell.test == test.name).collect();
         let every = Nanos::new(test.interval_ns);
         let _ = writeln!(text, "\n{}  (rows: client, columns: server; every {every})", test.name);
+        if cells.iter().any(|cell| cell.skipped) {
+            text += "  in brackets: an earlier test, because the latest was skipped\n";
+        }
         let figures: [(&str, Figure); 5] = [
             (rate_title(test.protocol), |cell| figure(cell, throughput)),
             (if test.protocol == Protocol::Udp { "loss" } else { "retransmits" }, |cell| figure(cell, loss)),
@@ -68,14 +72,11 @@ fn rate_title(protocol: Protocol) -> &'static str {
     }
 }
 
-fn is_measured(cell: &MeshCell) -> bool {
-    cell.failures == 0 && cell.latest.as_ref().is_some_and(|result| result.status != Status::Failed)
-}
-
 fn figure(cell: &MeshCell, of: fn(&MeshResult) -> String) -> String {
     match &cell.latest {
         None => UNKNOWN.to_owned(),
-        Some(result) if result.status == Status::Failed => "failed".to_owned(),
+        Some(_) if cell.failures > 0 => "failed".to_owned(),
+        Some(result) if cell.skipped => format!("({})", of(result)),
         Some(result) => of(result),
     }
 }
@@ -114,15 +115,14 @@ fn change(cell: &MeshCell) -> String {
 
 /// Formats a matrix of one figure, in blocks of columns that fit the width.
 fn table(title: &str, cells: &[&MeshCell], document: &MeshDocument, figure: Figure) -> String {
-    let in_use = |name: &str, of: fn(&MeshCell) -> &str| cells.iter().any(|cell| of(cell) == name);
     let names = |of: fn(&MeshCell) -> &str| -> Vec<&str> {
-        document.hosts.iter().map(|host| host.name.as_str()).filter(|name| in_use(name, of)).collect()
+        let in_use: HashSet<&str> = cells.iter().map(|&cell| of(cell)).collect();
+        document.hosts.iter().map(|host| host.name.as_str()).filter(|name| in_use.contains(name)).collect()
     };
     let (rows, columns) = (names(|cell| cell.from.as_str()), names(|cell| cell.to.as_str()));
-    let value = |row: &str, column: &str| {
-        let cell = cells.iter().find(|cell| cell.from == row && cell.to == column);
-        cell.map_or_else(String::new, |cell| figure(cell))
-    };
+    let by_pair: HashMap<(&str, &str), &MeshCell> =
+        cells.iter().map(|&cell| ((cell.from.as_str(), cell.to.as_str()), cell)).collect();
+    let value = |row: &str, column: &str| by_pair.get(&(row, column)).map_or_else(String::new, |cell| figure(cell));
     let length = |text: &str| text.chars().count();
     let first = rows.iter().map(|row| length(row)).max().unwrap_or(0) + 4;
     let widths: Vec<usize> = columns
@@ -188,7 +188,9 @@ fn notes(document: &MeshDocument) -> String {
         if let Some(error) = error.filter(|_| cell.failures > 0) {
             note(&mut page, "failed", format!("{pair}: {}", error.message));
         } else if let Some(waiting) = &cell.waiting {
-            note(&mut page, "waiting", format!("{pair}: {waiting}"));
+            let latest = cell.latest.as_ref().filter(|_| cell.skipped);
+            let latest = latest.map(|result| format!("; the latest test was at {}", result.started));
+            note(&mut page, "waiting", format!("{pair}: {waiting}{}", latest.unwrap_or_default()));
         }
         if let Some(others) = cell.latest.as_ref().and_then(|result| result.other_tests).filter(|others| *others > 0)
         {

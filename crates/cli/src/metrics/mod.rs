@@ -1,12 +1,14 @@
-//! Metrics of `serve --metrics` and `watch --metrics`: their names, help texts and values.
+//! Metrics of `serve --metrics`, `watch --metrics` and `mesh --metrics`: their names, help texts and values.
 
+pub mod mesh;
 pub mod serve;
 pub mod watch;
 
 use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, anyhow};
-use landspeed_metrics::Endpoint;
+use landspeed_metrics::{Endpoint, RunningEndpoint, Samples};
 
 /// Parses the address of an endpoint. It must have a host, so that no port opens on all addresses by mistake.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
@@ -21,6 +23,28 @@ pub fn open(addr: SocketAddr, command: &'static str) -> anyhow::Result<Endpoint>
         Some(advice) => anyhow!("{error}\n{advice}"),
         None => anyhow!("{error}"),
     })
+}
+
+/// Latest samples: written by the command, read by the endpoint. The lock is held only to exchange a pointer.
+#[derive(Debug, Clone, Default)]
+pub struct Latest(Arc<Mutex<Arc<Samples>>>);
+
+impl Latest {
+    /// Answers scrapers with the latest samples, and reports the address on standard error.
+    pub fn serve(&self, endpoint: Endpoint) -> anyhow::Result<RunningEndpoint> {
+        errln!("{}", announcement(&endpoint)?);
+        let latest = self.clone();
+        let collect = move |samples: &mut Samples| {
+            let latest = Arc::clone(&latest.0.lock().unwrap_or_else(PoisonError::into_inner));
+            samples.extend(&latest);
+        };
+        endpoint.start(collect).context("cannot start a thread for the metrics")
+    }
+
+    /// Replaces the samples.
+    pub fn replace(&self, samples: Samples) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(samples);
+    }
 }
 
 /// Returns the line that reports the address of the metrics.
@@ -48,7 +72,7 @@ mod tests {
     }
 
     fn families() -> Vec<&'static Family> {
-        [&process_families()[..], serve::FAMILIES, watch::FAMILIES].concat()
+        [&process_families()[..], serve::FAMILIES, watch::FAMILIES, mesh::FAMILIES].concat()
     }
 
     /// Rows of the tables in docs/metrics.md.
@@ -65,7 +89,7 @@ mod tests {
     #[test]
     fn every_metric_is_documented() {
         let page = read("docs/metrics.md");
-        for families in [&process_families()[..], serve::FAMILIES, watch::FAMILIES] {
+        for families in [&process_families()[..], serve::FAMILIES, watch::FAMILIES, mesh::FAMILIES] {
             let table = table(families);
             assert!(page.contains(&table), "docs/metrics.md lacks this table:\n{table}");
         }
@@ -98,9 +122,9 @@ mod tests {
     fn names_in(text: &str) -> Vec<String> {
         let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
         let ours = |word: &&str| {
-            ["landspeed_serve_", "landspeed_watch_", "landspeed_metrics_", "landspeed_build_", "process_"]
-                .iter()
-                .any(|prefix| word.starts_with(prefix))
+            let prefixes = ["serve_", "watch_", "mesh_", "metrics_", "build_"];
+            let is_ours = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
+            word.starts_with("process_") || word.strip_prefix("landspeed_").is_some_and(is_ours)
         };
         words.filter(ours).map(ToOwned::to_owned).collect()
     }

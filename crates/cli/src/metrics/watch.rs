@@ -1,12 +1,13 @@
 //! Metrics of `landspeed watch`: sums over connections or flows, never figures of one flow.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use landspeed_metrics::{Family, Samples};
 use landspeed_model::{Cause, EpochState, WatchDocument, WatchFlow, WatchHost, WatchRole};
 use landspeed_sys::clock;
 use landspeed_watch::MovedTotals;
+
+use super::Latest;
 
 static CONNECTIONS: Family = Family::gauge("landspeed_watch_connections", "TCP connections that match the filter");
 static SEEN: Family = Family::counter("landspeed_watch_connections_seen", "Distinct connections seen");
@@ -119,22 +120,6 @@ const STATE_LIST: [EpochState; 10] = [
     EpochState::CpuLimited,
     EpochState::Unknown,
 ];
-
-/// Latest samples: written by the watch, read by the endpoint. The lock is held only to exchange a pointer.
-#[derive(Debug, Clone, Default)]
-pub struct Latest(Arc<Mutex<Arc<Samples>>>);
-
-impl Latest {
-    /// Adds the latest samples to those of an answer.
-    pub fn collect(&self, samples: &mut Samples) {
-        let latest = Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        samples.extend(&latest);
-    }
-
-    fn replace(&self, samples: Samples) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(samples);
-    }
-}
 
 /// Converts documents of running flows to samples, and sums the time by cause.
 #[derive(Debug, Default)]

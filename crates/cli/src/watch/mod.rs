@@ -12,7 +12,6 @@ use std::sync::atomic::Ordering;
 use anyhow::Context as _;
 use ipnet::IpNet;
 use landspeed_diagnose::diagnose_watched;
-use landspeed_metrics::{Endpoint, RunningEndpoint};
 use landspeed_model::WatchDocument;
 use landspeed_netlink::sock_diag::SocketFilter;
 use landspeed_units::Nanos;
@@ -125,8 +124,8 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if let Some(exporter) = &mut exporter {
         exporter.update(&watch.document(&diagnose_watched, Scope::Running(args.top)), watch.totals(), (0, 0));
     }
-    let _endpoint =
-        endpoint.zip(exporter.as_ref()).map(|(endpoint, exporter)| serve(endpoint, exporter)).transpose()?;
+    let exported = endpoint.zip(exporter.as_ref());
+    let _endpoint = exported.map(|(endpoint, exporter)| exporter.latest().serve(endpoint)).transpose()?;
     let mut live = fills_screen.then(|| screen::Live::open(args.interval.get())).transpose().context(NO_SCREEN)?;
     let mut failed = None;
     let mut table = text::Table::default();
@@ -183,13 +182,6 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     }
     watched.map_err(|error| advised(&error))?;
     Ok(CommandOutcome::Clean)
-}
-
-/// Answers scrapers with what is exported.
-fn serve(endpoint: Endpoint, exporter: &metrics::watch::Exporter) -> anyhow::Result<RunningEndpoint> {
-    errln!("{}", metrics::announcement(&endpoint)?);
-    let latest = exporter.latest();
-    endpoint.start(move |samples| latest.collect(samples)).context("cannot start a thread for the metrics")
 }
 
 fn deliver(args: &Args, document: &WatchDocument, report: Option<&Sink>, prints: bool) -> anyhow::Result<()> {

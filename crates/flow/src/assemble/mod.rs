@@ -122,6 +122,13 @@ pub fn document(found: CollectedRun) -> RunDocument {
     let totals =
         Ends { client: whole(Side::Client).map(sums::totals), server: whole(Side::Server).map(sums::totals) };
     let mut errors = found.errors.clone();
+    if found.server.as_ref().is_some_and(|report| report.server_stopped) {
+        errors.push(ErrorEntry {
+            code: "server-stopped".to_owned(),
+            message: "the server was stopped during the test".to_owned(),
+            advice: Some("run it again; the document has what was measured until then".to_owned()),
+        });
+    }
     for (host, report) in [("client", &found.client), ("server", &found.server)] {
         let Some(report) = report else { continue };
         let failures = report

@@ -32,6 +32,9 @@ pub struct EndReport {
     /// Other tests of this server that sent or received at the same time; `None` if unknown.
     #[serde(default)]
     pub other_tests: Option<u32>,
+    /// Whether the server was stopped during the test, so that it ended early.
+    #[serde(default)]
+    pub server_stopped: bool,
 }
 
 impl EndReport {

@@ -47,10 +47,12 @@ pub fn run_end(
         last_message_ns: now,
         progress_ns: now,
         last_progress_ns: 0,
+        server_stopped: false,
     };
     let traffic = shared.admission.begin_traffic();
     let (report, conversation) = end::drive(plan, &watch, &mut client);
-    let mut report = report?;
+    let server_stopped = client.server_stopped;
+    let mut report = EndReport { server_stopped, ..report? };
     report.other_tests = Some(traffic.others());
     drop(traffic);
     shared.counts.count_traffic(kind, &report, watch.answered());
@@ -73,6 +75,8 @@ struct Client<'a> {
     progress_ns: u64,
     /// Time of the last live reading sent, nanoseconds after the start.
     last_progress_ns: u64,
+    /// Whether the server was stopped before the test had ended.
+    server_stopped: bool,
 }
 
 impl Peer for Client<'_> {
@@ -95,6 +99,7 @@ impl Peer for Client<'_> {
             });
         }
         if self.shared.stopping() {
+            self.server_stopped = true;
             watch.stop_all();
         }
         let live = watch.live();

@@ -321,8 +321,13 @@ impl Session {
         }
         capture.deliver(tx, &shared)?;
         await_final_message(rx, &shared);
+        let outcome = describe_outcome(&report, answered);
+        if report.server_stopped {
+            shared.report_failed(id, self.peer, kind, format!("this server was stopped: {outcome}"));
+            return Ok(());
+        }
         shared.counts.record_goodput(kind, &report);
-        shared.report_completed(id, self.peer, kind, describe_outcome(&report, answered));
+        shared.report_completed(id, self.peer, kind, outcome);
         Ok(())
     }
 }

@@ -24,6 +24,11 @@ use crate::error::FlowError;
 
 /// Timeout without a message from the client, which sends heartbeats, nanoseconds.
 const SILENCE_TIMEOUT_NS: u64 = 15_000_000_000;
+/// Shortest time in the target's queue after which a test gives up if clients wait for this server, nanoseconds. They may be
+/// what the target waits for.
+const QUEUE_PATIENCE_NS: u64 = 10_000_000_000;
+/// Longest random time in addition, nanoseconds: one of two tests that wait for each other gives up first, and the other starts.
+const QUEUE_JITTER_NS: u64 = 20_000_000_000;
 /// Interval of heartbeats to the client, nanoseconds.
 const HEARTBEAT_NS: u64 = 1_000_000_000;
 /// Interval of live figures, aligned to a grid of this period, nanoseconds.
@@ -105,7 +110,10 @@ pub(super) fn serve(
 ) -> Result<(String, bool), FlowError> {
     let over = AtomicBool::new(false);
     let (events, heard) = mpsc::channel();
-    let (found, conversation) = std::thread::scope(|scope| {
+    let random = landspeed_sys::random::bytes().map_or(0, u16::from_le_bytes);
+    let patience_ns = QUEUE_PATIENCE_NS + QUEUE_JITTER_NS / (1 << 16) * u64::from(random);
+    let mut gave_up = false;
+    let (mut found, conversation) = std::thread::scope(|scope| {
         let run = || measure(test, shared, &over, events);
         let setup = |source| FlowError::Setup { what: "start a thread for a third-party test".into(), source };
         let worker = std::thread::Builder::new().name("third-party".to_owned()).spawn_scoped(scope, run);
@@ -117,6 +125,7 @@ pub(super) fn serve(
             last_message_ns: now_ns,
             last_sent_ns: now_ns,
             last_progress_ns: 0,
+            queued_ns: None,
             stop_requested: false,
         };
         let mut conversation = Ok(());
@@ -126,13 +135,18 @@ pub(super) fn serve(
             } else {
                 clock::sleep_until(clock::monotonic_ns() + END_POLL_NS);
             }
-            if conversation.is_err() || asker.stop_requested || shared.stopping() {
+            let waited = asker.queued_ns.is_some_and(|since_ns| clock::monotonic_ns() > since_ns + patience_ns);
+            gave_up |= waited && shared.admission.has_waiting();
+            if conversation.is_err() || asker.stop_requested || gave_up || shared.stopping() {
                 over.store(true, Ordering::Relaxed);
             }
         }
         let panicked = |_| setup(std::io::Error::other("it panicked"));
         Ok((worker.join().map_err(panicked)?, conversation))
     })?;
+    if gave_up && found.effective.is_none() {
+        found.errors = vec![others_wait(&test.target)];
+    }
     if let Some(report) = &found.client {
         shared.counts.count_traffic(kind, report, 0);
     }
@@ -224,6 +238,8 @@ struct RequestingClient<'a> {
     last_sent_ns: u64,
     /// Time of the last live figures, nanoseconds after the start.
     last_progress_ns: u64,
+    /// Time since which the test waits in the target's queue.
+    queued_ns: Option<u64>,
     stop_requested: bool,
 }
 
@@ -233,6 +249,11 @@ impl RequestingClient<'_> {
         self.tx.flush()?;
         let now_ns = clock::monotonic_ns();
         for event in events.try_iter() {
+            match &event {
+                ThirdPartyEvent::Queued { .. } => _ = self.queued_ns.get_or_insert(now_ns),
+                ThirdPartyEvent::Accepted { .. } => self.queued_ns = None,
+                _ => {}
+            }
             if let ThirdPartyEvent::Progress { progress } = &event {
                 let due = progress.t_ns / PROGRESS_NS > self.last_progress_ns / PROGRESS_NS;
                 if !due || self.tx.is_blocked() {
@@ -311,6 +332,15 @@ pub(super) fn without_permission() -> ErrorEntry {
 /// Returns the refusal of an invalid target.
 pub(super) fn bad_target(why: &client::TargetError) -> ErrorEntry {
     ErrorEntry { code: "bad-target".to_owned(), message: why.to_string(), advice: None }
+}
+
+/// Returns the error of a test that waited for its target while clients waited for this server.
+fn others_wait(target: &Target) -> ErrorEntry {
+    ErrorEntry {
+        code: "server-busy".to_owned(),
+        message: format!("{target} is busy, and others wait for this server meanwhile"),
+        advice: Some("try again in a moment".to_owned()),
+    }
 }
 
 fn not_among_targets(target: &Target, server: SocketAddr) -> ErrorEntry {

@@ -26,6 +26,8 @@ const MAX_TESTS: usize = 256;
 const MIN_INTERVAL_NS: u64 = 1_000_000_000;
 /// Longest interval, nanoseconds: 31 days.
 const MAX_INTERVAL_NS: u64 = 31 * DAY_NS;
+/// Longest limit of a test, nanoseconds: a test takes at most 30 days.
+const MAX_LIMIT_NS: u64 = 31 * DAY_NS;
 /// Default jitter as a part of the interval.
 const JITTER_PART: u64 = 10;
 
@@ -331,11 +333,13 @@ impl Reader<'_> {
             let jitter_ns = self.jitter(&key, table.jitter, interval_ns);
             let limit_ns = table.limit.and_then(|limit| {
                 let limit_ns = limit.get_ref().0.get();
-                if limit_ns == 0 {
-                    let message = "the limit must be greater than 0";
-                    self.refuse(limit.span(), &format!("{key}.limit"), message, "write \"1m\"".to_owned());
+                let is_valid = (1..=MAX_LIMIT_NS).contains(&limit_ns);
+                if !is_valid {
+                    let message = format!("a limit of {}", limit.get_ref().0);
+                    let hint = "use more than 0 and at most \"744h\"".to_owned();
+                    self.refuse(limit.span(), &format!("{key}.limit"), message, hint);
                 }
-                Some(limit_ns).filter(|ns| *ns > 0)
+                Some(limit_ns).filter(|_| is_valid)
             });
             let mut options: Vec<RunOption> = table
                 .run

@@ -50,7 +50,7 @@ fn duplicates_are_refused() {
 fn all_mistakes_are_listed_at_once() {
     let message = problem(
         "name = \"\"\nmax-tests = 0\n[[host]]\nname = \"a\"\nlinks = [\"l\"]\nbytes-per-day = \"0B\"\n[[test]]\nname = \"t\"\n\
-         pairs = \"star\"\ninterval = \"1ms\"\n[[maintenance]]\nfrom = \"2:00\"\nuntil = \"04:00\"\n",
+         pairs = \"star\"\ninterval = \"1ms\"\nlimit = \"300000h\"\n[[maintenance]]\nfrom = \"2:00\"\nuntil = \"04:00\"\n",
     );
     for says in [
         "the name is empty",
@@ -60,6 +60,7 @@ fn all_mistakes_are_listed_at_once() {
         "the budget must be greater than 0",
         "`center` is missing",
         "an interval of 1",
+        "a limit of",
         "one of the times has a date",
     ] {
         assert!(message.contains(says), "{says}: {message}");

@@ -76,13 +76,17 @@ pub enum Outcome {
 /// A test of the past, from the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PastTest {
-    /// Number of the test of the pair.
-    pub task: TaskId,
+    /// Number of the test of the pair; `None` if the inventory no longer has it: only its bytes and time count.
+    pub task: Option<TaskId>,
+    /// Client and server host of the test.
+    pub pair: Pair,
+    /// What the test reserved when it started.
+    pub reserved: Amount,
     /// Time since its start, nanoseconds.
     pub age_ns: i64,
-    /// Duration, nanoseconds; `None` if its end is not known: it counts with its worst case.
+    /// Duration, nanoseconds; `None` if its end is not known: it counts with what it reserved.
     pub duration_ns: Option<u64>,
-    /// Payload bytes; `None` if unknown: its worst case.
+    /// Payload bytes; `None` if unknown: it counts with what it reserved.
     pub bytes: Option<u64>,
     /// How it ended; `None` if its end is not known.
     pub outcome: Option<Outcome>,
@@ -144,9 +148,8 @@ impl Scheduler {
         for (number, test) in inventory.tests.iter().enumerate() {
             for &pair in &test.pairs {
                 let phase_ns = if options.once { 0 } else { random.below(test.interval_ns) as i64 };
-                let links = inventory.links_of(pair).into_iter().map(|link| inventory.hosts.len() + link);
-                let resources = [pair.from, pair.to].into_iter().chain(links).collect();
-                tasks.push(Task::new(number, pair, cost(number, pair), resources, now.monotonic_ns + phase_ns));
+                let (cost, resources) = (cost(number, pair), resources_of(inventory, pair));
+                tasks.push(Task::new(number, pair, cost, resources, now.monotonic_ns + phase_ns));
             }
         }
         let budgets = inventory.hosts.iter().map(|host| host.budget);
@@ -166,24 +169,24 @@ impl Scheduler {
         }
     }
 
-    /// Takes over tests of an earlier process: their bytes and times count, and pairs are due an interval after their last
-    /// test. With [`Options::once`] only bytes and times count.
+    /// Takes over tests of an earlier process, oldest first: their bytes and times count, and pairs are due as if it had
+    /// continued. With [`Options::once`] only bytes and times count.
     pub fn restore(&mut self, past: &[PastTest], now: Moment) {
         for test in past {
-            let Some(task) = self.tasks.get(test.task.0) else { continue };
-            let reservation = task.cost.reservation();
             let spent = Amount {
-                bytes: test.bytes.unwrap_or(reservation.bytes),
-                time_ns: test.duration_ns.unwrap_or(reservation.time_ns),
+                bytes: test.bytes.unwrap_or(test.reserved.bytes),
+                time_ns: test.duration_ns.unwrap_or(test.reserved.time_ns),
             };
-            let start_ns = now.monotonic_ns - test.age_ns.max(0);
-            let end_ns = start_ns + spent.time_ns as i64;
-            for at in task.resources.clone() {
-                self.resources[at].ledger.add(spent, end_ns);
+            let start_ns = now.monotonic_ns.saturating_sub(test.age_ns.max(0));
+            let end_ns = start_ns.saturating_add_unsigned(spent.time_ns);
+            for resource in resources_of(&self.inventory, test.pair) {
+                self.resources[resource].ledger.add(spent, end_ns);
             }
-            if !self.options.once && test.outcome.is_some_and(|outcome| outcome != Outcome::Interrupted) {
-                let due_ns = start_ns + self.interval_ns(test.task.0);
-                self.set_due(test.task.0, due_ns);
+            let outcome = test.outcome.filter(|outcome| *outcome != Outcome::Interrupted);
+            if let (Some(task), Some(outcome)) = (test.task.filter(|_| !self.options.once), outcome) {
+                self.count_failures(task.0, outcome);
+                let due_ns = self.due_after_ns(task.0, outcome, start_ns, end_ns);
+                self.set_due(task.0, due_ns);
             }
         }
         for resource in &mut self.resources {
@@ -246,25 +249,36 @@ impl Scheduler {
         let task = &mut self.tasks[at];
         task.blocked = None;
         task.done += u64::from(outcome != Outcome::Interrupted);
-        task.failures = match outcome {
-            Outcome::Measured => 0,
-            Outcome::Interrupted => task.failures,
-            _ => task.failures.saturating_add(1),
-        };
+        self.count_failures(at, outcome);
         if self.options.once {
             return;
         }
-        let failures = task.failures;
-        let due_ns = match outcome {
-            Outcome::Interrupted => now_ns,
-            Outcome::Measured => started_ns + self.interval_ns(at),
-            _ => {
-                let retry_ns = RETRY_NS.saturating_mul(1 << failures.saturating_sub(1).min(20));
-                now_ns + retry_ns.min(self.interval_ns(at))
-            }
-        };
+        let due_ns = self.due_after_ns(at, outcome, started_ns, now_ns);
         self.tasks[at].due_ns = due_ns;
         self.waiting.insert((due_ns, at));
+    }
+
+    /// Counts the failures of a pair in a row.
+    fn count_failures(&mut self, at: usize, outcome: Outcome) {
+        let failures = &mut self.tasks[at].failures;
+        *failures = match outcome {
+            Outcome::Measured => 0,
+            Outcome::Interrupted => *failures,
+            _ => failures.saturating_add(1),
+        };
+    }
+
+    /// Returns when a pair is due after a test that started and ended at these times.
+    fn due_after_ns(&mut self, at: usize, outcome: Outcome, started_ns: i64, ended_ns: i64) -> i64 {
+        match outcome {
+            Outcome::Interrupted => ended_ns,
+            Outcome::Measured => started_ns + self.interval_ns(at),
+            _ => {
+                let failures = self.tasks[at].failures;
+                let retry_ns = RETRY_NS.saturating_mul(1 << failures.saturating_sub(1).min(20));
+                ended_ns + retry_ns.min(self.interval_ns(at))
+            }
+        }
     }
 
     /// Returns when [`Scheduler::poll`] may start a test although no test ends before; `None` if it never will.
@@ -277,6 +291,11 @@ impl Scheduler {
     /// Whether no test runs and none will, which happens only with [`Options::once`].
     pub fn is_over(&self) -> bool {
         self.running == 0 && self.waiting.is_empty() && self.parked.is_empty()
+    }
+
+    /// Whether every test runs once.
+    pub fn is_round(&self) -> bool {
+        self.options.once
     }
 
     /// Returns the number of running tests.
@@ -469,6 +488,12 @@ impl Scheduler {
             Outcome::Failed | Outcome::Interrupted => {}
         }
     }
+}
+
+/// Returns the indices of the hosts and links that a test of a pair uses.
+fn resources_of(inventory: &Inventory, pair: Pair) -> Box<[usize]> {
+    let links = inventory.links_of(pair).into_iter().map(|link| inventory.hosts.len() + link);
+    [pair.from, pair.to].into_iter().chain(links).collect()
 }
 
 /// Decision about a test that is due.

@@ -68,6 +68,13 @@ pub struct TaskState {
     pub blocked: Option<Blocked>,
 }
 
+impl TaskState {
+    /// Whether it should have run, and does not.
+    pub fn is_overdue(&self, now_ns: i64) -> bool {
+        !self.running && (self.skipped || self.due_ns.is_some_and(|due_ns| due_ns <= now_ns))
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Task {
     pub test: usize,

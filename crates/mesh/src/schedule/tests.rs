@@ -154,23 +154,33 @@ fn steps_of_the_wall_clock_change_no_interval() {
     }
 }
 
+/// A test of a pair that measured.
+fn past_test(from: usize, to: usize) -> PastTest {
+    PastTest {
+        task: None,
+        pair: Pair { from, to },
+        reserved: Amount { bytes: 100, time_ns: 30 * S as u64 },
+        age_ns: S,
+        duration_ns: Some(1),
+        bytes: Some(1),
+        outcome: Some(Outcome::Measured),
+    }
+}
+
 #[test]
 fn budgets_survive_a_restart() {
     let mut inventory = inventory(MESH);
     inventory.hosts[0].budget.bytes = Some(250);
     let mut scheduler = once(&inventory);
-    let first = TaskId(0);
-    let past = |bytes, age_ns| PastTest {
-        task: first,
-        age_ns,
-        duration_ns: Some(1),
-        bytes,
-        outcome: Some(Outcome::Measured),
-    };
-    // One of a crashed process, whose bytes are not known, and one that is too old.
+    let past = |task, bytes, age_ns| PastTest { task, age_ns, bytes, ..past_test(0, 1) };
+    let first = Some(TaskId(0));
     let day = DAY_NS as i64;
-    scheduler.restore(&[past(Some(99), 2 * day), past(None, 60 * S), past(Some(40), S)], at(0));
+    // One that is too old, one of a crashed process, whose bytes are not known, and one that the inventory no longer has.
+    let tests = [past(first, Some(99), 2 * day), past(first, None, 60 * S), past(None, Some(40), S)];
+    scheduler.restore(&tests, at(0));
     assert_eq!(scheduler.host_usage(0, at(0)).bytes, 140);
+    assert_eq!(scheduler.host_usage(1, at(0)).bytes, 140);
+    assert_eq!(scheduler.host_usage(2, at(0)).bytes, 0);
     let starts = run_round(&mut scheduler, |_| Outcome::Measured);
     assert_eq!(starts.iter().filter(|start| start.pair.from == 0 || start.pair.to == 0).count(), 1);
     assert!(scheduler.host_usage(0, at(10_000)).bytes <= 250);
@@ -179,16 +189,15 @@ fn budgets_survive_a_restart() {
 #[test]
 fn pairs_are_due_an_interval_after_their_last_test() {
     let mut scheduler = Scheduler::new(&inventory(MESH), cost(1), Options::default(), at(0));
-    let past = PastTest {
-        task: TaskId(3),
-        age_ns: 600 * S,
-        duration_ns: Some(10),
-        bytes: Some(1),
-        outcome: Some(Outcome::Measured),
-    };
+    let pair = scheduler.states().nth(3).expect("a mesh").pair;
+    let past = PastTest { task: Some(TaskId(3)), age_ns: 600 * S, ..past_test(pair.from, pair.to) };
     scheduler.restore(&[past], at(1000));
-    let due_ns = scheduler.states().nth(3).and_then(|state| state.due_ns);
-    assert_eq!(due_ns, Some((1000 - 600 + 3600) * S));
+    let due_ns = |scheduler: &Scheduler| scheduler.states().nth(3).and_then(|state| state.due_ns);
+    assert_eq!(due_ns(&scheduler), Some((1000 - 600 + 3600) * S));
+    // A failed test is repeated as without the restart: 1 min after the first failure, 2 min after the second.
+    let failed = |age_ns| PastTest { age_ns, outcome: Some(Outcome::Failed), ..past };
+    scheduler.restore(&[failed(500 * S), failed(300 * S)], at(1000));
+    assert_eq!(due_ns(&scheduler), Some((1000 - 300 + 120) * S + 1));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use landspeed_model::{
     Better, Drawing, Figure, FigureAxis, FigureGap, FigureGrid, FigureNote, FigureScale, FiguresDocument, MeshCell,
-    MeshDocument, MeshTest, Protocol, Status,
+    MeshDocument, MeshResult, MeshTest, Protocol,
 };
 
 use super::slug::slug;
@@ -23,7 +23,7 @@ struct Measure {
 
 /// Returns the page of a mesh.
 pub(crate) fn figures(document: &MeshDocument) -> FiguresDocument {
-    let measured = document.cells.iter().filter(|cell| is_measured(cell)).count();
+    let measured = document.cells.iter().filter(|cell| cell.is_measured()).count();
     let mut notes: Vec<FigureNote> =
         document.errors.iter().map(|error| FigureNote { serious: true, text: error.message.clone() }).collect();
     notes.extend(document.warnings.iter().map(|warning| FigureNote { serious: true, text: warning.message.clone() }));
@@ -39,16 +39,12 @@ pub(crate) fn figures(document: &MeshDocument) -> FiguresDocument {
     }
 }
 
-fn is_measured(cell: &MeshCell) -> bool {
-    cell.failures == 0 && cell.latest.as_ref().is_some_and(|result| result.status != Status::Failed)
-}
-
 /// Hosts, and the pairs of each verdict.
 fn facts(document: &MeshDocument) -> Vec<[String; 2]> {
     let mut facts = vec![["hosts".to_owned(), document.hosts.len().to_string()]];
     let mut verdicts: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for cell in &document.cells {
-        if let Some(cause) = cell.latest.as_ref().and_then(|result| result.verdict) {
+        if let Some(cause) = latest(cell).and_then(|result| result.verdict) {
             verdicts.entry(cause.name()).or_default().push(format!("{} to {}", cell.from, cell.to));
         }
     }
@@ -69,7 +65,7 @@ fn of_test(document: &MeshDocument, test: &MeshTest) -> Vec<Figure> {
             title: "Throughput",
             unit: "bit/s",
             better: Better::Higher,
-            of: |cell| cell.latest.as_ref()?.goodput_bps,
+            of: |cell| latest(cell)?.goodput_bps,
         },
         if test.protocol == Protocol::Udp {
             Measure {
@@ -77,7 +73,7 @@ fn of_test(document: &MeshDocument, test: &MeshTest) -> Vec<Figure> {
                 title: "Loss",
                 unit: "ratio",
                 better: Better::Lower,
-                of: |cell| cell.latest.as_ref()?.loss_ratio,
+                of: |cell| latest(cell)?.loss_ratio,
             }
         } else {
             Measure {
@@ -85,7 +81,7 @@ fn of_test(document: &MeshDocument, test: &MeshTest) -> Vec<Figure> {
                 title: "Retransmits",
                 unit: "",
                 better: Better::Lower,
-                of: |cell| Some(cell.latest.as_ref()?.retransmits? as f64),
+                of: |cell| Some(latest(cell)?.retransmits? as f64),
             }
         },
         Measure {
@@ -93,7 +89,7 @@ fn of_test(document: &MeshDocument, test: &MeshTest) -> Vec<Figure> {
             title: "RTT",
             unit: "ns",
             better: Better::Lower,
-            of: |cell| Some(cell.latest.as_ref()?.rtt_ns? as f64),
+            of: |cell| Some(latest(cell)?.rtt_ns? as f64),
         },
         Measure {
             id: "change",
@@ -148,9 +144,20 @@ fn matrix(document: &MeshDocument, test: &MeshTest, cells: &[&MeshCell], measure
     }
 }
 
+/// Returns the latest test of a pair, unless it failed or was skipped.
+fn latest(cell: &MeshCell) -> Option<&MeshResult> {
+    cell.latest.as_ref().filter(|_| cell.is_measured())
+}
+
 /// Returns why a figure of a cell is unknown.
 fn why_missing(cell: &MeshCell) -> String {
-    let error = cell.latest.as_ref().and_then(|result| result.error.as_ref());
-    let why = error.map(|error| error.message.clone()).or_else(|| cell.waiting.clone());
+    let why = if cell.skipped {
+        let why = cell.waiting.as_deref().unwrap_or("not tested in this round");
+        let earlier = cell.latest.as_ref().map(|result| format!("; the latest test was at {}", result.started));
+        Some(format!("{why}{}", earlier.unwrap_or_default()))
+    } else {
+        let error = cell.latest.as_ref().and_then(|result| result.error.as_ref());
+        error.map(|error| error.message.clone()).or_else(|| cell.waiting.clone())
+    };
     why.or_else(|| cell.change_unknown.clone()).unwrap_or_else(|| "not reported".to_owned())
 }

@@ -102,6 +102,11 @@ impl Admission {
         self.traffic.begin()
     }
 
+    /// Whether clients wait in the queue for a test.
+    pub(super) fn has_waiting(&self) -> bool {
+        !self.queue.is_turn(None)
+    }
+
     /// Whether a test of the client host is running.
     pub(super) fn has_test(&self, host: IpAddr) -> bool {
         self.shares.has_test(host)
