@@ -94,7 +94,9 @@ pub fn contradictions(run: &RunDocument, lab: Option<&LabDocument>, verdict: &Ve
 
     let Some(lab) = lab else { return found };
     let busiest = lab.links.iter().map(|link| link.utilisation).fold(0.0, f64::max);
-    let full = verdict.cause == Cause::LinkRate || verdict.summary.contains("is full");
+    // A core may be full as well.
+    let of_cpu = matches!(verdict.cause, Cause::SenderCpu | Cause::ReceiverCpu);
+    let full = verdict.cause == Cause::LinkRate || (!of_cpu && verdict.summary.contains("is full"));
     // A link that was full in the steady phase was used for at least that share of the whole run.
     let steady = run.phases.iter().filter(|phase| phase.name == PhaseName::Steady);
     let steady_ns = steady.map(|phase| phase.end_ns.saturating_sub(phase.start_ns)).max().unwrap_or(0);

@@ -102,6 +102,20 @@ pub fn inspect(frame: &[u8]) -> FrameInfo {
     }
 }
 
+/// Returns the payload of a TCP segment that GRO may merge, bytes: no flags but ACK and PSH, no fragment. 0 for all other
+/// frames.
+pub fn mergeable_payload(frame: &[u8]) -> u32 {
+    const ACK: u8 = 0x10;
+    const PSH: u8 = 0x08;
+    let Some(layout) = layout(frame).filter(|layout| layout.protocol == TCP && !layout.fragment) else { return 0 };
+    let Some(header) = frame.get(layout.transport..layout.transport + 14) else { return 0 };
+    if header[13] & !PSH != ACK {
+        return 0;
+    }
+    let headers = layout.transport - layout.ip + usize::from(header[12] >> 4) * 4;
+    layout.ip_bytes.saturating_sub(headers) as u32
+}
+
 /// FNV-1a hash.
 fn hash(bytes: &[u8], seed: u32) -> u32 {
     bytes.iter().fold(0x811c_9dc5 ^ seed, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
@@ -216,6 +230,26 @@ mod tests {
     }
 
     #[test]
+    fn only_plain_tcp_data_is_mergeable() {
+        assert_eq!(mergeable_payload(&datagram(0)), 0);
+        // Five bytes of payload after an IPv4 and a TCP header without options.
+        let segment = |flags: u8| {
+            let mut frame = datagram(0);
+            frame[17] = 45;
+            frame[23] = TCP;
+            frame.truncate(34);
+            frame.extend([0; 12]);
+            frame.extend([5 << 4, flags, 0, 0, 0, 0, 0, 0]);
+            frame.extend(b"hello");
+            frame
+        };
+        assert_eq!(mergeable_payload(&segment(0x10)), 5);
+        assert_eq!(mergeable_payload(&segment(0x18)), 5, "PSH");
+        assert_eq!(mergeable_payload(&segment(0x12)), 0, "SYN");
+        assert_eq!(mergeable_payload(&segment(0x11)), 0, "FIN");
+    }
+
+    #[test]
     fn corrupt_frames_never_panic() {
         let mut random = landspeed_stats::SplitMix64::new(5);
         for _ in 0..20_000 {
@@ -226,7 +260,7 @@ mod tests {
                 frame[at] = random.bits() as u8;
             }
             frame.truncate(cut);
-            let _ = inspect(&frame);
+            let _ = (inspect(&frame), mergeable_payload(&frame));
             mark_ce(&mut frame);
             complete_checksum(&mut frame);
         }

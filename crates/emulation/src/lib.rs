@@ -1,4 +1,4 @@
-//! Model of the links and queues of a path, without I/O.
+//! Model of the links and queues of a path, and of a host's receive path, without I/O.
 //!
 //! [`load`] reads a path file. A [`DirectionModel`] is one direction of the path: [`DirectionModel::offer`] adds a frame,
 //! [`DirectionModel::next_departure`] is the next time to call [`DirectionModel::take`], which returns the frames that have left.
@@ -13,6 +13,7 @@ mod line;
 mod path;
 mod policer;
 mod queue;
+mod receive;
 mod serialiser;
 mod store;
 #[cfg(test)]
@@ -32,6 +33,7 @@ pub use path::{
     QueueSettings, RateChange, RateSource, RateSteps, TEMPLATE, Unsupported, load, load_typed, schema,
 };
 pub use queue::{CodelSettings, RedSettings};
+pub use receive::{ReceiveCounters, ReceivePath, ReceiveSettings, ReceivedPacket};
 pub use serialiser::{RateStep, Schedule};
 pub use store::{SLOT_HEADER_BYTES, StorePrediction, predict_store};
 pub use trace::inline_trace;

@@ -7,16 +7,14 @@ use landspeed_model::{LabDocument, LabEpoch, LabFlow, Status, Verdict, Warning};
 pub fn add(document: &mut LabDocument) {
     let verdicts: Vec<_> = document.flows.iter().map(|flow| of_flow(document, flow)).collect();
     let epochs: Vec<_> = document.flows.iter().map(|flow| epochs_of(document, flow)).collect();
+    let prediction = document.prediction();
     for ((flow, (verdict, reverse)), epochs) in document.flows.iter_mut().zip(verdicts).zip(epochs) {
         flow.epochs = epochs;
         let Some(run) = &mut flow.run else { continue };
         run.warnings.extend(landspeed_diagnose::warnings(run));
         run.verdict = verdict.unwrap_or_else(|| run.verdict.clone());
         run.reverse_verdict = reverse;
-        run.warnings.push(Warning {
-            code: "virtual".to_owned(),
-            message: "a network-limited prediction: the lab's hosts have infinite CPU and no NIC".to_owned(),
-        });
+        run.warnings.push(Warning { code: "virtual".to_owned(), message: prediction.to_owned() });
     }
 }
 

@@ -5,6 +5,7 @@
 
 pub mod address;
 pub mod assemble;
+pub mod call_cost;
 pub mod client;
 pub mod control;
 pub mod dialect;

@@ -60,9 +60,12 @@ pub struct LabDocument {
     pub queues: Vec<LabQueue>,
     /// Links, one entry for each direction.
     pub links: Vec<LabLink>,
-    /// Packets dropped on receive by hosts as configured in the scenario; only hosts with such drops.
+    /// Packets dropped on receive by hosts, as configured in the scenario or by a full receive ring; only hosts that may drop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_drops: Vec<LabHostDrops>,
+    /// CPUs of hosts with CPU costs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cpus: Vec<LabCpu>,
     /// Increase of each host's protocol counters during the run. Not part of the digest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_counters: Vec<LabHostCounters>,
@@ -76,6 +79,17 @@ pub struct LabDocument {
     /// Criteria of the scenario, by cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub criteria: Vec<CheckedCriterion>,
+}
+
+impl LabDocument {
+    /// Returns what its figures are a prediction of, by the CPU costs of its hosts.
+    pub fn prediction(&self) -> &'static str {
+        if self.cpus.is_empty() {
+            "a network-limited prediction: the lab's hosts have infinite CPU and no NIC"
+        } else {
+            "a prediction for hosts with the CPU costs of the scenario; everything else that they do takes no time"
+        }
+    }
 }
 
 /// Outcome of a lab run.
@@ -387,13 +401,53 @@ pub struct LabLink {
     pub utilisation: f64,
 }
 
-/// Packets a host dropped on receive as configured in the scenario.
+/// Packets a host dropped on receive: as configured in the scenario, or because its receive ring was full.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LabHostDrops {
     /// Name of the host.
     pub host: String,
-    /// Frames dropped after the point where a capture records them.
+    /// Frames dropped.
     pub dropped: u64,
+    /// Those of them that a full receive ring dropped, before the point where a capture records them; `None` for a host whose
+    /// received frames cost no CPU time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ring: Option<u64>,
+}
+
+/// CPU of a host with CPU costs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LabCpu {
+    /// Name of the host.
+    pub host: String,
+    /// Cores: 1 if softirqs and applications share one.
+    pub cores: u32,
+    /// Share of the run in which softirqs worked, 0..=1.
+    pub softirq_ratio: f64,
+    /// Share of the run in which the calls of flows worked, 0..=1.
+    pub application_ratio: f64,
+    /// Calls of flows that cost time.
+    pub calls: u64,
+    /// Receive path; `None` if received frames cost no time.
+    pub receive: Option<LabReceivePath>,
+}
+
+/// Receive path of a host over the run, from the boot on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LabReceivePath {
+    /// Frames that arrived at the ring.
+    pub arrived: u64,
+    /// Frames dropped because no descriptor was free.
+    pub dropped: u64,
+    /// Packets that GRO passed on, merged or not.
+    pub merged: u64,
+    /// Interrupts.
+    pub interrupts: u64,
+    /// NAPI polls.
+    pub polls: u64,
+    /// Descriptors of the ring.
+    pub ring: u64,
+    /// Maximum number of descriptors in use.
+    pub ring_max: u64,
 }
 
 /// Increase of a host's protocol counters, as `nstat` shows it.

@@ -72,9 +72,9 @@ pub use host::{
 };
 pub use iperf3::Iperf3End;
 pub use lab::{
-    FlowSeries, KernelInfo, LabCapture, LabChart, LabChartAxis, LabCheck, LabDocument, LabEpoch, LabEvent, LabFigure,
-    LabFile, LabFlow, LabHostCounters, LabHostDrops, LabLink, LabOutput, LabProgram, LabProgramEnd, LabQueue,
-    LabStatus, QueueRole, QueueSeries, ScenarioInfo, Topology, TopologyLink, TopologyNode,
+    FlowSeries, KernelInfo, LabCapture, LabChart, LabChartAxis, LabCheck, LabCpu, LabDocument, LabEpoch, LabEvent,
+    LabFigure, LabFile, LabFlow, LabHostCounters, LabHostDrops, LabLink, LabOutput, LabProgram, LabProgramEnd,
+    LabQueue, LabReceivePath, LabStatus, QueueRole, QueueSeries, ScenarioInfo, Topology, TopologyLink, TopologyNode,
 };
 pub use latency::{Bucket, LatencyPoint, LatencyResult, LatencyUnderLoad, Responsiveness};
 pub use ledger::{Conservation, Cost, EndCost, LossLocation, PlacedLoss, Term};

@@ -54,10 +54,8 @@ pub(crate) fn lab_summary(document: &LabDocument) -> String {
         LabStatus::Failed => "Nothing was measured.".to_owned(),
     };
     let rate = goodput(document).map(|rate| format!(" {} in total.", rounded(rate))).unwrap_or_default();
-    format!(
-        "{trust}{rate} Kernel {}, seed {}. A network-limited prediction: the lab's hosts have infinite CPU and no NIC.",
-        document.kernel.release, document.seed
-    )
+    let prediction = document.prediction().trim_start_matches("a ");
+    format!("{trust}{rate} Kernel {}, seed {}. A {prediction}.", document.kernel.release, document.seed)
 }
 
 /// Returns the audited host, or both hosts.

@@ -111,7 +111,7 @@ function headline(lab: LabDocument): HTMLElement {
       "div.verdicts",
       null,
       lab.scenario.description ? h("p.says", null, ...prose(lab.scenario.description)) : null,
-      prediction(),
+      prediction(lab),
       referencePart(lab.scenario.reference, got(lab.flows, goodput)),
       lab.flows.length > 0 ? flowTable(lab.flows) : null,
       checksPart(lab),

@@ -252,11 +252,9 @@ export function provenanceSection(lab: LabDocument): HTMLElement {
 }
 
 /** The caveat of every lab result. */
-export function prediction(): HTMLElement {
-  return h(
-    "p.prediction",
-    null,
-    h("b", null, "A network-limited prediction: the lab’s hosts have infinite CPU and no NIC."),
-    " Real hosts may be slower.",
-  );
+export function prediction(lab: LabDocument): HTMLElement {
+  const hosts = (lab.cpus ?? []).length > 0
+    ? "A prediction for hosts with the CPU costs of the scenario; everything else that they do takes no time."
+    : "A network-limited prediction: the lab’s hosts have infinite CPU and no NIC.";
+  return h("p.prediction", null, h("b", null, hosts), " Real hosts may be slower.");
 }

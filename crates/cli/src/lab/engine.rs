@@ -1,12 +1,14 @@
 //! The flow engine in the lab's guest.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use landspeed_flow::call_cost::{self, CallTime, DataCall};
 use landspeed_flow::client::{self, Request, RunEvent, Target};
 use landspeed_flow::server::{Limits, Server, ServerConfig};
-use landspeed_lab::guest::{Engine, TestRequest};
-use landspeed_lab::plan::PlannedSection;
+use landspeed_lab::guest::{ChargeLookup, Engine, TestRequest};
+use landspeed_lab::plan::{HostCall, PlannedSection};
 use landspeed_model::{ErrorEntry, Parameters, QualifyDocument, QualifyTarget, RunDocument, Status};
 use landspeed_qualify::{IpVersion, Target as SectionTarget};
 use landspeed_sys::clock;
@@ -21,6 +23,17 @@ const MAX_DURATION_NS: u64 = 30 * 86_400 * 1_000_000_000;
 pub struct Flow;
 
 impl Engine for Flow {
+    fn charge_calls(&self, lookup: ChargeLookup) {
+        call_cost::set_lookup(move |address| {
+            let charge = lookup(address)?;
+            Some(Arc::new(move |call: &DataCall| {
+                let DataCall { sends, copies, bytes, datagrams, mss_bytes } = *call;
+                let time = charge(&HostCall { sends, copies, bytes, datagrams, mss_bytes });
+                CallTime { cpu_ns: time.cpu_ns, wait_ns: time.wait_ns }
+            }))
+        });
+    }
+
     fn serve(&self, listen: &[SocketAddr], ready: &dyn Fn()) -> Result<(), String> {
         let config = ServerConfig {
             listen: listen.to_vec(),

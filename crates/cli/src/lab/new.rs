@@ -32,6 +32,8 @@ enum Example {
     Satellite,
     /// A cellular link with a changing rate
     Cellular,
+    /// A receiver whose CPU is slower than the path
+    SlowReceiver,
 }
 
 impl Example {
@@ -39,6 +41,7 @@ impl Example {
         match self {
             Self::Satellite => scenario::SATELLITE,
             Self::Cellular => scenario::CELLULAR,
+            Self::SlowReceiver => scenario::SLOW_RECEIVER,
         }
     }
 }

@@ -67,8 +67,13 @@ pub fn run(document: &LabDocument) -> String {
     let mut rows = vec![["QUEUE", "KIND", "LIMIT", "PEAK", "MEAN", "DELAY p99", "DROPS", "MARKS"].map(str::to_owned)];
     rows.extend(queues.iter().take(MAX_ROWS).map(|queue| queue_row(queue)));
     page.text.push_str(&table(&rows));
-    for host in &document.host_drops {
-        page.line("drops", &format!("{}: {} frames dropped by the receiver host", host.host, host.dropped));
+    for host in document.host_drops.iter().filter(|host| host.dropped > 0 || host.ring.is_none()) {
+        let place = match host.ring.filter(|ring| *ring > 0) {
+            Some(ring) if ring == host.dropped => "by its full receive ring".to_owned(),
+            Some(ring) => format!("by the receiver host, {ring} of them by its full receive ring"),
+            None => "by the receiver host".to_owned(),
+        };
+        page.line("drops", &format!("{}: {} frames dropped {place}", host.host, host.dropped));
     }
     for link in document.links.iter().filter(|link| link.lost > 0) {
         page.line("losses", &format!("{}: {} of {} frames lost", link.name, link.lost, link.lost + link.packets));
@@ -94,7 +99,7 @@ pub fn run(document: &LabDocument) -> String {
         &format!("{:.2} s of virtual time in {:.1} s of real time{memory}", document.virtual_s, document.wall_s),
     );
     measured_warnings(&mut page, &document.warnings);
-    page.line("note", "a network-limited prediction: the lab's hosts have infinite CPU and no NIC");
+    page.line("note", document.prediction());
     page.text
 }
 

@@ -225,7 +225,10 @@ pub fn summary(document: &SweepDocument, directory: Option<&Path>) -> String {
     };
     page.line("took", &format!("{}{jobs}", duration(document.wall_s)));
     if is_of_lab(document) {
-        page.line("note", "a network-limited prediction: the lab's hosts have infinite CPU and no NIC");
+        page.line(
+            "note",
+            "a network-limited prediction: the lab's hosts have infinite CPU and no NIC, unless a host sets cpu",
+        );
     }
     if let Some(directory) = directory {
         page.line("results", &directory.join("sweep.json").display().to_string());

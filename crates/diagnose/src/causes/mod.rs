@@ -58,10 +58,11 @@ pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
 pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
     matches!(
         (cause, other),
-        // A receiver without CPU time reads late, its window closes and it drops packets.
+        // A receiver without CPU time reads late, its window closes, frames wait in its ring, and it drops packets.
         (
             Cause::ReceiverCpu,
             Cause::ReceiverWindow
+                | Cause::NetworkPath
                 | Cause::SlowReader
                 | Cause::ReceiveBuffer
                 | Cause::NetworkLoss

@@ -1,13 +1,14 @@
 //! Stream threads of one side: set up a socket, move its bytes, report its totals.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
-use landspeed_model::{Direction, NumaPolicy, Parameters};
+use landspeed_model::{Direction, NumaPolicy, Parameters, ReceiveMode, SendMode};
 use landspeed_sys::{socket, thread};
 
 use super::plan::{DataSocket, Job, Side, StreamPlan};
 use super::task::{Finished, Task, read_info};
 use super::{bulk, transactions};
+use crate::call_cost::{self, DataCall};
 
 /// Records how many acknowledged bytes belong to each connection's preface, and how many datagrams each
 /// receiving UDP socket has dropped. Done before the threads start: a receiving thread may first run after the
@@ -42,6 +43,7 @@ pub(super) fn run(task: &Task<'_>) -> Finished {
     let meter = thread::ThreadMeter::open(thread::id()).ok();
     let cpu = place_thread(stream, parameters, side, &mut finished.notes);
     thread::set_timer_slack_ns(1);
+    begin_charges(stream, parameters);
     let before = thread::thread_time();
     let waited = meter.as_ref().and_then(thread::ThreadMeter::read).map(|s| s.wait_ns);
     match (&stream.socket, stream.job) {
@@ -59,12 +61,37 @@ pub(super) fn run(task: &Task<'_>) -> Finished {
     end.thread_user_ns = Some(after.user_ns.saturating_sub(before.user_ns));
     end.thread_system_ns = Some(after.system_ns.saturating_sub(before.system_ns));
     end.thread_cpu_ns = Some(after.total_ns.saturating_sub(before.total_ns));
+    if let Some(charged) = call_cost::end() {
+        // In the lab nothing else takes CPU time.
+        end.thread_system_ns = Some(charged.cpu_ns);
+        end.thread_cpu_ns = Some(charged.cpu_ns);
+        end.thread_wait_ns = Some(charged.wait_ns);
+    }
     let since_start = |t: u64| t.saturating_sub(t0_ns);
     // The end of a stream without bytes is not the time of a byte.
     let moved = end.bytes > 0 || !stream.job.is_bulk();
     end.first_byte_ns = stream.counters.first_ns().filter(|_| moved).map(since_start);
     end.last_byte_ns = stream.counters.last_ns().filter(|_| moved).map(since_start);
     finished
+}
+
+/// Begins to charge the calls of a bulk stream, if its host's CPU is a model.
+fn begin_charges(stream: &StreamPlan, parameters: &Parameters) {
+    if !stream.job.is_bulk() {
+        return;
+    }
+    let sends = stream.job.sends();
+    let (local, copies, mss_bytes) = match &stream.socket {
+        DataSocket::Tcp(tcp) => {
+            let copies =
+                if sends { parameters.send == SendMode::Copy } else { parameters.receive == ReceiveMode::Copy };
+            let mss_bytes = read_info(tcp.as_fd()).map_or(0, |info| info.snd_mss_bytes.into());
+            (tcp.local_addr().ok(), copies, mss_bytes)
+        }
+        DataSocket::Udp(udp) => (udp.local_addr().ok(), true, 0),
+        _ => return,
+    };
+    call_cost::begin(local, DataCall { sends, copies, bytes: 0, datagrams: 0, mss_bytes });
 }
 
 fn place_thread(stream: &StreamPlan, parameters: &Parameters, side: Side, notes: &mut Vec<String>) -> Option<u32> {

@@ -9,6 +9,7 @@ use landspeed_sys::payload::RepeatedBuffer;
 use landspeed_sys::{clock, socket};
 
 use super::is_tick;
+use crate::call_cost;
 use crate::shared::{Counters, Stop};
 
 /// Longest time that one discarding read may wait for more data. Published counters lag by at most this.
@@ -102,6 +103,7 @@ fn drive(
                 }
                 outcome.bytes += n as u64;
                 counters.publish(outcome.bytes, 0);
+                call_cost::charge(n as u64, 0);
                 // Reading the clock for each read would be expensive; the time of the last byte matters
                 // only at the end, so it is read once a stop is near and at end of file.
                 if plan.stamps_reads || stop.sending() {

@@ -9,6 +9,7 @@ use landspeed_sys::payload::{Buffer, RepeatedBuffer};
 use landspeed_sys::{clock, socket};
 
 use super::is_tick;
+use crate::call_cost;
 use crate::shared::{Budget, Counters, Stop};
 
 /// Outstanding `MSG_ZEROCOPY` sends at which the loop waits for completions.
@@ -99,6 +100,7 @@ fn drive(
                     chunk -= n as u64;
                     counters.publish(outcome.bytes, 0);
                     counters.answer_info(fd);
+                    call_cost::charge(n as u64, 0);
                 }
                 Err(error) if is_tick(&error) => {}
                 Err(error) => {

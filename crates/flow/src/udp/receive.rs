@@ -11,6 +11,7 @@ use landspeed_sys::udp::{ReceiveBatch, enable_gro, enable_timestamps, set_io_tim
 use super::arrivals::Arrivals;
 use super::wait::STOP_CHECK_NS;
 use super::{Finish, GRO_FROM_PPS, ReceiveOutcome, ReceivePlan, StreamError};
+use crate::call_cost;
 use crate::shared::{Counters, Stop};
 
 /// Maximum number of messages per call.
@@ -108,6 +109,7 @@ impl<'a> Receiver<'a> {
                 Ok(messages) => {
                     let now_ns = monotonic_ns();
                     let bytes = self.record_message(messages, now_ns);
+                    call_cost::charge(bytes as u64, messages as u64);
                     let drained = messages < limit;
                     limit = (CALL_BYTES * messages / bytes.max(1)).clamp(2, CALL_MESSAGES);
                     let sleep_ns = self.gather_sleep.after(now_ns, messages, bytes, drained);

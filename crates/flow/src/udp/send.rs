@@ -16,6 +16,7 @@ use landspeed_sys::udp::{
 use super::header::{Format, Stamp};
 use super::wait::{STOP_CHECK_NS, Waiter};
 use super::{Pacing, SendOutcome, SendPlan, StreamError};
+use crate::call_cost;
 use crate::schedule::{Departure, Pacer};
 use crate::shared::{Budget, Counters, Stop};
 
@@ -277,6 +278,7 @@ impl<'a> Sender<'a> {
         self.outcome.udp.gso_used |= self.segments > 1 && datagrams > 1;
         self.too_long = 0;
         self.counters.publish(self.seq * self.payload, self.seq);
+        call_cost::charge(datagrams as u64 * self.payload, datagrams as u64);
     }
 
     /// Counts one message of up to `left` datagrams as refused by this host; returns its number of datagrams.

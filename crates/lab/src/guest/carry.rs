@@ -9,23 +9,25 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use landspeed_emulation::{DirectionModel, DirectionPlan, Event, Frame, HopCounters, frame};
 use landspeed_stats::SplitMix64;
-use landspeed_sys::frames::{FrameRing, ReceivedFrame, SEND_BATCH};
+use landspeed_sys::frames::{FrameRing, ReceivedFrame};
 use landspeed_sys::tun::wait_readable;
 use landspeed_sys::{clock, netns};
 
+use super::cpu::Cpus;
+use super::frames::{self, FrameStore};
 use super::network::Network;
 use super::report::{CarrierReport, Sample};
 use crate::plan::{Plan, PlannedCarrier};
 
-/// Size of each receive ring, bytes: a host's burst of small frames at one time.
-const RING_BYTES: usize = 8 << 20;
 /// Maximum wait, virtual nanoseconds: then the end of the run is noticed.
-const MAX_WAIT_NS: u64 = 100_000_000;
-/// Capacity of a slot for a VLAN tag and alignment, bytes.
-const SLOT_MARGIN: usize = 8;
+pub(super) const MAX_WAIT_NS: u64 = 100_000_000;
 
-/// All links of a plan that change.
-pub struct Carriers(Vec<Carrier>);
+/// All links of a plan that change, and the receive paths of its hosts.
+pub struct Carriers {
+    links: Vec<Carrier>,
+    /// Hosts whose CPU costs time.
+    pub cpus: Cpus,
+}
 
 /// A link that changes.
 struct Carrier {
@@ -55,18 +57,11 @@ struct Direction {
     model: DirectionModel<usize>,
     /// Monotonic time at which the model's time is 0, modulo 2^64.
     base_ns: u64,
-    frames: Vec<StoredFrame>,
-    free: Vec<usize>,
+    frames: FrameStore,
     events: Vec<Event<usize>>,
     /// Frames that are due, in order, with their departure times.
     due: Vec<(Frame<usize>, u64)>,
     report: CarrierReport,
-}
-
-#[derive(Default)]
-struct StoredFrame {
-    bytes: Vec<u8>,
-    uses: u32,
 }
 
 impl Direction {
@@ -76,8 +71,7 @@ impl Direction {
         Self {
             model: DirectionModel::new(&plan, seed),
             base_ns: zero_ns.wrapping_sub(shift_ns),
-            frames: Vec::new(),
-            free: Vec::new(),
+            frames: FrameStore::default(),
             events: Vec::new(),
             due: Vec::new(),
             report: CarrierReport::default(),
@@ -90,34 +84,17 @@ impl Direction {
 
     /// Takes a frame that arrived at `at_ns`.
     fn receive(&mut self, received: &ReceivedFrame<'_>, at_ns: u64) {
-        if received.data.len() < received.original_bytes as usize {
+        let Some(slot) = self.frames.store(received) else {
             self.report.unhandled += 1;
             return;
-        }
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.frames.push(StoredFrame::default());
-            self.frames.len() - 1
-        });
-        let stored = &mut self.frames[slot];
-        stored.uses = 1;
-        stored.bytes.clear();
-        match (&received.vlan, received.data.split_at_checked(12)) {
-            (Some(tag), Some((addresses, rest))) => {
-                stored.bytes.extend_from_slice(addresses);
-                stored.bytes.extend_from_slice(tag);
-                stored.bytes.extend_from_slice(rest);
-            }
-            _ => stored.bytes.extend_from_slice(received.data),
-        }
-        if received.checksum_missing {
-            frame::complete_checksum(&mut stored.bytes);
-        }
-        let info = frame::inspect(&stored.bytes);
+        };
+        let bytes = self.frames.bytes(slot);
+        let info = frame::inspect(bytes);
         let frame = Frame {
             ip_bytes: info.ip_bytes,
             flow: info.flow,
             ecn_capable: info.ecn_capable,
-            ..Frame::new(slot, stored.bytes.len() as u32)
+            ..Frame::new(slot, bytes.len() as u32)
         };
         let at_ns = self.model_time(at_ns);
         self.model.offer(at_ns, frame, &mut self.events);
@@ -135,8 +112,8 @@ impl Direction {
         for event in self.events.drain(..) {
             match event {
                 Event::Deliver { frame, due_ns } => self.due.push((frame, due_ns)),
-                Event::Copy { item } => self.frames[item].uses += 1,
-                Event::Drop { item, .. } => release(&mut self.frames, &mut self.free, item),
+                Event::Copy { item } => self.frames.copy(item),
+                Event::Drop { item, .. } => self.frames.release(item),
             }
         }
     }
@@ -144,31 +121,14 @@ impl Direction {
     /// Sends the frames that are due.
     fn send(&mut self, ring: &FrameRing) {
         let now_ns = self.model_time(clock::monotonic_ns());
-        let mut sent = 0;
-        while sent < self.due.len() {
-            let batch = &self.due[sent..self.due.len().min(sent + SEND_BATCH)];
-            for (frame, due_ns) in batch {
-                self.report.late_ns_max = self.report.late_ns_max.max(now_ns.saturating_sub(*due_ns));
-                if frame.marked {
-                    frame::mark_ce(&mut self.frames[frame.item].bytes);
-                }
+        for (frame, due_ns) in &self.due {
+            self.report.late_ns_max = self.report.late_ns_max.max(now_ns.saturating_sub(*due_ns));
+            if frame.marked {
+                frame::mark_ce(self.frames.bytes_mut(frame.item));
             }
-            let mut frames: [&[u8]; SEND_BATCH] = [&[]; SEND_BATCH];
-            for (bytes, (frame, _)) in frames.iter_mut().zip(batch) {
-                *bytes = &self.frames[frame.item].bytes;
-            }
-            let count = ring.send(&frames[..batch.len()]).unwrap_or(0);
-            if count == 0 {
-                // The first one cannot be sent, and is lost: the run is invalid.
-                self.report.unhandled += 1;
-            }
-            let done = count.max(1);
-            for (frame, _) in &self.due[sent..sent + done] {
-                release(&mut self.frames, &mut self.free, frame.item);
-            }
-            sent += done;
         }
-        self.due.clear();
+        let items = self.due.drain(..).map(|(frame, _)| frame.item);
+        self.report.unhandled += self.frames.send(ring, items);
     }
 
     fn reading(&self) -> CarriedReading {
@@ -184,17 +144,9 @@ impl Direction {
     }
 }
 
-fn release(frames: &mut [StoredFrame], free: &mut Vec<usize>, item: usize) {
-    let stored = &mut frames[item];
-    stored.uses = stored.uses.saturating_sub(1);
-    if stored.uses == 0 {
-        free.push(item);
-    }
-}
-
 impl Carriers {
     /// Prepares all links; the scenario begins at `zero_ns`.
-    pub fn new(plan: &Plan, zero_ns: u64) -> Result<Self, String> {
+    pub fn new(plan: &Plan, cpus: Cpus, zero_ns: u64) -> Result<Self, String> {
         let now_ns = clock::monotonic_ns();
         let carrier = |planned: &PlannedCarrier| -> Result<Carrier, String> {
             let path = planned.load().map_err(|error| error.to_string())?;
@@ -204,10 +156,11 @@ impl Carriers {
             let directions = [direction(&path.forward), direction(&path.reverse)];
             Ok(Carrier { node: planned.node, senders: planned.senders, directions })
         };
-        plan.carriers.iter().map(carrier).collect::<Result<Vec<_>, _>>().map(Self)
+        let links = plan.carriers.iter().map(carrier).collect::<Result<Vec<_>, String>>()?;
+        Ok(Self { links, cpus })
     }
 
-    /// Starts a thread for each link, and waits until all receive.
+    /// Starts a thread for each link and each receive path, and waits until all receive.
     pub fn start<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -217,15 +170,19 @@ impl Carriers {
     ) -> Result<Vec<ScopedJoinHandle<'scope, Result<(), String>>>, String> {
         type Ready = (Sender<Result<(), String>>, Receiver<Result<(), String>>);
         let (ready, is_ready): Ready = channel();
-        let threads = self
-            .0
+        let mut threads: Vec<_> = self
+            .links
             .iter()
             .map(|carrier| {
                 let ready = ready.clone();
                 scope.spawn(move || carrier.run(plan, network, over, &ready))
             })
             .collect();
-        for _ in &self.0 {
+        threads.extend(self.cpus.receivers().map(|cpu| {
+            let ready = ready.clone();
+            scope.spawn(move || cpu.run(plan, network, over, &ready))
+        }));
+        for _ in &threads {
             is_ready.recv().map_err(|error| error.to_string())??;
         }
         Ok(threads)
@@ -234,7 +191,7 @@ impl Carriers {
     /// Returns the reading of the direction that a port sends into: a port of the wire (by which frames leave), or of the
     /// host or switch before the link. `None` for all other ports.
     pub fn reading(&self, port: (usize, usize), now_ns: u64) -> Option<CarriedReading> {
-        let direction = self.0.iter().find_map(|carrier| {
+        let direction = self.links.iter().find_map(|carrier| {
             let sender = carrier.senders.iter().position(|sender| *sender == port);
             // Frames in forward direction leave the wire by its second port.
             let index = sender.or_else(|| (carrier.node == port.0).then_some(1 - port.1))?;
@@ -245,9 +202,12 @@ impl Carriers {
         Some(direction.reading())
     }
 
-    /// Returns the reading of a wire's port as that of a qdisc; `None` if the link does not change.
+    /// Returns the reading of a port of a link that changes, or of a receive path, as that of a qdisc; `None` for all other ports.
     pub fn sample(&self, node: usize, port: usize) -> Option<Sample> {
-        self.0.iter().find(|carrier| carrier.node == node)?;
+        if let Some(sample) = self.cpus.sample(node, port) {
+            return Some(sample);
+        }
+        self.links.iter().find(|carrier| carrier.node == node)?;
         let reading = self.reading((node, port), clock::monotonic_ns())?;
         let HopCounters { policed, queue_full, aqm, lost, down, duplicated, .. } = reading.counters;
         Some(Sample {
@@ -276,7 +236,7 @@ impl Carriers {
                 ..direction.report
             }
         };
-        self.0.iter().map(|carrier| carrier.directions.each_ref().map(of)).collect()
+        self.links.iter().map(|carrier| carrier.directions.each_ref().map(of)).collect()
     }
 }
 
@@ -337,13 +297,7 @@ impl Carrier {
     /// Opens rings at both ports: frames in forward direction arrive at the first one.
     fn open(&self, plan: &Plan, network: &Network) -> Result<[FrameRing; 2], String> {
         netns::enter(network.namespace(self.node)).map_err(|e| format!("cannot enter a namespace: {e}"))?;
-        let open = |port: usize| {
-            let mtu = plan.nodes[self.node].ports[port].mtu + crate::scenario::ETHERNET_HEADER;
-            let ring = FrameRing::open(network.interface(self.node, port), mtu as usize + SLOT_MARGIN, RING_BYTES);
-            let ring = ring.map_err(|e| format!("{}: cannot receive frames: {e}", plan.nodes[self.node].name))?;
-            ring.start().map_err(|e| format!("{}: cannot receive frames: {e}", plan.nodes[self.node].name))?;
-            Ok::<_, String>(ring)
-        };
+        let open = |port: usize| frames::open(plan, network, (self.node, port));
         Ok([open(0)?, open(1)?])
     }
 }

@@ -7,7 +7,9 @@
 
 mod capture;
 mod carry;
+mod cpu;
 mod egress;
+mod frames;
 mod network;
 pub mod programs;
 mod queues;
@@ -28,9 +30,10 @@ use landspeed_model::{Parameters, QualifyDocument, RunDocument};
 use landspeed_sys::guest;
 use landspeed_sys::{clock, netns};
 
+pub use cpu::{CallTime, ChargeCall, ChargeLookup};
 pub use report::{
-    CaptureReport, CarrierReport, Drain, FlowReport, GuestReport, HostCounters, PortReport, ProgramReport, Progress,
-    QueueReport, SERIES_POINTS, Sample,
+    CaptureReport, CarrierReport, CpuReport, CpuSample, Drain, FlowReport, GuestReport, HostCounters, PortReport,
+    ProgramReport, Progress, QueueReport, SERIES_POINTS, Sample,
 };
 
 pub use results::RESULTS;
@@ -64,6 +67,9 @@ pub trait Engine: Sync {
     /// Serves tests at these addresses, in the calling thread's network namespace, and calls `ready` once it listens.
     /// Returns only on failure.
     fn serve(&self, listen: &[SocketAddr], ready: &dyn Fn()) -> Result<(), String>;
+
+    /// From now on, charges the data calls of bulk streams on the sockets that `lookup` finds by their local address.
+    fn charge_calls(&self, lookup: ChargeLookup);
 
     /// Runs one test from the calling thread's network namespace; calls `arrived` with the number of bytes received
     /// so far.
@@ -127,11 +133,15 @@ fn prepare() -> Result<Plan, String> {
 /// Runs the plan and writes the report.
 fn run_plan(engine: &'static dyn Engine, plan: &Plan) -> Result<(), String> {
     let network = network::build(plan)?;
+    let cpus = cpu::Cpus::new(plan);
+    if !plan.cpus.is_empty() {
+        engine.charge_calls(cpus.lookup());
+    }
     serve(engine, plan, &network)?;
     // A round number, so that samples are at the same nanoseconds however long building the network took.
     let zero_ns = (clock::monotonic_ns() + plan.lead_ns + 100_000_000).next_multiple_of(100_000_000);
     let running = RunState::new(plan, zero_ns);
-    let carriers = carry::Carriers::new(plan, zero_ns)?;
+    let carriers = carry::Carriers::new(plan, cpus, zero_ns)?;
     let report = std::thread::scope(|scope| {
         let measured = measure(engine, plan, (&network, &carriers), &running, scope);
         // Other threads of the scope would wait forever.
@@ -180,7 +190,7 @@ fn measure<'scope>(
     let _ = showing.join();
     let settings = setting.join().map_err(|_| "the thread that changes sysctls panicked".to_owned())?;
     for thread in carrying {
-        thread.join().map_err(|_| "the thread that carries a link panicked".to_owned())??;
+        thread.join().map_err(|_| "a thread that carries frames panicked".to_owned())??;
     }
     let span_ns = clock::monotonic_ns() - zero_ns;
     let captures = capture::finish(captures);
@@ -192,6 +202,7 @@ fn measure<'scope>(
         flows,
         programs,
         carriers: carriers.reports(),
+        cpus: carriers.cpus.reports(),
         settings,
         queues,
         before,

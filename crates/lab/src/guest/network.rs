@@ -138,7 +138,7 @@ impl Network {
     fn add_cable(&mut self, plan: &Plan, a: (usize, usize), b: (usize, usize)) -> Result<(), String> {
         // The neighbours of a wire may have names of the maximum length, so its ports are numbered.
         let name = |(node, port): (usize, usize)| match plan.nodes[node].role {
-            Role::Wire => format!("end{port}"),
+            Role::Wire | Role::Cpu => format!("end{port}"),
             Role::Host | Role::Switch => plan.nodes[node].ports[port].name.clone(),
         };
         let settings = |(node, port): (usize, usize)| {
@@ -240,6 +240,12 @@ impl Network {
                 for &(mac, port) in &node.forwarding {
                     socket.set_bridge_entry(self.indices[index][port], mac).map_err(error_text)?;
                 }
+            }
+            Role::Cpu => {
+                // What the host sends passes at once.
+                let [host, link] = [self.indices[index][0], self.indices[index][1]];
+                socket.add_qdisc(host, netlink::Qdisc::INGRESS, 0, &Discipline::Ingress).map_err(error_text)?;
+                socket.redirect_ingress(host, link).map_err(error_text)?;
             }
             Role::Wire => {
                 for (from, out) in [(0, 1), (1, 0)] {

@@ -10,7 +10,7 @@ use landspeed_sys::clock;
 use super::carry::{CarriedReading, Carriers};
 use super::network::{Network, sample};
 use super::report::{Drain, QueueReport, SERIES_POINTS};
-use crate::plan::{Plan, PlannedCarrier};
+use crate::plan::{Plan, PlannedCarrier, Role};
 use crate::scenario::ETHERNET_HEADER;
 
 /// Wires only hold packets in flight; they are sampled this many times less often.
@@ -72,7 +72,7 @@ pub fn watch(
     over: &AtomicBool,
 ) -> Result<Vec<QueueReport>, String> {
     let mut queues = Vec::new();
-    for (node, it) in plan.nodes.iter().enumerate() {
+    for (node, it) in plan.nodes.iter().enumerate().filter(|(_, node)| node.role != Role::Cpu) {
         for (port, at) in it.ports.iter().enumerate() {
             queues.push(SampledQueue {
                 node,
@@ -100,6 +100,7 @@ pub fn watch(
     super::set_observer_policy();
     clock::sleep_until(zero_ns);
     while !over.load(Ordering::Relaxed) {
+        carriers.cpus.record(round * plan.sample_ns);
         let mut at = 0;
         while at < queues.len() {
             let node = queues[at].node;

@@ -24,6 +24,9 @@ pub struct GuestReport {
     /// Links that change, in the plan's order: forward and reverse direction.
     #[serde(default)]
     pub carriers: Vec<[CarrierReport; 2]>,
+    /// Hosts whose CPU costs time, in the plan's order.
+    #[serde(default)]
+    pub cpus: Vec<CpuReport>,
     /// Sysctls that changed, in the plan's order: time after zero, nanoseconds, or the reason why not.
     #[serde(default)]
     pub settings: Vec<Result<u64, String>>,
@@ -97,6 +100,46 @@ pub struct CarrierReport {
     pub lost: u64,
     /// Frames marked CE, from the boot on.
     pub marked: u64,
+}
+
+/// CPU of a host, from the boot on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuReport {
+    /// Frames that arrived at the receive ring.
+    pub arrived: u64,
+    /// Frames dropped because the ring was full.
+    pub dropped: u64,
+    /// Packets that GRO passed on, merged or not.
+    pub merged: u64,
+    /// Interrupts.
+    pub interrupts: u64,
+    /// Polls.
+    pub polls: u64,
+    /// Maximum number of descriptors in use.
+    pub ring_max: u64,
+    /// Frames that the receive path failed to handle; each makes the run invalid.
+    pub unhandled: u64,
+    /// Longest time by which a frame was passed on later than the model says, nanoseconds.
+    pub late_ns_max: u64,
+    /// Time that softirqs took, nanoseconds.
+    pub softirq_ns: u64,
+    /// Time that the calls of flows took, nanoseconds.
+    pub application_ns: u64,
+    /// Calls of flows.
+    pub calls: u64,
+    /// Both times over the run.
+    pub samples: Vec<CpuSample>,
+}
+
+/// Times that a host's CPU worked until a time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuSample {
+    /// Time, nanoseconds from zero.
+    pub t_ns: u64,
+    /// Time that softirqs took, nanoseconds.
+    pub softirq_ns: u64,
+    /// Time that the calls of flows took, nanoseconds.
+    pub application_ns: u64,
 }
 
 /// One queue over the run.

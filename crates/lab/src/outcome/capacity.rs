@@ -255,12 +255,17 @@ fn unread_bytes(stream: &Stream, at_ns: u64, read_bytes: u64) -> u64 {
 
 /// Returns the links from one host to another, each with the bytes that may be queued behind it.
 fn hops(plan: &Plan, report: &GuestReport, (from, to): (usize, usize)) -> Option<Vec<Hop>> {
-    let peer = |end: (usize, usize)| {
+    let cabled = |end: (usize, usize)| {
         plan.cables.iter().find_map(|cable| match (cable.a == end, cable.b == end) {
             (true, _) => Some(cable.b),
             (_, true) => Some(cable.a),
             _ => None,
         })
+    };
+    // Between a host and its link there may be the node of its receive path.
+    let peer = |end: (usize, usize)| match cabled(end)? {
+        (node, port) if plan.nodes[node].role == Role::Cpu => cabled((node, 1 - port)),
+        other => Some(other),
     };
     let mac = plan.nodes[to].ports.first()?.mac;
     let mut hops: Vec<Hop> = Vec::new();
@@ -283,7 +288,9 @@ fn hops(plan: &Plan, report: &GuestReport, (from, to): (usize, usize)) -> Option
         hops.push(Hop { wire: out, behind: bunched });
         let (node, arrived) = peer(out)?;
         if plan.nodes[node].role == Role::Host {
-            let gathered = plan.nodes[node].ports[arrived].gro_ns.unwrap_or(0);
+            let receive = plan.cpu(node).and_then(|cpu| cpu.receive.as_ref());
+            let received = receive.map_or(0, |receive| receive.longest_ns(port.mtu));
+            let gathered = plan.nodes[node].ports[arrived].gro_ns.unwrap_or(0) + received;
             for hop in &mut hops {
                 hop.behind += carried(gathered, port.egress.rate_bps) as u64;
             }

@@ -76,7 +76,7 @@ fn cables(plan: &Plan, report: &GuestReport) -> LabCheck {
 /// Checks that in every switch and wire the frames received were sent, dropped by a queue, or are still queued.
 fn switches_and_wires(plan: &Plan, report: &GuestReport) -> LabCheck {
     let mut problems = Vec::new();
-    let (mut dropped, mut lost) = (0, 0);
+    let (mut dropped, mut lost, mut in_rings) = (0, 0, 0);
     for (index, node) in plan.nodes.iter().enumerate() {
         if node.role == Role::Host {
             continue;
@@ -99,6 +99,13 @@ fn switches_and_wires(plan: &Plan, report: &GuestReport) -> LabCheck {
                 EgressKind::Carried => {}
             }
         }
+        if let Some((host, drops)) = super::cpus::of_node(plan, report, index) {
+            in_rings += drops;
+            if came != went {
+                problems.push(format!("receive path of {host}: {came} frames in, {went} out, dropped or queued"));
+            }
+            continue;
+        }
         if let Some(index) = plan.carriers.iter().position(|carrier| carrier.node == index) {
             for direction in report.carriers.get(index).into_iter().flatten() {
                 dropped += direction.queue_drops;
@@ -110,7 +117,12 @@ fn switches_and_wires(plan: &Plan, report: &GuestReport) -> LabCheck {
             problems.push(format!("{}: {came} frames in, {went} out, dropped or queued", node.name));
         }
     }
-    let fine = format!("{dropped} dropped by switch queues, {lost} lost by links, none elsewhere");
+    let of_hosts = if plan.cpus.iter().any(|cpu| cpu.receive.is_some()) {
+        format!(", {in_rings} dropped by full receive rings")
+    } else {
+        String::new()
+    };
+    let fine = format!("{dropped} dropped by switch queues, {lost} lost by links{of_hosts}, none elsewhere");
     check("drops-placed", &problems, fine)
 }
 
@@ -171,11 +183,12 @@ fn sockets(plan: &Plan, report: &GuestReport) -> LabCheck {
         "Tcp.InErrs",
         "Udp.InCsumErrors",
     ];
-    // A program may leave its datagrams unread.
+    // A program may leave its datagrams unread, and a reader whose calls cost time may be late.
     const OF_PROGRAMS: &[&str] = &["Udp.RcvbufErrors", "Udp.SndbufErrors"];
+    let may_be_late = |host: usize| plan.runs_programs(host) || plan.cpu(host).is_some();
     let mut problems = Vec::new();
     for (index, node) in plan.nodes.iter().enumerate().filter(|(_, node)| node.role == Role::Host) {
-        for name in NAMES.iter().filter(|name| !(plan.runs_programs(index) && OF_PROGRAMS.contains(name))) {
+        for name in NAMES.iter().filter(|name| !(may_be_late(index) && OF_PROGRAMS.contains(name))) {
             let count = counter(report, index, name);
             if count > 0 {
                 problems.push(format!("{}: {name} {count}", node.name));

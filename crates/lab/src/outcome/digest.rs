@@ -55,6 +55,9 @@ pub fn of(document: &LabDocument) -> String {
         };
         measured["programs"] = document.programs.iter().map(of).collect();
     }
+    if !document.cpus.is_empty() {
+        measured["cpus"] = json!(document.cpus);
+    }
     if !document.events.is_empty() {
         measured["events"] = json!(document.events);
     }

@@ -2,6 +2,7 @@
 
 mod capacity;
 mod checks;
+mod cpus;
 mod digest;
 mod precision;
 
@@ -60,6 +61,7 @@ pub fn failed(frame: DocumentHeader, errors: Vec<ErrorEntry>) -> LabDocument {
         queues: Vec::new(),
         links: Vec::new(),
         host_drops: Vec::new(),
+        cpus: Vec::new(),
         host_counters: Vec::new(),
         captures: Vec::new(),
         checks: Vec::new(),
@@ -82,6 +84,8 @@ pub fn document(frame: DocumentHeader, plan: &Plan, booted: BootOutcome) -> LabD
     document.events = events(plan, &report);
     document.checks = checks::all(plan, &report);
     document.checks.extend(checks::carriers(plan, &report));
+    document.checks.extend(cpus::check_receive_paths(plan, &report));
+    document.cpus = cpus::document(plan, &report);
     document.checks.extend(checks::programs(&document.programs));
     document.queues = report.queues.iter().map(|queue| self::queue(plan, &report, queue)).collect();
     document.links = links(plan, &report);
@@ -147,9 +151,13 @@ fn status(document: &LabDocument, drops_by_design: bool) -> LabStatus {
 }
 
 fn flows(plan: &Plan, report: GuestReport) -> Vec<LabFlow> {
+    let cpus = report.cpus;
     let of = |(flow, found): (&crate::plan::PlannedFlow, FlowReport)| {
         let (run, qualify) = match found {
-            FlowReport::Run(run) => (Some(*run), None),
+            FlowReport::Run(mut run) => {
+                cpus::show_load(plan, &cpus, flow, &mut run);
+                (Some(*run), None)
+            }
             FlowReport::Qualify(section) => (None, Some(section)),
         };
         LabFlow {
@@ -362,12 +370,13 @@ fn links(plan: &Plan, report: &GuestReport) -> Vec<LabLink> {
 
 fn host_drops(plan: &Plan, report: &GuestReport) -> Vec<LabHostDrops> {
     let hosts = plan.nodes.iter().enumerate().filter(|(_, node)| node.role == Role::Host);
-    let drops = hosts.flat_map(|(node, it)| {
+    let drops = hosts.filter_map(|(node, it)| {
         let dropping = it.ports.iter().enumerate().filter(|(_, at)| at.drops != PlannedLoss::None);
-        dropping.map(move |(port, _)| LabHostDrops {
-            host: it.name.clone(),
-            dropped: counter_increase(report, node, port).filtered,
-        })
+        let ring = cpus::ring_drops(plan, report, node);
+        let by_scenario: u64 = dropping.map(|(port, _)| counter_increase(report, node, port).filtered).sum();
+        let drops = LabHostDrops { host: it.name.clone(), dropped: by_scenario + ring.unwrap_or(0), ring };
+        let may_drop = ring.is_some() || it.ports.iter().any(|at| at.drops != PlannedLoss::None);
+        may_drop.then_some(drops)
     });
     drops.collect()
 }

@@ -4,9 +4,9 @@ use std::net::IpAddr;
 
 use landspeed_model::{Parameters, Protocol, QualifySection, ReceiveMode, SendMode};
 
-use super::network::{Network, splitmix};
+use super::network::{Network, effective_settings, splitmix};
 use super::{PlanError, PlannedFlow, PlannedSection};
-use crate::scenario::{Flow, FlowProtocol, QUALIFY_TIME_NS, Scenario};
+use crate::scenario::{Flow, FlowProtocol, HostCpu, QUALIFY_TIME_NS, Scenario};
 
 /// Time before a flow's start in which its connections are opened, in addition to round trips, nanoseconds. It
 /// covers the control messages, and a handshake that has to be repeated once.
@@ -85,6 +85,10 @@ pub fn end_ns(flow: &PlannedFlow) -> u64 {
     flow.start_ns + flow.parameters.omit_ns + flow.parameters.time_ns.unwrap_or(0)
 }
 
+fn host_cpu(scenario: &Scenario, name: &str) -> Option<HostCpu> {
+    effective_settings(&scenario.hosts, scenario.host.get(name)?).cpu
+}
+
 fn parameters(scenario: &Scenario, flow: &Flow, bind: IpAddr, mtu: u32) -> Parameters {
     let mut p = flow.parameters();
     p.bind = Some(bind.to_string());
@@ -92,8 +96,11 @@ fn parameters(scenario: &Scenario, flow: &Flow, bind: IpAddr, mtu: u32) -> Param
         p.time_ns = Some(scenario.time.0.get());
     }
     if p.protocol == Protocol::Tcp {
-        p.send = flow.send.unwrap_or(SendMode::Sendfile);
-        p.receive = flow.receive.unwrap_or(ReceiveMode::Discard);
+        // A copy costs real time only, unless the scenario has its cost.
+        let cpus = || [&flow.from, &flow.to].into_iter().filter_map(|name| host_cpu(scenario, name));
+        let copied = (cpus().any(|cpu| cpu.send.is_some()), cpus().any(|cpu| cpu.read.is_some()));
+        p.send = flow.send.unwrap_or(if copied.0 { SendMode::Copy } else { SendMode::Sendfile });
+        p.receive = flow.receive.unwrap_or(if copied.1 { ReceiveMode::Copy } else { ReceiveMode::Discard });
     }
     if let Some(udp) = &mut p.udp {
         let headers = if flow.ipv6 { 48 } else { 28 };

@@ -8,9 +8,11 @@
 //! queueing discipline inside. A host's own discipline is inside a token bucket as well, which is one
 //! segmentation-offload burst deep, so that its NIC's rate causes back-pressure.
 //!
-//! A link that changes during the run, and the queue before it, are carried by a model instead: see `changes`.
+//! A link that changes during the run, and the queue before it, are carried by a model instead: see `changes`. So is the
+//! receive path of a host whose CPU costs time: see `cpu`.
 
 mod changes;
+mod cpu;
 mod flows;
 mod network;
 mod programs;
@@ -25,6 +27,7 @@ use landspeed_model::{LabEvent, Parameters, QualifySection, QualifyTarget, Queue
 use serde::{Deserialize, Serialize};
 
 pub use changes::{PlannedCarrier, PlannedSetting};
+pub use cpu::{HostCall, PlannedCall, PlannedCpu, PlannedReceive};
 pub use programs::{OWN_PROGRAM, PlannedProgram, PlannedStop};
 
 use crate::scenario::Scenario;
@@ -48,6 +51,9 @@ pub struct Plan {
     /// Links that change during the run.
     #[serde(default)]
     pub carriers: Vec<PlannedCarrier>,
+    /// Hosts whose CPU costs time.
+    #[serde(default)]
+    pub cpus: Vec<PlannedCpu>,
     /// Sysctls that change during the run, in the order of time.
     #[serde(default)]
     pub settings: Vec<PlannedSetting>,
@@ -81,6 +87,8 @@ pub enum Role {
     Switch,
     /// A link.
     Wire,
+    /// Receive path of a host, between the host and its link.
+    Cpu,
 }
 
 /// A network namespace.
@@ -157,7 +165,8 @@ pub enum EgressKind {
     },
     /// Delay and losses of a link (netem).
     Wire(Impairments),
-    /// No qdisc: a port of a link that changes, or of the switch before it, whose queue and link are in the model.
+    /// No qdisc: a port of a link that changes, or of the switch before it, whose queue and link are in the model; or of a
+    /// host's receive path.
     Carried,
 }
 
@@ -322,6 +331,7 @@ pub fn plan(scenario: &Scenario, captures: &[String]) -> Result<Plan, PlanError>
         flows,
         programs,
         carriers: network.carriers,
+        cpus: network.cpus,
         settings,
         events,
         directory: "/".to_owned(),
@@ -350,11 +360,16 @@ impl Plan {
         }
     }
 
-    /// Returns an upper bound of a path's one-way delay, nanoseconds: the sum over all links.
+    /// Returns an upper bound of a path's one-way delay, nanoseconds: the sum over all links and receive paths.
     pub fn longest_delay_ns(&self) -> u64 {
         let of_carriers = self.carriers.iter().filter_map(|carrier| carrier.load().ok());
         let changing: u64 = of_carriers.map(|path| path.forward.extremes(0).1.max(path.reverse.extremes(0).1)).sum();
-        changing + self.topology.links.iter().map(|link| link.delay_ns.max(link.reverse_delay_ns)).sum::<u64>()
+        let mtu = self.topology.links.iter().map(|link| link.mtu_bytes).max().unwrap_or(0);
+        let receiving: u64 =
+            self.cpus.iter().filter_map(|cpu| Some(cpu.receive.as_ref()?.longest_ns(mtu) + cpu.noise_ns)).sum();
+        changing
+            + receiving
+            + self.topology.links.iter().map(|link| link.delay_ns.max(link.reverse_delay_ns)).sum::<u64>()
     }
 
     /// Returns the plans of the link that changes on a wire's node; `None` if the link does not change.
@@ -368,6 +383,11 @@ impl Plan {
             let at = carrier.senders.iter().position(|sender| *sender == port)?;
             Some((carrier, at == 0))
         })
+    }
+
+    /// Returns the CPU of a host; `None` if it is infinitely fast.
+    pub fn cpu(&self, host: usize) -> Option<&PlannedCpu> {
+        self.cpus.iter().find(|cpu| cpu.host == host)
     }
 
     /// Returns whether programs run on a node.

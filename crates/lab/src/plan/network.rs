@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use landspeed_model::{QueueRole, Topology, TopologyLink, TopologyNode};
 
 use super::changes::PlannedCarrier;
+use super::cpu::{self, PlannedCpu};
 use super::{Cable, CapturePoint, Egress, EgressKind, Impairments, Node, PlanError, PlannedLoss, Port, Role, queues};
 use crate::scenario::{
     BufferPolicy, Buffers, DEFAULT_MTU, Distribution, ETHERNET_HEADER, HostSettings, Link, LinkDirection, Loss,
@@ -58,6 +59,8 @@ pub struct Network {
     links: Vec<LinkPlan>,
     /// Links that change during the run.
     pub carriers: Vec<PlannedCarrier>,
+    /// Hosts whose CPU costs time.
+    pub cpus: Vec<PlannedCpu>,
     buffers: Vec<Option<Buffers>>,
     waiting_bytes: u64,
 }
@@ -80,6 +83,7 @@ pub fn build(scenario: &Scenario) -> Result<Network, PlanError> {
         adjacent: Vec::new(),
         links: Vec::new(),
         carriers: Vec::new(),
+        cpus: Vec::new(),
         buffers: Vec::new(),
         waiting_bytes: 0,
     };
@@ -102,7 +106,7 @@ pub fn build(scenario: &Scenario) -> Result<Network, PlanError> {
 }
 
 /// Returns the effective settings of a host: its own, otherwise those for all hosts.
-fn effective_settings(all: &HostSettings, own: &HostSettings) -> HostSettings {
+pub(super) fn effective_settings(all: &HostSettings, own: &HostSettings) -> HostSettings {
     let mut sysctl = all.sysctl.clone();
     sysctl.extend(own.sysctl.clone());
     HostSettings {
@@ -113,12 +117,13 @@ fn effective_settings(all: &HostSettings, own: &HostSettings) -> HostSettings {
         delayed_ack: own.delayed_ack.or(all.delayed_ack),
         buffers: own.buffers.clone().or_else(|| all.buffers.clone()),
         drops: own.drops.clone().or_else(|| all.drops.clone()),
+        cpu: own.cpu.clone().or_else(|| all.cpu.clone()),
         sysctl,
     }
 }
 
 impl Network {
-    fn add_node(&mut self, name: &str, role: Role) -> Result<usize, PlanError> {
+    pub(super) fn add_node(&mut self, name: &str, role: Role) -> Result<usize, PlanError> {
         let index = self.nodes.len();
         if self.names.insert(name.to_owned(), index).is_some() {
             return Err(PlanError(format!("two nodes have the name `{name}`")));
@@ -130,7 +135,9 @@ impl Network {
                 quiet("default/accept_ra", "0"),
                 quiet("default/router_solicitations", "0"),
             ],
-            Role::Switch | Role::Wire => vec![quiet("all/disable_ipv6", "1"), quiet("default/disable_ipv6", "1")],
+            Role::Switch | Role::Wire | Role::Cpu => {
+                vec![quiet("all/disable_ipv6", "1"), quiet("default/disable_ipv6", "1")]
+            }
         };
         self.nodes.push(Node {
             name: name.to_owned(),
@@ -157,6 +164,9 @@ impl Network {
         }
         if settings.delayed_ack == Some(false) {
             descriptions.push("no delayed ACKs".to_owned());
+        }
+        if settings.cpu.is_some() {
+            descriptions.push("CPU costs".to_owned());
         }
         self.topology.nodes.push(TopologyNode {
             name: name.to_owned(),
@@ -235,7 +245,8 @@ impl Network {
             };
             self.nodes[wire].ports.push(inner);
             let port = self.nodes[node].ports.len() - 1;
-            self.cables.push(Cable { a: (node, port), b: (wire, end) });
+            let before = cpu::add(self, scenario, node, mtu)?.unwrap_or((node, port));
+            self.cables.push(Cable { a: before, b: (wire, end) });
         }
         self.adjacent[a].push((b, index, true));
         self.adjacent[b].push((a, index, false));
@@ -554,7 +565,7 @@ fn descriptions(forward: &Impairments, reverse: &Impairments) -> Vec<String> {
 }
 
 /// Returns a locally administered MAC address that contains node and port.
-fn mac(node: usize, port: usize) -> [u8; 6] {
+pub(super) fn mac(node: usize, port: usize) -> [u8; 6] {
     let [n1, n0] = (node as u16).to_be_bytes();
     let [p1, p0] = (port as u16).to_be_bytes();
     [0x02, 0x4c, n1, n0, p1, p0]

@@ -14,6 +14,8 @@ use super::{
 mod cost {
     /// Wall time of a packet at each node and link on its path, seconds.
     pub const PACKET_HOP_S: f64 = 0.7e-6;
+    /// Wall time of a packet on a host's receive path, in packets at a node. Half of a flow's packets, or a few more, take one.
+    pub const RECEIVE_PATH_HOPS: f64 = 14.0;
     /// Wall time of a system call, or of a timer that wakes a process, seconds.
     pub const EVENT_S: f64 = 3e-6;
     /// Wall time to boot, seconds.
@@ -167,7 +169,9 @@ impl WorkEstimate {
     fn flow(&mut self, scenario: &Scenario, flow: &Flow, route: &Route, back: &Route, time_s: f64) {
         let protocol = flow.protocol.unwrap_or(FlowProtocol::Tcp);
         // Every link has a node at each end, and a wire.
-        let hops = route.hops.len() as f64 * 2.0 + 1.0;
+        let receive_paths =
+            [&flow.from, &flow.to].into_iter().filter(|name| has_receive_path(scenario, name)).count();
+        let hops = route.hops.len() as f64 * 2.0 + 1.0 + receive_paths as f64 * cost::RECEIVE_PATH_HOPS / 2.0;
         if let Some(per_s) = flow.probe {
             self.add(2.0 * per_s * time_s, hops, 4.0 * per_s * time_s);
         }
@@ -235,6 +239,12 @@ impl WorkEstimate {
         };
         self.bits.iter().map(share).fold(1.0, f64::min)
     }
+}
+
+/// Returns whether the frames that a host receives cost CPU time.
+fn has_receive_path(scenario: &Scenario, name: &str) -> bool {
+    let own = scenario.host.get(name).and_then(|host| host.cpu.as_ref());
+    own.or(scenario.hosts.cpu.as_ref()).is_some_and(|cpu| cpu.receive.is_some())
 }
 
 fn payload_bytes(flow: &Flow, route: &Route) -> f64 {

@@ -19,7 +19,7 @@ use landspeed_settings::MAX_TIME_NS;
 pub use super::judgement::Judgement;
 use super::paths::Paths;
 use super::read::{Cell, resolve};
-use super::{Link, LinkDirection, Loss, LossPattern, Queue, QueueKind, Scenario, estimate};
+use super::{HostSettings, Link, LinkDirection, Loss, LossPattern, Queue, QueueKind, Scenario, estimate};
 
 /// Maximum number of warnings kept for a scenario.
 const MAX_WARNINGS: usize = 40;
@@ -150,11 +150,14 @@ fn uses_seed(scenario: &Scenario) -> bool {
     let kinds =
         [QueueKind::Red, QueueKind::Pie, QueueKind::FqCodel, QueueKind::Cake, QueueKind::Sfq, QueueKind::Netem];
     let uses_seed = |queue: &Queue| kinds.contains(&queue.kind());
+    let has_noise =
+        |host: &HostSettings| host.cpu.as_ref().and_then(|cpu| cpu.noise).is_some_and(|noise| noise.0.get() > 0);
     let hosts = || scenario.host.values().chain([&scenario.hosts]).filter_map(|host| host.qdisc.as_ref());
     let ports = || scenario.switch.values().flat_map(|switch| switch.queue.iter().chain(switch.port.values()));
     // The guest's randomness is seeded, and programs may use it.
     !scenario.program.is_empty()
         || scenario.flow.iter().any(|flow| flow.start_spread.is_some())
+        || scenario.host.values().chain([&scenario.hosts]).any(has_noise)
         || scenario.link.iter().any(on_link)
         || scenario.event.iter().any(changes_at_random)
         || hosts().chain(ports()).any(uses_seed)

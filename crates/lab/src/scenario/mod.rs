@@ -1,5 +1,6 @@
 //! The format of a scenario file. The docstrings of these types are the descriptions in its JSON Schema.
 
+mod cpu;
 mod estimate;
 pub(crate) mod event;
 mod judge;
@@ -21,6 +22,7 @@ use landspeed_model::{LabChart, PaceScope, QualifyCongestion, ReceiveMode, Refer
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use cpu::{CallCost, DEFAULT_BUDGET, DEFAULT_RING, HostCpu, ReceiveCost, SendCost};
 pub use estimate::{Estimate, estimate};
 pub use event::{Event, LinkName};
 pub use judge::{Judgement, Loaded, judge, load};
@@ -34,7 +36,7 @@ pub use program::{DEFAULT_REAL_TIME_NS, Program, Stop};
 pub use read::{Cell, MAX_CELLS, MAX_TEXT, hash, read};
 pub use schema::schema;
 pub use section::QUALIFY_TIME_NS;
-pub use template::{CELLULAR, SATELLITE, TEMPLATE};
+pub use template::{CELLULAR, SATELLITE, SLOW_RECEIVER, TEMPLATE};
 
 /// A scenario: nodes, the links between them, and the flows over these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -145,6 +147,8 @@ pub struct HostSettings {
     /// Frames that the host drops on receipt, after the point where captures see them: `{ every = 700 }`,
     /// `{ packets = [100, 101] }` or `{ longer-than = 1000 }`, as on a link. Default none.
     pub drops: Option<Loss>,
+    /// Costs of its CPU; without it, computing takes no time.
+    pub cpu: Option<HostCpu>,
     /// Further sysctls of the host's network namespace, such as `"net.ipv4.tcp_slow_start_after_idle" = 0`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sysctl: BTreeMap<String, SysctlValue>,

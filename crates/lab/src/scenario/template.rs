@@ -7,5 +7,8 @@ pub const TEMPLATE: &str = include_str!("template.toml");
 /// A path through a low-orbit satellite with a hand-over every 5 s.
 pub const SATELLITE: &str = include_str!("examples/satellite.toml");
 
+/// A sender of 10 Gb/s and a receiver whose CPU is slower, with one core and with two.
+pub const SLOW_RECEIVER: &str = include_str!("examples/slow-receiver.toml");
+
 /// A download over a cellular link whose rate changes, with a deep buffer and with fq_codel.
 pub const CELLULAR: &str = include_str!("examples/cellular.toml");

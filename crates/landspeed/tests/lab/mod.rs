@@ -5,6 +5,7 @@
 //! appends each expected and measured value to a table. `cargo xtask lab-validate` sets all three.
 
 mod changes;
+mod cpu;
 mod determinism;
 mod exact;
 mod linux;

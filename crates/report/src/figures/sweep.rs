@@ -113,7 +113,11 @@ fn notes(sweep: &SweepDocument) -> Vec<FigureNote> {
         note(false, warning.message.clone());
     }
     if charts::is_of_lab(sweep) {
-        note(false, "A network-limited prediction: the lab's hosts have infinite CPU and no NIC.".to_owned());
+        note(
+            false,
+            "A network-limited prediction: the lab's hosts have infinite CPU and no NIC, unless a host sets cpu."
+                .to_owned(),
+        );
     }
     notes
 }

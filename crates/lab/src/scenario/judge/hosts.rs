@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::scenario::judgement::Judgement;
-use crate::scenario::{Buffers, HostSettings, Scenario, SysctlValue};
+use crate::scenario::{Buffers, HostCpu, HostSettings, Scenario, SysctlValue, Time};
 use landspeed_problems::suggest;
 
 /// Congestion controls of Linux, and `prague` of the L4S project's kernels.
@@ -45,14 +45,19 @@ const SHARED: [&str; 12] = [
 /// Maximum size of a buffer, bytes; [`crate::plan`] stays a little below the kernel's 31 bits.
 const MAX_BUFFER: u64 = 2 << 30;
 
+/// Maximum cost of a packet, call or byte, nanoseconds.
+const MAX_COST_NS: f64 = 1e7;
+/// Maximum number of descriptors of a receive ring.
+const MAX_RING: u32 = 65_536;
+
 pub(super) fn judge(scenario: &Scenario, judgement: &mut Judgement) {
-    settings("hosts", &scenario.hosts, judgement);
+    settings("hosts", &scenario.hosts, &scenario.hosts, judgement);
     for (name, host) in &scenario.host {
-        settings(&format!("host.{name}"), host, judgement);
+        settings(&format!("host.{name}"), host, &scenario.hosts, judgement);
     }
 }
 
-fn settings(key: &str, host: &HostSettings, judgement: &mut Judgement) {
+fn settings(key: &str, host: &HostSettings, all: &HostSettings, judgement: &mut Judgement) {
     if let Some(name) = &host.congestion {
         congestion(&format!("{key}.congestion"), name, judgement);
     }
@@ -69,7 +74,65 @@ fn settings(key: &str, host: &HostSettings, judgement: &mut Judgement) {
             "use 4KiB to 2GiB",
         );
     }
+    if let Some(cpu) = &host.cpu {
+        self::cpu(&format!("{key}.cpu"), cpu, host.gro.or(all.gro), judgement);
+    }
     sysctls(&format!("{key}.sysctl"), &host.sysctl, judgement);
+}
+
+/// Validates CPU costs.
+fn cpu(key: &str, cpu: &HostCpu, gro: Option<Time>, judgement: &mut Judgement) {
+    if !matches!(cpu.cores, None | Some(1 | 2)) {
+        judgement.refuse_with(
+            format!("{key}.cores"),
+            "softirqs and applications have 1 or 2 cores",
+            "use 1 for a shared core, or 2",
+        );
+    }
+    if cpu.clock.is_some_and(|clock| !(0.01..=100.0).contains(&clock)) {
+        judgement.refuse_with(
+            format!("{key}.clock"),
+            "the clock rate is out of range",
+            "use 0.01 to 100; 0.5 is half the rate",
+        );
+    }
+    judgement.time(format!("{key}.noise"), cpu.noise, 0, 100_000_000, "use at most 100ms");
+    for (name, cost) in cpu.costs() {
+        if !(0.0..=MAX_COST_NS).contains(&cost) {
+            judgement.refuse_with(
+                format!("{key}.{name}"),
+                format!("{cost} ns is out of range"),
+                "use 0 to 1e7 nanoseconds",
+            );
+        }
+    }
+    if let Some(receive) = &cpu.receive {
+        judgement.time(format!("{key}.receive.moderation"), receive.moderation, 0, 100_000_000, "use at most 100ms");
+        let counts = [
+            ("ring", receive.ring, 1..=MAX_RING),
+            ("moderation-packets", receive.moderation_packets, 1..=MAX_RING),
+            ("budget", receive.budget, 1..=4096),
+        ];
+        for (name, count, range) in counts {
+            if let Some(count) = count.filter(|count| !range.contains(count)) {
+                let hint = format!("use {} to {}", range.start(), range.end());
+                judgement.refuse_with(format!("{key}.receive.{name}"), format!("{count} is out of range"), hint);
+            }
+        }
+        if gro.is_some_and(|gro| gro.0.get() > 0) {
+            judgement.refuse_with(
+                format!("{key}.receive"),
+                "conflicts with `gro` of the host: the receive path merges the segments of a poll",
+                "use `receive.moderation` and `receive.gro` in place of `gro`",
+            );
+        }
+    } else if cpu.costs().is_empty() {
+        judgement.refuse_with(
+            key,
+            "no cost is set",
+            "add `receive`, `read` or `send`, such as receive = { packet-ns = 200 }",
+        );
+    }
 }
 
 /// Validates the name of a congestion control; only the kernel knows which ones it has.

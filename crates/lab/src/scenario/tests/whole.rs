@@ -55,9 +55,17 @@ fn examples_are_valid_and_change() {
 }
 
 #[test]
+fn the_example_of_a_slow_receiver_has_two_cells() {
+    let loaded = load(SLOW_RECEIVER).unwrap_or_else(|problems| panic!("{problems}"));
+    let cores: Vec<_> = loaded.cells.iter().map(|cell| cell.scenario.host["receiver"].cpu.as_ref()?.cores).collect();
+    assert_eq!(cores, [Some(1), Some(2)]);
+    assert_eq!(loaded.warnings, []);
+}
+
+#[test]
 fn the_schema_and_the_parser_agree() {
     let validator = jsonschema::validator_for(&schema()).expect("a schema");
-    for good in [TEMPLATE, SATELLITE, CELLULAR, BASE] {
+    for good in [TEMPLATE, SATELLITE, CELLULAR, SLOW_RECEIVER, BASE] {
         let errors: Vec<String> = validator.iter_errors(&as_json(good)).map(|e| e.to_string()).collect();
         assert_eq!(errors, Vec::<String>::new());
     }
