@@ -155,6 +155,7 @@ export function causeName(cause: string): string {
     "network-congestion": "Network: a queue overflows",
     "network-loss": "Network: random loss",
     "network-path": "Network: the path is full",
+    "bbr-pacing": "Sender: BBR paces below what a short path carries",
     "window-growth": "Network: the congestion window was still growing",
     "slow-start-overshoot": "Slow-start overshoot",
     "shallow-buffer": "Network: a shallow buffer overflows",

@@ -132,7 +132,7 @@ fn progress(document: &RunDocument, at: usize) -> Option<Progress> {
         let udp = (document.requested.protocol == Protocol::Udp).then(|| UdpState {
             delivered: packets(&received),
             lost: packets(&sent).saturating_sub(packets(&received)),
-            jitter_ns: document.udp.as_ref().and_then(|udp| udp.jitter_ns).unwrap_or(0),
+            jitter_ns: document.udp.as_ref().and_then(|udp| udp.jitter_ns),
         });
         let moved = DirectionProgress {
             t_ns: received.iter().map(|sample| sample.t_ns).max()?,

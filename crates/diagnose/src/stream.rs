@@ -80,6 +80,14 @@ impl<'a> StreamView<'a> {
         (window > 0.0).then_some(flight / window)
     }
 
+    /// Median of the bytes in flight.
+    pub(crate) fn median_flight_bytes(&self) -> Option<f64> {
+        let mut flights: Vec<f64> =
+            self.tcp().map(|tcp| flight_segments(tcp) * f64::from(tcp.snd_mss_bytes)).collect();
+        flights.sort_unstable_by(f64::total_cmp);
+        flights.get(flights.len() / 2).copied()
+    }
+
     /// Ratio of bytes in flight to the receive window. A closed window (zero) counts as full.
     pub(crate) fn flight_over_window(&self) -> Option<f64> {
         self.gauge(|tcp| match tcp.snd_wnd_bytes? {

@@ -90,6 +90,11 @@ fn next_step(verdict: &Verdict, flow: &Flow) -> String {
         Cause::Pacing => {
             "The application, or a BPF program, set SO_MAX_PACING_RATE: raise it there if more is wanted.".to_owned()
         }
+        Cause::BbrPacing => {
+            "Use cubic for this program (`net.ipv4.tcp_congestion_control`, or TCP_CONGESTION in its settings): on paths as short as \
+             this one it keeps more in flight. Keep BBR for long paths."
+                .to_owned()
+        }
         Cause::SenderCpu | Cause::ReceiverCpu if lacks_core(flow) => starved_thread(flow),
         Cause::SenderCpu | Cause::ReceiverCpu => busy_thread(flow),
         Cause::LinkRate => "This is the interface's rate: use a faster one.".to_owned(),

@@ -90,7 +90,7 @@ impl<T: Copy> Hop<T> {
         Self {
             policer: plan.policer.map(|(bps, burst_bytes)| TokenBucket::new(bps, burst_bytes)),
             queue,
-            serialiser: Serialiser::new(plan.schedule.clone()),
+            serialiser: Serialiser::new(plan.schedule.clone(), plan.wire.patterns_from_ns),
             framing: plan.framing,
             sending: Sending::Idle,
             wire,

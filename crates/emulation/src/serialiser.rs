@@ -141,15 +141,29 @@ pub(crate) struct Serialiser {
     steps_ns: u64,
     /// Remaining capacity of the opportunity at `free_ns`, bytes.
     budget: u64,
+    /// Start of the schedule, nanoseconds: a multiple of the period. The opportunities that end the period before it are not
+    /// used.
+    from_ns: u64,
 }
 
 impl Serialiser {
-    pub(crate) fn new(schedule: Schedule) -> Self {
+    /// Returns a sender whose schedule starts at `from_ns`, a multiple of its period, and holds before it too.
+    pub(crate) fn new(schedule: Schedule, from_ns: u64) -> Self {
         let steps_ns = match &schedule {
             Schedule::Steps { steps, .. } => steps.iter().map(|step| step.duration_ns).sum(),
             _ => 0,
         };
-        Self { schedule, free_ns: 0, used: 0, index: 0, period_start_ns: 0, step_start_ns: 0, steps_ns, budget: 0 }
+        Self {
+            schedule,
+            free_ns: 0,
+            used: 0,
+            index: 0,
+            period_start_ns: 0,
+            step_start_ns: 0,
+            steps_ns,
+            budget: 0,
+            from_ns,
+        }
     }
 
     /// Changes the rate. A frame that is being sent ends as it would have.
@@ -233,7 +247,8 @@ impl Serialiser {
         loop {
             while self.index < times.len() {
                 let at_ns = self.period_start_ns + times[self.index];
-                if at_ns >= now_ns {
+                let ends_before_start = self.from_ns > 0 && at_ns == self.from_ns && times[self.index] == period;
+                if at_ns >= now_ns && !ends_before_start {
                     return at_ns;
                 }
                 self.index += 1;
@@ -270,7 +285,7 @@ mod tests {
 
     /// Times at which back-to-back frames of `bits` have been sent.
     fn ends(schedule: Schedule, bits: u64, frames: usize) -> Vec<u64> {
-        let mut serialiser = Serialiser::new(schedule);
+        let mut serialiser = Serialiser::new(schedule, 0);
         let mut at = 0;
         (0..frames)
             .map(|_| {
@@ -330,7 +345,7 @@ mod tests {
 
     #[test]
     fn unused_opportunities_are_lost() {
-        let mut serialiser = Serialiser::new(Schedule::Opportunities(vec![1_000, 2_000]));
+        let mut serialiser = Serialiser::new(Schedule::Opportunities(vec![1_000, 2_000]), 0);
         assert_eq!(serialiser.start(1_500), 2_000);
         assert_eq!(serialiser.send(2_000, 0, 100), 2_000);
         assert_eq!(serialiser.start(2_100), 3_000, "what the last one left is gone");

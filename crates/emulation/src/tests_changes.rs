@@ -112,8 +112,17 @@ fn a_delayed_start_moves_everything_but_the_phase_of_a_trace() {
     assert_eq!(shifted, [8 * MS, 9 * MS, 10 * MS, 10 * MS + MS / 10].map(Ok));
     let (trace, shift_ns) = link("rate = { opportunities = [1, 5] }").delayed(7 * MS);
     assert_eq!(shift_ns, 10 * MS);
-    // The period before the start ends with an opportunity, at 10 ms.
-    assert_eq!(outcomes(&trace, 1, &[(10 * MS + 1, 1000)]), [Ok(11 * MS)]);
+    // As without a delay: the period before the start ends with an opportunity at 10 ms, which is not one of the trace.
+    for at_ns in [0, 1, MS, 4 * MS] {
+        let plain = outcomes(&link("rate = { opportunities = [1, 5] }"), 1, &[(at_ns, 1000)]);
+        let delayed = outcomes(&trace, 1, &[(shift_ns + at_ns, 1000)]);
+        assert_eq!(delayed, plain.iter().map(|left| left.map(|left| left + shift_ns)).collect::<Vec<_>>(), "{at_ns}");
+    }
+    // An opportunity at 0 stays, and the periods after it end with theirs.
+    let (trace, shift_ns) = link("rate = { opportunities = [0, 5, 5] }").delayed(7 * MS);
+    let at = |ns| (shift_ns + ns, 1466);
+    let left = outcomes(&trace, 1, &[at(0), at(0), at(0), at(0)]);
+    assert_eq!(left, [0, 5 * MS, 5 * MS, 5 * MS].map(|ns| Ok(shift_ns + ns)));
 }
 
 proptest! {

@@ -46,8 +46,9 @@ pub struct UdpState {
     pub delivered: u64,
     /// Datagrams missing below the highest sequence number, including reordered ones still in flight.
     pub lost: u64,
-    /// RFC 3550 jitter of the worst stream, nanoseconds.
-    pub jitter_ns: u64,
+    /// RFC 3550 jitter of the worst stream, nanoseconds; `None` if a stream has none (no kernel timestamps).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter_ns: Option<u64>,
 }
 
 impl TcpState {

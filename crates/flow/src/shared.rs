@@ -20,7 +20,8 @@ pub struct Counters {
     highest: AtomicU64,
     /// Bytes received that `bytes` does not include: foreign, corrupt and duplicate datagrams.
     discarded: AtomicU64,
-    /// UDP receiver: RFC 3550 jitter; requester: sum of the latencies of all completed transactions. Nanoseconds.
+    /// UDP receiver: RFC 3550 jitter, 0 if unknown; requester: sum of the latencies of all completed transactions.
+    /// Nanoseconds.
     delay_ns: AtomicU64,
     /// Time of the first byte, monotonic nanoseconds; 0 before.
     first_ns: AtomicU64,

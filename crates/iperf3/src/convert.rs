@@ -15,6 +15,9 @@ use crate::ReportTimes;
 use crate::document::{
     Connected, Cpu, Document, End, EndStream, HostPort, Interval, Row, Start, TestStart, Timestamp,
 };
+use crate::identity;
+use crate::request::server_omits;
+use crate::results::Results;
 
 /// Parameters of the command line that the run's document lacks.
 #[derive(Debug, Clone, Default)]
@@ -177,6 +180,8 @@ struct Test<'a> {
     stop_ns: u64,
     /// Whether the remote end's totals are already without the omitted part.
     remote_after_omit: bool,
+    /// The remote end's results, if it omitted the same part.
+    remote_results: Option<Results>,
     /// Report times, nanoseconds after the start.
     report_times: Vec<u64>,
 }
@@ -251,6 +256,11 @@ impl<'a> Test<'a> {
             omit_ns: p.omit_ns,
             stop_ns: 0,
             remote_after_omit: false,
+            remote_results: run
+                .iperf3
+                .as_ref()
+                .filter(|_| server_omits(p))
+                .and_then(|end| Results::decode(&end.results).ok()),
             report_times: Vec::new(),
         }
     }
@@ -378,8 +388,7 @@ impl<'a> Test<'a> {
             let row = sender.and_then(|end| {
                 let sent = end.udp.as_ref()?.sent_packets;
                 let arrived = receiver.and_then(|end| end.udp.as_ref());
-                // Only the local end's counts at the end of the omitted part are known: the losses of the rest are not,
-                // and at a receiver not even how many packets the rest had.
+                // At a receiver it is not known how many packets the part after the omitted one had.
                 let local_cut = at_cut.filter(|_| numbered.sends());
                 let packets = if self.omit_ns == 0 {
                     Some(sent)
@@ -388,7 +397,9 @@ impl<'a> Test<'a> {
                 };
                 let packets = packets.map(|packets| packets as i64);
                 let counted = arrived.filter(|_| self.omit_ns == 0);
-                let lost = counted.map(|udp| sent as i64 - udp.delivered_packets as i64);
+                let lost = counted
+                    .map(|udp| sent as i64 - udp.delivered_packets as i64)
+                    .or_else(|| self.remote_losses(numbered).filter(|lost| Some(*lost) <= packets));
                 Some(Row {
                     jitter_ms: arrived.and_then(jitter_ms),
                     lost_packets: lost,
@@ -421,6 +432,15 @@ impl<'a> Test<'a> {
             row
         });
         EndStream { sender: sent, receiver: receiver.map(|end| row_of(bytes(end, !numbered.sends()))), udp: None }
+    }
+
+    /// Losses of a local sender's stream after the omitted part, as the receiver counted them. Releases before 3.14 do not
+    /// report those of the omitted part.
+    fn remote_losses(&self, numbered: &NumberedStream<'_>) -> Option<i64> {
+        let theirs = self.remote_results.as_ref().filter(|_| numbered.sends())?;
+        let index = self.streams.iter().position(|other| other.number == numbered.number)?;
+        let said = theirs.stream(identity::number(index))?;
+        Some(said.errors? - said.omitted_errors?).filter(|lost| *lost >= 0)
     }
 
     /// What a receiver counted of a UDP stream whose sender did not report, or the local receiver if the losses of the

@@ -47,8 +47,17 @@ pub fn check(p: &Parameters) -> Result<(), String> {
     Ok(())
 }
 
-/// Encodes a request. The client handles the omitted part itself: the server is asked for the total time and
-/// counts all bytes, so that the totals of both sides are comparable.
+/// Whether the server is asked to omit the start of the test: at UDP uploads, whose losses only the server counts, as iperf3
+/// does in whole seconds.
+pub fn server_omits(p: &Parameters) -> bool {
+    p.protocol == Protocol::Udp
+        && p.direction == Direction::Upload
+        && p.omit_ns > 0
+        && p.omit_ns.is_multiple_of(SECOND_NS)
+}
+
+/// Encodes a request. Unless [`server_omits`], the client handles the omitted part itself: the server is asked for the total
+/// time and counts all bytes, so that the totals of both sides are comparable.
 pub fn encode(p: &Parameters, extras: &Extras, authtoken: Option<&str>) -> Value {
     let udp = p.protocol == Protocol::Udp;
     let mut request = Map::new();
@@ -85,10 +94,11 @@ fn value(setting: &Setting, p: &Parameters, extras: &Extras, value: &Value) -> O
     match setting.name {
         "reverse" => (p.direction == Direction::Download).then_some(json!(true)),
         "bidir" => (p.direction == Direction::Both).then_some(json!(true)),
-        "omit" => Some(json!(0)),
+        "omit" => Some(json!(if server_omits(p) { p.omit_ns / SECOND_NS } else { 0 })),
         "time" => {
             let time_ns = p.time_ns.filter(|_| !extras.unlimited_time);
-            Some(json!(time_ns.map_or(0, |t| (t + p.omit_ns).div_ceil(SECOND_NS))))
+            let omit_ns = if server_omits(p) { 0 } else { p.omit_ns };
+            Some(json!(time_ns.map_or(0, |t| (t + omit_ns).div_ceil(SECOND_NS))))
         }
         "bytes" => Some(json!(p.bytes.unwrap_or(0))),
         "len" if p.protocol == Protocol::Tcp => Some(json!(block_bytes(p))),
@@ -281,6 +291,21 @@ mod tests {
         let expected = Parameters { time_ns: Some(6_000_000_000), omit_ns: 0, ..asked };
         assert_eq!(heard.parameters, Parameters { interval_ns: expected.interval_ns, ..expected });
         assert_eq!(heard.authtoken.as_deref(), Some("token"));
+    }
+
+    #[test]
+    fn the_server_omits_the_start_of_udp_uploads() {
+        let heard = |direction, omit_ns| {
+            let udp = Some(UdpParameters::default());
+            let time_ns = Some(2 * SECOND_NS);
+            let asked =
+                Parameters { protocol: Protocol::Udp, direction, time_ns, omit_ns, udp, ..Parameters::default() };
+            let heard = decode(&encode(&asked, &Extras::default(), None)).unwrap().parameters;
+            (heard.omit_ns, heard.time_ns.unwrap())
+        };
+        assert_eq!(heard(Direction::Upload, SECOND_NS), (SECOND_NS, 2 * SECOND_NS));
+        assert_eq!(heard(Direction::Upload, SECOND_NS / 2), (0, 3 * SECOND_NS));
+        assert_eq!(heard(Direction::Download, SECOND_NS), (0, 3 * SECOND_NS));
     }
 
     #[test]

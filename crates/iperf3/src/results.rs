@@ -25,12 +25,12 @@ pub struct StreamResult {
     pub jitter_s: Option<f64>,
     /// UDP receiver: missing datagrams, including the omitted part; can be negative with reordering. `None` if unknown.
     pub errors: Option<i64>,
-    /// UDP receiver: missing datagrams in the omitted part.
-    pub omitted_errors: u64,
+    /// UDP receiver: missing datagrams in the omitted part; `None` from releases before 3.14.
+    pub omitted_errors: Option<i64>,
     /// UDP: datagrams sent, or the highest number received; including the omitted part.
     pub packets: u64,
-    /// UDP: the same for the omitted part only.
-    pub omitted_packets: u64,
+    /// UDP: the same for the omitted part only; `None` from releases before 3.14.
+    pub omitted_packets: Option<u64>,
     /// Duration after the omitted part, seconds.
     pub seconds: f64,
 }
@@ -95,9 +95,13 @@ impl Results {
                 retransmits: end.retransmits.filter(|_| stream.sends),
                 jitter_s: udp.jitter_ns.map(|ns| ns as f64 / 1e9),
                 errors: Some(if stream.sends { 0 } else { highest.saturating_sub(udp.delivered_packets) as i64 }),
-                omitted_errors: if stream.sends { 0 } else { omitted.highest.saturating_sub(omitted.packets) },
+                omitted_errors: Some(if stream.sends {
+                    0
+                } else {
+                    omitted.highest.saturating_sub(omitted.packets) as i64
+                }),
                 packets: if stream.sends { udp.sent_packets } else { highest },
-                omitted_packets: if stream.sends { omitted.packets } else { omitted.highest },
+                omitted_packets: Some(if stream.sends { omitted.packets } else { omitted.highest }),
                 seconds: end_ns.saturating_sub(known.omit_ns) as f64 / 1e9,
             });
         }
@@ -164,18 +168,22 @@ impl Results {
 
 impl StreamResult {
     fn encode(&self) -> Value {
-        json!({
+        let mut text = json!({
             "id": self.number,
             "bytes": self.bytes,
             "retransmits": self.retransmits.map_or(-1, |n| n as i64),
             "jitter": self.jitter_s.unwrap_or(0.0),
             "errors": self.errors.unwrap_or(0),
-            "omitted_errors": self.omitted_errors,
             "packets": self.packets,
-            "omitted_packets": self.omitted_packets,
             "start_time": 0,
             "end_time": self.seconds,
-        })
+        });
+        // Releases before 3.14 have neither; iperf3 refuses one without the other.
+        if let Some((errors, packets)) = self.omitted_errors.zip(self.omitted_packets) {
+            text["omitted_errors"] = json!(errors);
+            text["omitted_packets"] = json!(packets);
+        }
+        text
     }
 
     fn decode(text: &Value) -> Result<Self, String> {
@@ -187,15 +195,17 @@ impl StreamResult {
         let optional = |key: &str| text.get(key).and_then(whole).filter(|&n| n <= MAX_COUNT);
         let float = |key: &str| text.get(key).and_then(Value::as_f64).filter(|s| s.is_finite());
         let seconds = |key: &str| float(key).unwrap_or(0.0);
+        let errors =
+            |key: &str| float(key).filter(|errors| errors.abs() <= MAX_COUNT as f64).map(|errors| errors as i64);
         Ok(Self {
             number: needed("id")?,
             bytes: needed("bytes")?,
             retransmits: optional("retransmits"),
             jitter_s: float("jitter").map(|seconds| seconds.clamp(0.0, 1e6)),
-            errors: float("errors").filter(|errors| errors.abs() <= MAX_COUNT as f64).map(|errors| errors as i64),
-            omitted_errors: optional("omitted_errors").unwrap_or(0),
+            errors: errors("errors"),
+            omitted_errors: errors("omitted_errors"),
             packets: needed("packets")?,
-            omitted_packets: optional("omitted_packets").unwrap_or(0),
+            omitted_packets: optional("omitted_packets"),
             seconds: seconds("end_time") - seconds("start_time"),
         })
     }
@@ -213,9 +223,9 @@ mod tests {
             retransmits: Some(7),
             jitter_s: Some(0.25),
             errors: Some(2),
-            omitted_errors: 1,
+            omitted_errors: Some(1),
             packets: 99,
-            omitted_packets: 9,
+            omitted_packets: Some(9),
             seconds: 1.5,
         };
         let all = Results {
@@ -224,7 +234,14 @@ mod tests {
             congestion: Some("bbr".to_owned()),
             streams: vec![
                 stream,
-                StreamResult { number: 1, jitter_s: Some(0.0), errors: Some(0), ..StreamResult::default() },
+                StreamResult {
+                    number: 1,
+                    jitter_s: Some(0.0),
+                    errors: Some(0),
+                    omitted_errors: Some(0),
+                    omitted_packets: Some(0),
+                    ..StreamResult::default()
+                },
             ],
         };
         assert_eq!(Results::decode(&Value::Object(all.encode())), Ok(all));

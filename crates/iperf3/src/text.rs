@@ -233,7 +233,13 @@ impl<'a> TextReport<'a> {
         }
         self.heading(out, false);
         let end = &self.document.end;
-        for sender in [true, false] {
+        // The direction of a test with one; without rows of its streams, that of the command line.
+        let first = end.streams.iter().find_map(|stream| {
+            stream.udp.as_ref().or(stream.sender.as_ref()).or(stream.receiver.as_ref()).map(|row| row.sender)
+        });
+        let reverse = || self.document.start.test_start.as_ref().is_some_and(|test| test.reverse == 1);
+        let sends = first.unwrap_or_else(|| !reverse());
+        for sender in [true, false].into_iter().filter(|sender| self.bidir || *sender == sends) {
             let streams: Vec<_> = end
                 .streams
                 .iter()

@@ -180,6 +180,11 @@ causes! {
         name: "pacing", phrase: "pacing", place: Sender, visible: SENDER_TCP_OR_OPTIONS,
         changes: [Pace],
     }
+    /// BBR paces below what a short path and the hosts could carry.
+    BbrPacing {
+        name: "bbr-pacing", phrase: "BBR pacing", place: Sender, visible: SENDER_HOST,
+        changes: [Congestion],
+    }
     /// The sender's CPU is fully used.
     SenderCpu {
         name: "sender-cpu", phrase: "sender CPU", place: Sender, visible: SENDER_HOST,

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{BuildInfo, Cause, Confidence, Epoch, Evidence, QuotaUse, WatchChange, WatchRecent, WatchSeries};
 
-/// TCP flows of a host observed over a period, with verdicts.
+/// TCP flows of a host observed over a period, with verdicts. A figure that was not read is null; builds before 0.2.0 wrote
+/// 0 for some of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchDocument {
     /// Always `landspeed.watch/1`.

@@ -230,7 +230,8 @@ fn line(before: &DirectionProgress, now: &DirectionProgress, protocol: Protocol)
         let Some(udp) = now.udp else { return format!("{line} {:>24} {:>10}", "-", "-") };
         let was = before.udp.unwrap_or_default();
         let lost = losses(udp.delivered.saturating_sub(was.delivered), i128::from(udp.lost) - i128::from(was.lost));
-        return format!("{line} {lost:>24} {:>10}", Nanos::new(udp.jitter_ns).to_string());
+        let jitter = udp.jitter_ns.map_or("-".to_owned(), |ns| Nanos::new(ns).to_string());
+        return format!("{line} {lost:>24} {jitter:>10}");
     }
     let Some(tcp) = now.tcp else { return format!("{line} {:>12} {:>10} {:>10}", "-", "-", "-") };
     let retransmits = tcp.retransmits.saturating_sub(before.tcp.map_or(0, |was| was.retransmits));
@@ -282,7 +283,7 @@ fn end_of(document: &RunDocument, streams: &[&Stream], last: &DirectionProgress)
         Some(UdpState {
             delivered: udp.delivered_packets?,
             lost: udp.lost_packets?.max(0) as u64,
-            jitter_ns: udp.jitter_ns.unwrap_or(0),
+            jitter_ns: udp.jitter_ns,
         })
     });
     DirectionProgress {
@@ -302,6 +303,14 @@ mod tests {
         assert_eq!(losses(997, 3), "3/1000 (0.30 %)");
         assert_eq!(losses(1000, -3), "0/1000 (0 %), 3 late");
         assert_eq!(losses(0, 0), "0/0 (0 %)");
+    }
+
+    #[test]
+    fn unknown_jitter_is_not_zero() {
+        let udp = Some(UdpState { delivered: 1000, lost: 0, jitter_ns: None });
+        let now = DirectionProgress { t_ns: 1_000_000_000, bytes: 1 << 20, tcp: None, udp };
+        let line = line(&DirectionProgress::default(), &now, Protocol::Udp);
+        assert!(line.ends_with(" -"), "{line}");
     }
 
     #[test]
@@ -340,7 +349,7 @@ mod tests {
 
     #[test]
     fn extreme_server_counters_do_not_overflow() {
-        let most = UdpState { delivered: u64::MAX, lost: u64::MAX, jitter_ns: u64::MAX };
+        let most = UdpState { delivered: u64::MAX, lost: u64::MAX, jitter_ns: Some(u64::MAX) };
         let now = DirectionProgress { t_ns: u64::MAX, bytes: u64::MAX, tcp: None, udp: Some(most) };
         assert!(line(&DirectionProgress::default(), &now, Protocol::Udp).contains('/'));
         assert!(line(&now, &DirectionProgress::default(), Protocol::Udp).contains("0.0"));

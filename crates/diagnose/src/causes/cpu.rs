@@ -9,7 +9,7 @@ use crate::load::{DecidingReading, Kind, Load, Role, host_of};
 use crate::placement;
 use crate::stream::StreamView;
 use crate::text;
-use crate::thresholds::{CORE_BUSY, KEPT_WAITING, THREAD_BUSY};
+use crate::thresholds::{CORE_BUSY, FAST_PATH_BPS, KEPT_WAITING, SHORT_PATH_US, THREAD_BUSY};
 
 /// Records the CPU readings of one side.
 pub(crate) fn record_readings(builder: &mut FindingBuilder, flow: &Flow, role: Role, load: &Load) {
@@ -197,9 +197,16 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
         }
         (_, Role::Receiver) => "Keep GRO on and receive larger datagrams".to_owned(),
     };
+    // BBR takes delays of the hosts for delays of the path: under the same load, Reno was ten times as fast.
+    let short = flow.min_rtt_us().is_some_and(|us| us < SHORT_PATH_US) && flow.goodput_bps >= FAST_PATH_BPS;
+    let compare = if flow.is_model_based() && short && !flow.observed && load.waited_for_core() {
+        " Compare with `-C cubic`: on a path as short as this one, BBR is slower where threads wait for a core."
+    } else {
+        ""
+    };
     let usual = match pin {
-        Some(pin) => format!("{first}; {pin}; or {more}."),
-        None => format!("{first}; or {more}."),
+        Some(pin) => format!("{first}; {pin}; or {more}.{compare}"),
+        None => format!("{first}; or {more}.{compare}"),
     };
     advice.map_or(usual.clone(), |advice| format!("{advice} {usual}"))
 }

@@ -2,6 +2,7 @@
 //! exclude each other and share a module.
 
 mod application;
+mod bbr_pacing;
 mod cpu;
 mod cpu_quota;
 mod datagrams;
@@ -35,6 +36,7 @@ pub(crate) fn evaluate_all(flow: &Flow) -> Vec<Finding> {
     let hosts = [
         path_down::evaluate,
         pacing::evaluate,
+        bbr_pacing::evaluate,
         round_trip::evaluate,
         cpu_quota::evaluate,
         receiver_cpu::evaluate,
@@ -69,6 +71,11 @@ pub(crate) fn explains(cause: Cause, other: Cause) -> bool {
                 | Cause::NetworkCongestion
                 | Cause::ShallowBuffer
                 | Cause::ReceiverHostDrops
+        )
+        // Packets that are paced one at a time cost CPU time, and the rate looks like the path's.
+        | (
+            Cause::BbrPacing,
+            Cause::SenderCpu | Cause::ReceiverCpu | Cause::NetworkPath | Cause::Reordering | Cause::WindowGrowth
         )
         // A sender without CPU time cannot fill its send queue.
         | (Cause::SenderCpu, Cause::Application)

@@ -10,7 +10,7 @@ use crate::arrivals;
 use crate::beside::{blocked, busy, each_reading, quota};
 use crate::common::{Scenario, idle, softirq_core};
 use crate::doubt::rr;
-use crate::named::{losses_at, lossy};
+use crate::named::{bbr_on_a_short_path, losses_at, lossy};
 use crate::{lab, real};
 
 /// An upload with the reports of both ends, and what `watch` reads besides the socket.
@@ -112,6 +112,7 @@ fn examples() -> Vec<Example> {
         (both_wait.document(), quota(60)),
         (both_wait.document(), blocked(0.8, Some(1e9))),
         (both_wait.document(), busy(0.97, 0.0, 1)),
+        (bbr_on_a_short_path().document(), busy(0.97, 0.0, 1)),
         (lossy().document(), filtered),
         (disordered(Scenario { receiver_thread: 0.0, ..Scenario::default() }.document(), 100), filters_few),
     ]);

@@ -550,3 +550,36 @@ fn reached_read_rate_is_named_without_a_full_queue() {
     let verdict = names(&scenario, Cause::SlowReader, Confidence::High);
     assert!(!verdict.summary.contains("full"), "{}", verdict.summary);
 }
+
+/// BBR between two namespaces with all of a core, as measured: 8.7 Gb/s, where Reno carried 45 Gb/s.
+pub fn bbr_on_a_short_path() -> Scenario {
+    Scenario {
+        congestion: "bbr",
+        goodput_bps: 8.7e9,
+        min_rtt_us: 2,
+        srtt_us: 40,
+        fill: 0.3,
+        flight_cwnd: 0.02,
+        flight_wnd: 0.02,
+        notsent: 1_300_000,
+        sender_thread: 0.95,
+        ..Scenario::default()
+    }
+}
+
+#[test]
+fn bbr_that_paces_below_a_short_path_is_named() {
+    let verdict = names(&bbr_on_a_short_path(), Cause::BbrPacing, Confidence::Medium);
+    assert!(verdict.next_step.contains("`-C cubic`"), "{verdict:#?}");
+    // CUBIC with the same figures has a full CPU, and so has BBR over a long path.
+    let cubic = Scenario { congestion: "cubic", ..bbr_on_a_short_path() };
+    assert_eq!(judge(&cubic.document()).cause, Cause::SenderCpu);
+    let long = Scenario { min_rtt_us: 20_000, srtt_us: 20_500, flight_cwnd: 0.5, ..bbr_on_a_short_path() };
+    assert_eq!(judge(&long.document()).cause, Cause::SenderCpu);
+    // A bottleneck holds more than one GSO packet.
+    let queued = Scenario { srtt_us: 400, sender_thread: 0.3, flight_cwnd: 0.5, ..bbr_on_a_short_path() };
+    assert_ne!(judge(&queued.document()).cause, Cause::BbrPacing);
+    // Even delivery is a bottleneck's, too.
+    let even = Scenario { sender_thread: 0.3, ..bbr_on_a_short_path() };
+    assert_ne!(judge(&even.document()).cause, Cause::BbrPacing);
+}

@@ -57,7 +57,8 @@ pub struct WirePlan {
     pub duplicate: f64,
     /// Outages as (start, end), nanoseconds; ascending, without overlap.
     pub down: Vec<(u64, u64)>,
-    /// Time from which loss patterns that name frames count them, nanoseconds; none is lost before.
+    /// Start after a delay ([`PathDirection::delayed`]), nanoseconds: loss patterns that name frames count them from then on,
+    /// none is lost before.
     pub patterns_from_ns: u64,
 }
 
@@ -177,7 +178,8 @@ impl DirectionPlan {
     }
 
     /// Returns the plan of a direction with one link whose start is at least `least_ns` later, and by how much later
-    /// it is: a rate that repeats is moved by whole periods, and before the start the link is as at the start.
+    /// it is: a rate that repeats is moved by whole periods, and before the start the link is as at the start. A trace of
+    /// opportunities has none at the start that belongs to the period before it.
     #[must_use]
     pub fn delayed(mut self, least_ns: u64) -> (Self, u64) {
         let hop = &mut self.hops[0];

@@ -104,12 +104,14 @@ impl Watch {
     pub(super) fn publish_live(&self, t_ns: u64, senders: impl Iterator<Item = TcpInfo>) {
         let (sent, received) = self.bytes();
         let receiving = || self.counters.iter().filter(|(_, sends, _)| self.udp && !sends).map(|(_, _, c)| c);
-        let udp = receiving().next().is_some().then(|| {
-            receiving().fold(UdpState::default(), |sum, counters| UdpState {
-                delivered: sum.delivered + counters.packets(),
-                lost: sum.lost + counters.highest().saturating_sub(counters.packets()),
-                jitter_ns: sum.jitter_ns.max(counters.delay_ns()),
-            })
+        let udp = receiving().next().is_some().then(|| UdpState {
+            delivered: receiving().map(|counters| counters.packets()).sum(),
+            lost: receiving().map(|counters| counters.highest().saturating_sub(counters.packets())).sum(),
+            // A receiver that has no jitter publishes 0.
+            jitter_ns: receiving()
+                .all(|counters| counters.delay_ns() > 0)
+                .then(|| receiving().map(|counters| counters.delay_ns()).max())
+                .flatten(),
         });
         let latency_sum_ns = self.transactions.iter().map(|(counters, _)| counters.delay_ns()).sum();
         let tcp = TcpState::sum(senders);

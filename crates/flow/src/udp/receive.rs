@@ -174,7 +174,7 @@ impl<'a> Receiver<'a> {
         self.outcome.last_ns = Some(last_ns);
         self.counters.stamp_last(last_ns);
         self.counters.publish_highest(self.arrivals.ledger().highest_seq());
-        self.counters.publish_delay(self.arrivals.jitter_ns().unwrap_or(0));
+        self.counters.publish_delay(self.arrivals.jitter_ns().map_or(0, |ns| ns.max(1)));
         self.counters.publish(self.arrivals.bytes(), self.arrivals.ledger().delivered());
         bytes
     }

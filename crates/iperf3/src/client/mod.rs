@@ -7,6 +7,7 @@ mod open;
 pub(crate) mod remote;
 mod traffic;
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use landspeed_flow::assemble::CollectedRun;
 use landspeed_flow::client::{Request, RunEvent, Target, local_address, not_started_document};
 use landspeed_flow::control::preface::Token;
 use landspeed_flow::control::printable;
-use landspeed_flow::end::{self, EndPlan, EndReport, Side, Watch};
+use landspeed_flow::end::{self, EndPlan, EndReport, Side, StreamReport, Watch};
 use landspeed_flow::error::FlowError;
 use landspeed_flow::layout::{self, StreamSpec};
 use landspeed_flow::sockets;
@@ -30,7 +31,7 @@ use self::open::DuplicatedStream;
 use self::traffic::Server;
 use crate::dialect::{MAX_BLOCK, dialect};
 use crate::request;
-use crate::results::{Results, SessionValues};
+use crate::results::{Omitted, Results, SessionValues};
 use crate::wire::{self, Cookie, MAX_SERVER_RESULTS, State, TextReadError};
 use crate::{DEFAULT_PORT, Extras};
 
@@ -189,7 +190,7 @@ fn notes(p: &Parameters) -> Vec<String> {
     if p.protocol == Protocol::Tcp && p.write_bytes > MAX_BLOCK && p.direction != Direction::Upload {
         notes.push("iperf3 writes at most 1 MiB at a time".to_owned());
     }
-    if p.omit_ns > 0 {
+    if p.omit_ns > 0 && !request::server_omits(p) {
         notes.push(
             "the omitted part is left out here; the server counts all, so that both ends' totals mean the same"
                 .to_owned(),
@@ -230,18 +231,25 @@ impl Run<'_, '_> {
         let t0_ns = plan.t0_ns;
         self.found.started_unix_ns = clock::realtime_ns() + t0_ns.saturating_sub(clock::monotonic_ns());
         let times = (self.rtt_ns, t0_ns, self.report_ns);
+        let omits = request::server_omits(&plan.parameters);
+        let omit_ns = plan.parameters.omit_ns;
         let (held, parameters) = (&self.held, plan.parameters.clone());
         let mut server = Server::new(&mut self.conversation, held, &self.specs, parameters, times, observe);
         let (report, conversation) = end::drive(plan, &watch, &mut server);
         let report = report?;
-        let result = conversation.and_then(|()| self.results(&report));
+        let result = conversation.and_then(|()| self.results(&report, omits.then_some(omit_ns)));
         self.found.client = Some(report);
         result
     }
 
-    /// Sends the client's totals and receives the server's.
-    fn results(&mut self, report: &EndReport) -> Result<(), FlowError> {
-        let ours = Results::from_report(report, &self.specs, &SessionValues::default());
+    /// Sends the client's totals and receives the server's; `omit_ns` is the part that the server omits.
+    fn results(&mut self, report: &EndReport, omit_ns: Option<u64>) -> Result<(), FlowError> {
+        let known = SessionValues {
+            omitted: omit_ns.map(|omit_ns| omitted(report, omit_ns)).unwrap_or_default(),
+            omit_ns: omit_ns.unwrap_or(0),
+            ..SessionValues::default()
+        };
+        let ours = Results::from_report(report, &self.specs, &known);
         self.conversation.send_json(&Value::Object(ours.encode()), "sending the results")?;
         let during = "in the server's results";
         let step = self.conversation.step();
@@ -250,7 +258,7 @@ impl Run<'_, '_> {
         let mut text =
             text.map_err(|unread: TextReadError| FlowError::or_interrupted(interrupted, unread.during(during)))?;
         let theirs = Results::decode(&text).map_err(|message| FlowError::Protocol { during, message })?;
-        let server = remote::report_of(Side::Server, &theirs, &self.specs, report)
+        let server = remote::report_of(Side::Server, &theirs, &self.specs, report, omit_ns.is_some())
             .map_err(|message| FlowError::Protocol { during, message })?;
         self.found.server = Some(server);
         let remote = &mut *self.remote;
@@ -269,6 +277,17 @@ impl Run<'_, '_> {
         }
         Ok(())
     }
+}
+
+/// Counts of the local senders at the end of the omitted part, by stream, from the last sample before it.
+fn omitted(report: &EndReport, omit_ns: u64) -> HashMap<u32, Omitted> {
+    let of_stream = |stream: &StreamReport| {
+        let until = stream.end.samples.partition_point(|sample| sample.t_ns <= omit_ns);
+        let last = stream.end.samples[..until].last()?;
+        let packets = last.packets.unwrap_or(0);
+        Some((stream.id, Omitted { bytes: last.bytes, packets, highest: packets }))
+    };
+    report.streams.iter().filter(|stream| stream.sends).filter_map(of_stream).collect()
 }
 
 #[cfg(test)]

@@ -83,8 +83,15 @@ pub fn version(output: &Value) -> Option<String> {
     Some(printable(text, 40))
 }
 
-/// Converts the totals of the remote end, which is on this side of the test, to a report without samples.
-pub fn report_of(side: Side, theirs: &Results, specs: &[StreamSpec], near: &EndReport) -> Result<EndReport, String> {
+/// Converts the totals of the remote end, which is on this side of the test, to a report without samples. `omits`: its UDP
+/// bytes are without the omitted part, unlike its datagrams; the report has those of the whole test.
+pub fn report_of(
+    side: Side,
+    theirs: &Results,
+    specs: &[StreamSpec],
+    near: &EndReport,
+    omits: bool,
+) -> Result<EndReport, String> {
     let mut report = EndReport::default();
     for (index, spec) in specs.iter().enumerate() {
         let number = identity::number(index);
@@ -93,16 +100,30 @@ pub fn report_of(side: Side, theirs: &Results, specs: &[StreamSpec], near: &EndR
         };
         let Some(near) = near.streams.iter().find(|s| s.id == spec.id) else { continue };
         let sends = spec.job(side) == Job::Send;
+        let mut end = stream_end(said, sends, near.end.udp.as_ref());
+        if omits {
+            end.bytes = bytes_of_whole_test(said, &end, &near.end);
+        }
         report.streams.push(StreamReport {
             id: spec.id,
             direction: spec.direction,
             sends,
             local_addr: near.peer_addr.clone(),
             peer_addr: near.local_addr.clone(),
-            end: stream_end(said, sends, near.end.udp.as_ref()),
+            end,
         });
     }
     Ok(report)
+}
+
+/// Bytes that a UDP receiver got in the whole test: all datagrams have the length of the sender's.
+fn bytes_of_whole_test(said: &StreamResult, end: &StreamEnd, sender: &StreamEnd) -> u64 {
+    let sent = sender.udp.as_ref().map_or(0, |udp| udp.sent_packets);
+    let length = sender.bytes.checked_div(sent).unwrap_or(0);
+    match &end.udp {
+        Some(udp) => udp.delivered_packets.saturating_mul(length),
+        None => said.bytes.saturating_add(said.omitted_packets.unwrap_or(0).saturating_mul(length)),
+    }
 }
 
 fn stream_end(said: &StreamResult, sends: bool, near: Option<&UdpEnd>) -> StreamEnd {
@@ -126,6 +147,22 @@ fn stream_end(said: &StreamResult, sends: bool, near: Option<&UdpEnd>) -> Stream
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_of_an_omitted_part_are_part_of_the_test() {
+        let sender = StreamEnd {
+            bytes: 3000,
+            udp: Some(UdpEnd { sent_packets: 30, ..UdpEnd::default() }),
+            ..StreamEnd::default()
+        };
+        // 30 datagrams, 4 lost; 10 of them in the omitted part.
+        let said = StreamResult { packets: 30, errors: Some(4), bytes: 1700, ..StreamResult::default() };
+        let end = stream_end(&said, false, sender.udp.as_ref());
+        assert_eq!(bytes_of_whole_test(&said, &end, &sender), 2600);
+        let reordered = StreamResult { errors: Some(-1), omitted_packets: Some(9), ..said };
+        let end = stream_end(&reordered, false, sender.udp.as_ref());
+        assert_eq!(bytes_of_whole_test(&reordered, &end, &sender), 2600);
+    }
 
     #[test]
     fn impossible_error_counts_are_unknown() {

@@ -97,6 +97,31 @@ fn losses_after_an_omitted_part_are_unknown() {
 }
 
 #[test]
+fn losses_of_the_measured_part_are_those_of_the_receiver() {
+    let results = |omitted: serde_json::Value| {
+        let mut stream = serde_json::json!({"id": 1, "bytes": 1700, "packets": 30, "errors": 4, "jitter": 0.0});
+        stream.as_object_mut().expect("an object").extend(omitted.as_object().cloned().unwrap_or_default());
+        serde_json::json!({ "streams": [stream] })
+    };
+    let receiver = || StreamEnd { bytes: 2600, udp: Some(arrived(26)), ..StreamEnd::default() };
+    let mut run = omitting(Protocol::Udp, Direction::Upload, local(3000, Some(sent(30)), None), receiver());
+    let mut end = |omitted| {
+        let results = results(omitted);
+        run.iperf3 = Some(landspeed_model::Iperf3End { results, output: None, not_visible: Vec::new() });
+        document(&run, &options(false)).end
+    };
+    // 3.14 and later say how many of the lost packets were lost in the omitted part.
+    let full = end(serde_json::json!({"omitted_errors": 1, "omitted_packets": 10}));
+    let row = full.streams[0].udp.as_ref().expect("a row");
+    assert_eq!((row.packets, row.lost_packets, row.lost_percent), (Some(20), Some(3), Some(15.0)));
+    assert_eq!(full.sum_received.map(|sum| sum.bytes), Some(1700));
+    for impossible in [serde_json::json!({}), serde_json::json!({"omitted_errors": 5, "omitted_packets": 10})] {
+        let row = end(impossible).streams.remove(0).udp.expect("a row");
+        assert_eq!((row.packets, row.lost_packets), (Some(20), None));
+    }
+}
+
+#[test]
 fn local_receiver_counts_its_bytes_after_the_omitted_part() {
     let sender = StreamEnd { bytes: 3000, udp: Some(sent(30)), ..StreamEnd::default() };
     let run = omitting(Protocol::Udp, Direction::Download, sender, local(2500, Some(arrived(25)), None));

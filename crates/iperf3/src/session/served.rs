@@ -38,7 +38,7 @@ impl ServedTest<'_> {
     pub fn document(&self, report: &EndReport, theirs: &Results, interval_ns: u64) -> Result<Document, String> {
         let mut near = report.clone();
         near.streams.iter_mut().for_each(|stream| stream.direction = opposite(stream.direction));
-        let mut far = remote::report_of(Side::Client, theirs, self.specs, report)?;
+        let mut far = remote::report_of(Side::Client, theirs, self.specs, report, false)?;
         far.streams.iter_mut().for_each(|stream| stream.direction = opposite(stream.direction));
         let parameters = Parameters { direction: opposite(self.parameters.direction), ..self.parameters.clone() };
         let target = Target { host: self.peer.ip().to_string(), port: Some(self.peer.port()) };

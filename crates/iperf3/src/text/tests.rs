@@ -80,6 +80,18 @@ fn a_receiver_of_unknown_losses_has_its_bytes() {
 }
 
 #[test]
+fn a_download_whose_sender_is_silent_has_one_total() {
+    for name in ["tcp-reverse", "udp-reverse"] {
+        let mut document: Document = serde_json::from_str(&fixture(&format!("{name}.json"))).expect("a document");
+        let end = &mut document.end;
+        end.sum_sent = None;
+        end.streams.iter_mut().for_each(|stream| (stream.sender, stream.udp) = (None, None));
+        let text = client(&document, Style::default());
+        assert_eq!(text.lines().filter(|line| line.ends_with("receiver")).count(), 1, "{name}: {text}");
+    }
+}
+
+#[test]
 fn text_columns_match_iperf3() {
     let document: Document = serde_json::from_str(&fixture("tcp.json")).expect("a document");
     let ours = client(&document, Style::default());
