@@ -125,11 +125,11 @@ pub struct QualifySection {
     pub line_rate_bps: Option<u64>,
 }
 
-/// Onset of congestion: evenly spaced packets at rising rates, until a stream loses some (RFC 8337 section 8.2). The result does not
+/// Onset of congestion: evenly spaced packets at rising rates, until a step loses 1% (RFC 8337 section 8.2). The result does not
 /// count in the verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct QualifyOnset {
-    /// Lowest rate from which every step queued or lost packets: TCP payload, bits/s; `None` if the highest did not.
+    /// Lowest rate from which every step was congested: TCP payload, bits/s; `None` if the highest did not.
     pub onset_bps: Option<u64>,
     /// Longest queueing delay at the end of a step, nanoseconds: what the section's queue holds before it drops or marks.
     pub standing_queue_ns: Option<u64>,
@@ -146,7 +146,7 @@ pub struct QualifyOnsetStep {
     pub queueing_ns: u64,
     /// Lost packets / packets.
     pub loss_ratio: f64,
-    /// Whether packets queued or were lost.
+    /// Whether more than 1% of the step queued or was lost.
     pub is_congested: bool,
 }
 

@@ -6,6 +6,10 @@ use crate::outcome::StreamOutcome;
 const RESOLUTION: u64 = 16;
 /// Packets of a burst that the search needs: shorter ones have no measurable rate.
 const MIN_PACKETS: u64 = 16;
+/// Packets that must arrive of a burst for its rate, and the time, nanoseconds, from which fewer than [`MIN_PACKETS`] suffice: it is long against
+/// the coalescing of interrupts.
+const MIN_DELIVERED: u64 = 4;
+const MIN_SPAN_NS: u64 = 1_000_000;
 /// Bursts of one length that must agree, and that are sent at most, where the length is close to the limit.
 const AGREEING: u32 = 2;
 /// Share of the packets of a burst from which the loss is an overflow, whatever else the section loses.
@@ -227,7 +231,8 @@ impl BufferSearch {
     fn measure(&mut self, packets: u64, outcome: &StreamOutcome) {
         let delivered = outcome.sent.saturating_sub(outcome.lost + outcome.host_dropped);
         let (Some(send_ns), Some(receive_ns)) = (outcome.send_span_ns, outcome.receive_span_ns) else { return };
-        if packets < MIN_PACKETS || delivered < MIN_PACKETS || send_ns == 0 || receive_ns == 0 {
+        let needed = if receive_ns >= MIN_SPAN_NS { MIN_DELIVERED } else { MIN_PACKETS };
+        if packets < MIN_PACKETS || delivered < needed || send_ns == 0 || receive_ns == 0 {
             return;
         }
         let sent_per_ns = ((outcome.sent - 1) as f64 / send_ns as f64).min(self.line_per_ns);

@@ -8,11 +8,12 @@ use crate::outcome::StreamOutcome;
 const STEPS: [f64; 8] = [0.5, 0.7, 0.85, 1.0, 1.15, 1.3, 1.6, 2.0];
 /// Length of a step, seconds: with the tolerance below, a rate 1% above the section's shows.
 pub const STEP_S: f64 = 0.5;
-/// Growth of the queue in a step from which packets queue: share of the step, and nanoseconds for the clocks.
-const QUEUE_SHARE: f64 = 0.01;
-const QUEUE_NS: u64 = 1_000_000;
+/// Share of a step that queues or is lost from which the section is congested, and nanoseconds for the clocks. Fewer losses are not
+/// congestion: random loss does not depend on the rate.
+const EXCESS_SHARE: f64 = 0.01;
+const EXCESS_NS: f64 = 1e6;
 
-/// Streams of rising rate, until one loses packets.
+/// Streams of rising rate, until one loses [`EXCESS_SHARE`] of its packets.
 #[derive(Debug)]
 pub struct OnsetSearch {
     /// Highest rate of the sender's interface, in target rates.
@@ -47,20 +48,20 @@ impl OnsetSearch {
         }
         let queueing_ns = received_ns.saturating_sub(sent_ns);
         let loss_ratio = outcome.lost as f64 / outcome.sent as f64;
-        let is_queueing = queueing_ns as f64 > QUEUE_SHARE * sent_ns as f64 + QUEUE_NS as f64;
+        let excess_ns = queueing_ns as f64 + loss_ratio * sent_ns as f64;
         self.steps.push(QualifyOnsetStep {
             rate_bps,
             queueing_ns,
             loss_ratio,
-            is_congested: is_queueing || outcome.lost > 0,
+            is_congested: excess_ns > EXCESS_SHARE * sent_ns as f64 + EXCESS_NS,
         });
-        self.ended = outcome.lost > 0;
+        self.ended = loss_ratio >= EXCESS_SHARE;
     }
 
     /// Returns the steps and the onset; `None` without a step.
     pub fn document(&self) -> Option<QualifyOnset> {
         let last = self.steps.last()?;
-        // Random loss below the onset is not congestion: it must last to the highest step.
+        // A single congested step below others is not the onset: congestion must last to the highest step.
         let first = self.steps.iter().rposition(|step| !step.is_congested).map_or(0, |at| at + 1);
         Some(QualifyOnset {
             onset_bps: self.steps.get(first).filter(|_| last.is_congested).map(|step| step.rate_bps),
@@ -99,6 +100,24 @@ mod tests {
         assert_eq!(found.onset_bps, Some(1_300_000_000), "{found:?}");
         assert_eq!(found.steps.last().map(|step| step.rate_bps), Some(1_600_000_000), "ends with the first loss");
         assert!(found.standing_queue_ns.is_some_and(|ns| (59_000_000..=61_000_000).contains(&ns)), "{found:?}");
+    }
+
+    #[test]
+    fn random_loss_is_not_an_onset() {
+        let mut search = OnsetSearch::new(4.0);
+        while let Some(share) = search.next_share() {
+            let span_ns = Some((STEP_S * 1e9) as u64);
+            let outcome = StreamOutcome {
+                sent: 10_000,
+                lost: 5,
+                send_span_ns: span_ns,
+                receive_span_ns: span_ns,
+                ..StreamOutcome::default()
+            };
+            search.take((share * 1e9) as u64, &outcome);
+        }
+        let found = search.document().expect("steps");
+        assert_eq!((found.onset_bps, found.steps.len()), (None, STEPS.len()), "{found:?}");
     }
 
     #[test]

@@ -10,6 +10,8 @@ const LATE_SHARE: f64 = 0.02;
 const LATE_NS: u64 = 2_000_000;
 /// Lateness (p99) from which the sender's catching up (at 125% of the rate) may have caused the losses, nanoseconds.
 const LATE_P99_NS: u64 = 1_000_000;
+/// Ratio of median to p99 lateness from which a slow sender was late all the time, and so never caught up.
+const ALWAYS_LATE: f64 = 0.8;
 
 /// Losses and duration of a stream.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -35,7 +37,8 @@ impl StreamOutcome {
     pub fn of(document: &RunDocument, stream: &Stream) -> Self {
         let Some(udp) = &document.udp else { return Self::unknown("the run has no count of packets") };
         let (Some(sent), Some(lost)) = (udp.sent_packets, udp.lost_packets) else {
-            return Self::unknown("a host did not report its count of packets");
+            let sent = udp.sent_packets.unwrap_or(0);
+            return Self { sent, ..Self::unknown("a host did not report its count of packets") };
         };
         let lost = lost.max(0) as u64;
         let sender = document.streams.first().and_then(|stream| stream.sender.as_ref());
@@ -47,7 +50,7 @@ impl StreamOutcome {
         let paced = stream.packets > u64::from(stream.burst_packets);
         let no_pass = sender_fault(stream, sent, udp.refused_packets, send_span_ns).or_else(|| losses.host_fault());
         let lateness = sender.and_then(|end| end.udp.as_ref()?.departure_error.as_ref());
-        let scheduled = stream.burst_packets == 1 || (paced && no_pass.is_none());
+        let is_behind = no_pass.is_some();
         let no_fail = if losses.network == 0 && losses.host > 0 {
             losses.host_fault()
         } else if lost > losses.network + losses.host {
@@ -56,9 +59,10 @@ impl StreamOutcome {
             no_pass.clone()
         } else if lost > 0 && udp.refused_packets.is_none() {
             Some(format!("{lost} packets lost, unknown whether the sending host refused some"))
-        } else if lost > 0 && scheduled {
+        } else if lost > 0 && (paced || stream.burst_packets == 1) {
             match lateness {
-                Some(late) if late.p99_ns > LATE_P99_NS => {
+                Some(late) if is_behind && late.p50_ns as f64 >= ALWAYS_LATE * late.p99_ns as f64 => None,
+                Some(late) if late.p99_ns > LATE_P99_NS + stream.burst_ns => {
                     Some(format!("the sender was up to {:.1} ms late (p99)", late.p99_ns as f64 / 1e6))
                 }
                 Some(_) => None,
@@ -108,7 +112,8 @@ impl Losses {
 fn sender_fault(stream: &Stream, sent: u64, refused: Option<u64>, send_span_ns: Option<u64>) -> Option<String> {
     let paced = stream.packets > u64::from(stream.burst_packets);
     let planned_ns = stream.span_ns();
-    let longest_ns = (planned_ns as f64 * (1.0 + LATE_SHARE)) as u64 + LATE_NS.min(planned_ns / 4);
+    let late_ns = LATE_NS.min(planned_ns / 4) + stream.burst_ns;
+    let longest_ns = (planned_ns as f64 * (1.0 + LATE_SHARE)) as u64 + late_ns;
     if let Some(refused) = refused.filter(|refused| *refused > 0) {
         return Some(format!("the sending host refused {refused} packets"));
     }

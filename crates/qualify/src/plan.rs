@@ -10,10 +10,20 @@ const BACKGROUND_S: f64 = 3.0;
 const BACKGROUND_SHARE: f64 = 0.01;
 /// Lowest rate of the low-rate test, packets/s.
 const BACKGROUND_MIN_PACKETS_PER_S: f64 = 20.0;
+/// Length of the first stream of a test, seconds; each further one is twice as long, so that heavy loss ends the test early.
+pub(crate) const FIRST_STREAM_S: f64 = 0.5;
+/// Single bursts of a whole window.
+pub(crate) const WINDOW_BURSTS: &str = "sender-rate-bursts-window";
+/// Bursts of a whole window, one each target RTT.
+pub(crate) const SUSTAINED_BURSTS: &str = "sustained-full-rate-bursts";
+/// Packets that a sender without pacing sends for a delayed ACK while its window grows.
+const DELAYED_ACK_PACKETS: u32 = 3;
 /// Packets that slow start sends back to back: two for each delayed ACK of two packets (RFC 8337 section 6.1).
 const SLOW_START_PACKETS: u32 = 4;
 /// Pacing gain of Startup in BBRv3 (draft-ietf-ccwg-bbr, `BBRStartupPacingGain`).
 const BBR_STARTUP_GAIN: f64 = 2.77;
+/// Pacing gain of ProbeBW_UP in BBRv3 (draft-ietf-ccwg-bbr), the highest after Startup.
+const BBR_PROBE_GAIN: f64 = 1.25;
 /// Initial window, packets (RFC 6928).
 const INITIAL_WINDOW: u32 = 10;
 /// Largest segmentation offload burst (TSO, GSO), bytes.
@@ -41,6 +51,8 @@ pub struct Stream {
     pub rate_bps: u64,
     /// Packets sent back to back.
     pub burst_packets: u32,
+    /// Time that a burst takes to leave at interface rate, nanoseconds; 0 if that rate is unknown.
+    pub burst_ns: u64,
     /// Time without packets before the stream, nanoseconds.
     pub pause_ns: u64,
 }
@@ -91,7 +103,9 @@ pub struct Plan {
 impl Plan {
     /// Returns the packets that the test sends if none is lost.
     pub fn expected_packets(&self) -> u64 {
-        self.accept_packets().min(self.max_packets)
+        let least =
+            if self.unit == TrialUnit::Burst { 0 } else { (self.packets_per_s * FIRST_STREAM_S).ceil() as u64 };
+        self.accept_packets().max(least).min(self.max_packets)
     }
 
     /// Returns the duration of [`Plan::expected_packets`] without pauses, seconds.
@@ -169,11 +183,15 @@ pub fn plans(target: &Target, derived: &QualifyDerived, line_rate_bps: Option<u6
         max_packets: window * MAX_BURSTS,
     };
     plans.push(burst.clone());
-    // Linux paces slow start at twice the rate, and sizes the bursts by that.
-    let offload_bytes = OFFLOAD_BYTES.min(2.0 * target.rate.bps() as f64 / 8.0 * OFFLOAD_S);
-    let offload = (offload_bytes / f64::from(target.mtu_bytes - derived.header_bytes)).ceil() as u32;
-    let offload = offload.max(OFFLOAD_MIN_PACKETS);
-    let mut bursts = vec![3, INITIAL_WINDOW, offload];
+    // Linux sizes offload bursts by the pacing rate.
+    let offload = |gain: f64| {
+        let bytes = OFFLOAD_BYTES.min(gain * target.rate.bps() as f64 / 8.0 * OFFLOAD_S);
+        let packets = (bytes / f64::from(target.mtu_bytes - derived.header_bytes)).ceil() as u32;
+        packets.max(OFFLOAD_MIN_PACKETS)
+    };
+    // Reno and CUBIC return to slow start after an RTO; BBR does not return to Startup.
+    let steady = offload(if target.congestion == QualifyCongestion::Bbr { BBR_PROBE_GAIN } else { gain });
+    let mut bursts = vec![DELAYED_ACK_PACKETS, INITIAL_WINDOW, steady, offload(gain)];
     bursts.sort_unstable();
     bursts.dedup();
     plans.extend(bursts.into_iter().filter(|burst| u64::from(*burst) < window).map(|burst| Plan {
@@ -183,7 +201,7 @@ pub fn plans(target: &Target, derived: &QualifyDerived, line_rate_bps: Option<u6
         what: format!("bursts of {burst} packets at interface rate, on average the target rate"),
         packets_per_s: target_pps,
         burst_packets: burst,
-        at_start: burst == INITIAL_WINDOW && burst != offload,
+        at_start: burst > steady.max(DELAYED_ACK_PACKETS),
         stream_packets: 0,
         unit: TrialUnit::Packet,
         sprt,
@@ -191,7 +209,7 @@ pub fn plans(target: &Target, derived: &QualifyDerived, line_rate_bps: Option<u6
     }));
     let whole = window.min(MAX_BURST_PACKETS);
     plans.push(Plan {
-        name: "sender-rate-bursts-window".to_owned(),
+        name: WINDOW_BURSTS.to_owned(),
         section: "8.4",
         weight: QualifyWeight::Informative,
         what: format!("bursts of {whole} packets at interface rate, as after a pause of the application"),
@@ -200,6 +218,22 @@ pub fn plans(target: &Target, derived: &QualifyDerived, line_rate_bps: Option<u6
         stream_packets: whole,
         max_packets: whole * MAX_BURSTS,
         ..burst
+    });
+    plans.push(Plan {
+        name: SUSTAINED_BURSTS.to_owned(),
+        section: "8.5.1",
+        weight: QualifyWeight::Informative,
+        what: format!(
+            "bursts of {whole} packets at interface rate, one each {:.1} ms: on average the target rate",
+            whole as f64 / target_pps * 1e3
+        ),
+        packets_per_s: target_pps,
+        burst_packets: whole as u32,
+        at_start: false,
+        stream_packets: 0,
+        unit: TrialUnit::Packet,
+        sprt,
+        max_packets: packets(target_pps),
     });
     plans
 }

@@ -7,7 +7,7 @@ use landspeed_model::{
 use crate::buffer::{BufferSearch, BufferSize};
 use crate::onset::{OnsetSearch, STEP_S};
 use crate::outcome::StreamOutcome;
-use crate::plan::{Plan, Stream, plans};
+use crate::plan::{Plan, SUSTAINED_BURSTS, Stream, WINDOW_BURSTS, plans};
 use crate::steady::steady_rate;
 use crate::target::{BBR_LOSS_THRESHOLD, Target, line_packets_per_s};
 use crate::trial::Trial;
@@ -89,14 +89,29 @@ impl Suite {
         self.trials.iter().map(|trial| &trial.plan)
     }
 
-    /// Returns packets and seconds of all tests without pauses, if no packet is lost.
+    /// Returns packets and seconds of all tests with their pauses, if no packet is lost.
     pub fn expected(&self) -> (u64, f64) {
+        let (packets, seconds) = self.expected_onset();
+        (
+            self.plans().map(Plan::expected_packets).sum::<u64>() + packets,
+            self.plans().map(|plan| self.expected_s(plan)).sum::<f64>() + seconds,
+        )
+    }
+
+    /// Returns the seconds of a test with its pauses, if no packet is lost.
+    pub fn expected_s(&self, plan: &Plan) -> f64 {
+        self.with_pauses_s(plan.expected_s())
+    }
+
+    /// Returns packets and seconds of the onset of congestion with its pauses, if no packet is lost.
+    pub fn expected_onset(&self) -> (u64, f64) {
         let shares: Vec<f64> = self.onset.shares().collect();
         let packets = shares.iter().sum::<f64>() * self.step_s * self.target_pps;
-        (
-            self.plans().map(Plan::expected_packets).sum::<u64>() + packets.ceil() as u64,
-            self.plans().map(Plan::expected_s).sum::<f64>() + shares.len() as f64 * self.step_s,
-        )
+        (packets.ceil() as u64, self.with_pauses_s(shares.len() as f64 * self.step_s))
+    }
+
+    fn with_pauses_s(&self, seconds: f64) -> f64 {
+        if self.options.gentle { seconds * (1 + GENTLE_PAUSE) as f64 } else { seconds }
     }
 
     /// Returns the number of the current test, from 0; that of all tests while the buffer is searched, one more for the onset of congestion.
@@ -147,12 +162,18 @@ impl Suite {
         let Some(trial) = self.trials.get_mut(self.current) else { return };
         let tolerated = if self.target.congestion == QualifyCongestion::Bbr { BBR_LOSS_THRESHOLD } else { 0.0 };
         trial.take(stream, outcome, tolerated);
-        let whole_window = trial.plan.weight == QualifyWeight::Informative;
+        let whole_window = trial.plan.name == WINDOW_BURSTS;
         let sound = outcome.no_fail.is_none() && outcome.no_pass.is_none() && outcome.host_dropped == 0;
         if whole_window && sound && outcome.lost > 0 && self.buffer.is_none() {
             self.buffer = Some(BufferSearch::new(stream.packets, outcome, self.line_pps));
         }
-        if trial.result().is_some() {
+        let Some(result) = trial.result() else { return };
+        self.current += 1;
+        if whole_window
+            && result == QualifyResult::Fail
+            && let Some(next) = self.trials.get_mut(self.current).filter(|next| next.plan.name == SUSTAINED_BURSTS)
+        {
+            next.skip(format!("not sent: single bursts of this length lose packets ({WINDOW_BURSTS})"));
             self.current += 1;
         }
     }
@@ -166,7 +187,7 @@ impl Suite {
     pub fn tests(&self) -> Vec<QualifyTest> {
         let documents = self.trials.iter().filter_map(|trial| {
             let mut test = trial.document(self.data_bits)?;
-            if test.result == QualifyResult::Fail && self.is_excused(&trial.plan) {
+            if test.result != QualifyResult::Pass && self.is_excused(&trial.plan) {
                 test.weight = QualifyWeight::Informative;
             }
             Some(test)
@@ -237,7 +258,7 @@ impl Suite {
         Some(steady_rate(self.target.congestion, rate, packets / self.window_packets as f64))
     }
 
-    /// Whether a failure of this test delays only the start of a connection: with the section's rate and buffer a long flow
+    /// Whether what this test did not pass delays only the start of a connection: with the section's rate and buffer a long flow
     /// reaches the target. Slow start and the initial window are at its start. The model of Reno is RFC 8337's, which counts them.
     fn is_excused(&self, plan: &Plan) -> bool {
         plan.at_start
@@ -253,7 +274,9 @@ impl Suite {
     fn stream(&self, packets: u64, packets_per_s: f64, burst_packets: u32, pause_ns: u64) -> Stream {
         let payload_bytes = self.target.udp_payload_bytes();
         let rate_bps = (packets_per_s * f64::from(payload_bytes) * 8.0).round().max(1.0) as u64;
-        Stream { payload_bytes, packets, rate_bps, burst_packets, pause_ns }
+        // An unknown, infinite rate gives 0.
+        let burst_ns = (f64::from(burst_packets) / self.line_pps * 1e9) as u64;
+        Stream { payload_bytes, packets, rate_bps, burst_packets, burst_ns, pause_ns }
     }
 }
 

@@ -3,11 +3,9 @@
 use landspeed_model::{QualifyResult, QualifyTest};
 
 use crate::outcome::StreamOutcome;
-use crate::plan::{Plan, Stream, TrialUnit};
+use crate::plan::{FIRST_STREAM_S, Plan, Stream, TrialUnit};
 use crate::sprt::Decision;
 
-/// Length of the first stream of a test, seconds; each further one is twice as long, so that heavy loss ends the test early.
-const FIRST_STREAM_S: f64 = 0.5;
 /// Tolerated difference between the times that a stream takes to arrive and to leave: share, and nanoseconds. A section that
 /// is slower than the stream stretches it while its buffer fills.
 const STRETCH_SHARE: f64 = 0.02;
@@ -22,6 +20,8 @@ const MAX_DISTURBED: u32 = 3;
 pub struct Trial {
     pub plan: Plan,
     streams: u32,
+    /// Streams that no host disturbed.
+    undisturbed: u32,
     disturbed: u32,
     /// Why counted streams are not evidence for a pass: their sender was slower than planned.
     slow: Option<String>,
@@ -38,6 +38,7 @@ impl Trial {
         Self {
             plan,
             streams: 0,
+            undisturbed: 0,
             disturbed: 0,
             slow: None,
             sent: 0,
@@ -57,7 +58,7 @@ impl Trial {
         if self.plan.unit == TrialUnit::Burst {
             return Some(self.plan.stream_packets);
         }
-        let doubled = FIRST_STREAM_S * f64::from(1_u32 << self.streams.min(10));
+        let doubled = FIRST_STREAM_S * f64::from(1_u32 << self.undisturbed.min(10));
         let stream_s = if gentle { FIRST_STREAM_S } else { doubled.min(LONGEST_STREAM_S) };
         let planned = (self.plan.packets_per_s * stream_s).ceil() as u64;
         let needed = self.plan.sprt.trials_to_accept(self.defects).saturating_sub(self.trials);
@@ -71,6 +72,8 @@ impl Trial {
     /// Takes the outcome of a stream. `tolerated` is the share of a burst's packets that may be lost.
     pub fn take(&mut self, stream: &Stream, outcome: &StreamOutcome, tolerated: f64) {
         self.streams += 1;
+        // A sender that could not keep the rate would take even longer for a longer stream.
+        self.undisturbed += u32::from(outcome.no_pass.is_none() && outcome.no_fail.is_none());
         self.sent += outcome.sent;
         // A stream that was slower than planned cannot show that the section passes; its losses can show that it fails.
         let no_pass = outcome.no_pass.clone().or_else(|| self.stretched(outcome));
@@ -110,11 +113,17 @@ impl Trial {
         };
     }
 
-    /// Returns why a stream at the target rate that arrived more slowly than it was sent cannot pass. A burst may be
-    /// stretched.
+    /// Ends the test without a stream: its result follows from another test.
+    pub fn skip(&mut self, why: String) {
+        self.result = Some((QualifyResult::Inconclusive, why));
+    }
+
+    /// Returns why a stream at the target rate that arrived more slowly than it was sent cannot pass. A burst may take its
+    /// headway to arrive.
     fn stretched(&self, outcome: &StreamOutcome) -> Option<String> {
         let (sent_ns, received_ns) = (outcome.send_span_ns? as f64, outcome.receive_span_ns? as f64);
-        let is_stretched = received_ns > sent_ns * (1.0 + STRETCH_SHARE) + STRETCH_NS;
+        let headway_ns = f64::from(self.plan.burst_packets) / self.plan.packets_per_s * 1e9;
+        let is_stretched = received_ns > sent_ns * (1.0 + STRETCH_SHARE) + STRETCH_NS + headway_ns;
         (self.plan.unit == TrialUnit::Packet && is_stretched).then(|| {
             format!(
                 "packets sent in {:.0} ms arrived in {:.0} ms: the section is slower than the target, or the receiving host was late",
@@ -138,7 +147,7 @@ impl Trial {
 
     /// Returns the test as it is written into a document; `None` if it did not begin.
     pub fn document(&self, target_share: f64) -> Option<QualifyTest> {
-        if self.streams == 0 {
+        if self.streams == 0 && self.result.is_none() {
             return None;
         }
         let (result, reason) = self

@@ -13,6 +13,7 @@ fn run() -> (RunDocument, Stream) {
         packets: udp.sent_packets.expect("counted"),
         rate_bps: document.requested.rate_bps.expect("a rate"),
         burst_packets: 1,
+        burst_ns: 0,
         pause_ns: 0,
     };
     (document, stream)
@@ -52,6 +53,12 @@ fn set_lateness(document: &mut RunDocument, p99_ns: Option<u64>) {
     }
 }
 
+/// Sets the median lateness of the sender's packets, nanoseconds.
+fn set_median_lateness(document: &mut RunDocument, p50_ns: u64) {
+    let sender = document.streams[0].sender.as_mut().expect("reported");
+    sender.udp.as_mut().expect("a UDP sender").departure_error.as_mut().expect("measured").p50_ns = p50_ns;
+}
+
 /// Places the losses of a run: those of the network, and those of the receiver's socket.
 fn place_losses(document: &mut RunDocument, network: u64) {
     let lost = document.udp.as_ref().and_then(|udp| udp.lost_packets).expect("counted") as u64;
@@ -88,6 +95,39 @@ fn an_unknown_schedule_or_refusal_is_no_failure() {
     document.udp.as_mut().expect("a UDP test").refused_packets = None;
     let outcome = StreamOutcome::of(&document, &stream);
     assert!(outcome.no_fail.expect("a reason").contains("unknown whether the sending host refused"));
+}
+
+#[test]
+fn a_stalled_sender_of_bursts_proves_nothing() {
+    let (mut document, stream) = run();
+    place_losses(&mut document, 17_728);
+    // It ended late, and sent a part of the stream at 125% of the rate after a stall.
+    let bursts = Stream { burst_packets: 10, rate_bps: stream.rate_bps * 2, ..stream };
+    set_lateness(&mut document, Some(9_000_000));
+    set_median_lateness(&mut document, 4_000_000);
+    let outcome = StreamOutcome::of(&document, &bursts);
+    assert!(outcome.no_fail.expect("a reason").contains("up to 9.0 ms late"));
+    // It was late by the same time throughout: slower than planned, never faster.
+    set_median_lateness(&mut document, 9_000_000);
+    let outcome = StreamOutcome::of(&document, &bursts);
+    assert_eq!((outcome.lost, outcome.no_fail), (17_728, None));
+    assert!(outcome.no_pass.is_some());
+}
+
+#[test]
+fn bursts_may_take_their_time_at_interface_rate() {
+    let (mut document, stream) = run();
+    place_losses(&mut document, 17_728);
+    set_lateness(&mut document, Some(9_000_000));
+    let bursts = Stream { burst_packets: 10, burst_ns: 10_000_000, ..stream };
+    assert_eq!(StreamOutcome::of(&document, &bursts).no_fail, None);
+}
+
+#[test]
+fn packets_sent_are_counted_if_losses_are_unknown() {
+    let (mut document, stream) = run();
+    document.udp.as_mut().expect("a UDP test").lost_packets = None;
+    assert_eq!(StreamOutcome::of(&document, &stream).sent, stream.packets);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Suites over sections in virtual time: the links and queues that the lab and `emulate` have.
 
 use landspeed_emulation::{DirectionModel, DirectionPlan, Event, Frame, load};
-use landspeed_qualify::{QualifyCongestion, QualifyResult, Stream, StreamOutcome, Suite, SuiteOptions, Target};
+use landspeed_qualify::{
+    QualifyCongestion, QualifyResult, QualifyWeight, Stream, StreamOutcome, Suite, SuiteOptions, Target,
+};
 
 /// Link speed of the sender's interface, bits/s.
 const LINE_BPS: u64 = 100_000_000_000;
@@ -185,4 +187,117 @@ fn disturbed_streams_decide_nothing() {
     assert_eq!(disturbed(0, true), QualifyResult::Inconclusive, "the sender was slower than planned");
     assert_eq!(disturbed(100, false), QualifyResult::Inconclusive, "a host may have lost the packets");
     assert_eq!(disturbed(100, true), QualifyResult::Fail, "a slower sender does not excuse losses");
+}
+
+/// Takes streams that lose nothing until the suite sends a test whose name begins so. Returns its first stream.
+fn until(suite: &mut Suite, name: &str) -> Stream {
+    while let Some(stream) = suite.next_stream() {
+        if suite.plans().nth(suite.current()).is_some_and(|plan| plan.name.starts_with(name)) {
+            return stream;
+        }
+        suite.take(&StreamOutcome { sent: stream.packets, ..StreamOutcome::default() });
+    }
+    panic!("no {name}");
+}
+
+fn suite(gentle: bool) -> Suite {
+    let target = target("10G", "92ms");
+    let derived = target.derive().expect("a possible target");
+    let options = SuiteOptions { line_rate_bps: Some(LINE_BPS), max_test_ns: 60_000_000_000, gentle };
+    Suite::new(target, &derived, options)
+}
+
+#[test]
+fn a_stream_that_a_host_disturbed_is_repeated() {
+    let mut suite = suite(false);
+    let first = until(&mut suite, "delivery-at-target-rate");
+    let slow = Some("the sender could not keep the rate".to_owned());
+    suite.take(&StreamOutcome { sent: first.packets, no_pass: slow, ..StreamOutcome::default() });
+    assert_eq!(suite.next_stream().map(|stream| stream.packets), Some(first.packets), "not a longer one");
+    suite.take(&StreamOutcome { sent: first.packets, ..StreamOutcome::default() });
+    let longer = suite.next_stream().map_or(0, |stream| stream.packets);
+    assert!(longer.abs_diff(2 * first.packets) <= 2, "{longer}");
+}
+
+#[test]
+fn sustained_bursts_leave_once_each_target_rtt() {
+    let mut suite = suite(false);
+    let stream = until(&mut suite, "sustained-full-rate-bursts");
+    assert_eq!(u64::from(stream.burst_packets), 12_853, "a target window");
+    let bursts = stream.packets.div_ceil(u64::from(stream.burst_packets));
+    let headway_ns = stream.span_ns() / (bursts - 1);
+    assert!((headway_ns as f64 / 92e6 - 1.0).abs() < 0.001, "{headway_ns}");
+    // 12853 × 9038 bytes at 100 Gb/s
+    assert!((stream.burst_ns as f64 / 9.293e6 - 1.0).abs() < 0.001, "{}", stream.burst_ns);
+    suite.take(&StreamOutcome { sent: stream.packets, lost: 500, ..StreamOutcome::default() });
+    assert_eq!(result(&suite, "sustained-full-rate-bursts"), QualifyResult::Fail);
+    assert_eq!(suite.verdict().0, QualifyResult::Pass, "it does not count");
+}
+
+#[test]
+fn sustained_bursts_are_not_sent_where_single_ones_are_lost() {
+    let suite = qualify(&section(SMALL_BUFFER), target("1G", "10ms"));
+    assert_eq!(result(&suite, "sender-rate-bursts-window"), QualifyResult::Fail);
+    let tests = suite.tests();
+    let sustained = tests.last().expect("tests");
+    assert_eq!((sustained.name.as_str(), sustained.measured), ("sustained-full-rate-bursts", None));
+    assert_eq!(sustained.sent_packets, 0);
+    assert!(sustained.reason.contains("sender-rate-bursts-window"), "{}", sustained.reason);
+}
+
+#[test]
+fn gentle_tests_take_ten_times_as_long() {
+    let ((packets, seconds), (gentle_packets, gentle_seconds)) = (suite(false).expected(), suite(true).expected());
+    assert_eq!(packets, gentle_packets);
+    assert!((gentle_seconds / seconds - 10.0).abs() < 1e-9, "{gentle_seconds} {seconds}");
+}
+
+#[test]
+fn short_run_lengths_send_a_whole_stream() {
+    let bbr = Target { congestion: QualifyCongestion::Bbr, ..target("1G", "10ms") };
+    let derived = bbr.derive().expect("a possible target");
+    let options = SuiteOptions { line_rate_bps: None, max_test_ns: 60_000_000_000, gentle: false };
+    let mut suite = Suite::new(bbr, &derived, options);
+    let expected = suite.expected().0;
+    while let Some(stream) = suite.next_stream() {
+        suite.take(&StreamOutcome { sent: stream.packets, ..StreamOutcome::default() });
+    }
+    let sent = suite.sent_packets();
+    assert!((sent as f64 / expected as f64 - 1.0).abs() < 0.05, "{sent} of {expected} expected");
+}
+
+#[test]
+fn tests_that_do_not_count_are_informative() {
+    let target = target("1G", "10ms");
+    let derived = target.derive().expect("a possible target");
+    let options = SuiteOptions { line_rate_bps: Some(LINE_BPS), max_test_ns: 60_000_000_000, gentle: false };
+    let mut suite = Suite::new(target, &derived, options);
+    let plan = section(SMALL_BUFFER);
+    let mut seed = 1;
+    while let Some(stream) = suite.next_stream() {
+        let is_slow_start = suite.plans().nth(suite.current()).is_some_and(|plan| plan.name == "slow-start-bursts");
+        let no_fail = is_slow_start.then(|| "a host was busy".to_owned());
+        suite.take(&StreamOutcome { no_fail, ..send(&plan, seed, &stream) });
+        seed += 1;
+    }
+    assert_eq!(result(&suite, "slow-start-bursts"), QualifyResult::Inconclusive);
+    assert!(suite.steady_share().is_some_and(|share| share >= 1.0));
+    assert_eq!(suite.verdict().0, QualifyResult::Pass);
+    let tests = suite.tests();
+    let required = tests.iter().filter(|test| test.weight == QualifyWeight::Required);
+    assert!(required.clone().count() > 0 && required.clone().all(|test| test.result == QualifyResult::Pass));
+}
+
+#[test]
+fn bbr_needs_room_for_its_steady_bursts_only() {
+    // A burst of 4 packets fits. CUBIC's offload bursts of 5 do not, nor BBR's of 7 in Startup.
+    let shallow = section("rate = \"200M\"\ndelay = \"0.2ms\"\nqueue = { kind = \"bfifo\", limit = \"27500B\" }");
+    let target = |congestion| Target { congestion, ..target("180M", "20ms") };
+    let bbr = qualify(&shallow, target(QualifyCongestion::Bbr));
+    assert_eq!(result(&bbr, "sender-rate-bursts-4"), QualifyResult::Pass, "{:#?}", bbr.tests());
+    assert_eq!(result(&bbr, "sender-rate-bursts-7"), QualifyResult::Fail);
+    assert_eq!(bbr.verdict().0, QualifyResult::Pass, "{:?}", bbr.steady_share());
+    let cubic = qualify(&shallow, target(QualifyCongestion::Cubic));
+    assert_eq!(result(&cubic, "sender-rate-bursts-5"), QualifyResult::Fail);
+    assert_eq!(cubic.verdict().0, QualifyResult::Fail);
 }

@@ -34,7 +34,7 @@ pub struct Options {
     #[arg(long, default_value_t = 35)]
     seed: u64,
     /// TCP flows with each congestion control
-    #[arg(long, default_value_t = 2)]
+    #[arg(long, default_value_t = 1)]
     repeats: u32,
     /// Start of each TCP flow that does not count, seconds
     #[arg(long, default_value_t = 4)]

@@ -81,12 +81,14 @@ pub fn qualify(task: &Task, runner: &mut dyn Runner) -> anyhow::Result<QualifyDo
         sent_packets: 0,
         sent_bytes: 0,
     };
+    let mut interface_mtu_bytes = None;
     let section = match task.section.clone() {
         Some(section) => section,
         None => match runner.run(probe(&task.parameters)) {
             Ok(probe) => {
                 describe(&mut document, &probe);
                 let section = section::of(&probe, task.direction);
+                interface_mtu_bytes = section::interface_mtu_bytes(&probe, task.direction);
                 target.ip_version = section::ip_version(&section);
                 document.derived = target.derive()?;
                 section
@@ -97,7 +99,7 @@ pub fn qualify(task: &Task, runner: &mut dyn Runner) -> anyhow::Result<QualifyDo
             }
         },
     };
-    let unfit = section::check(&section, &target).err();
+    let unfit = section::check(&section, interface_mtu_bytes, &target).err();
     let line_rate_bps = section.line_rate_bps;
     document.section = Some(section);
     if let Some(error) = unfit {
@@ -164,7 +166,8 @@ fn end(document: &mut QualifyDocument, why: Ended) {
 
 /// Returns the parameters of a short test that shows the section: its RTT, its MTU and the interfaces.
 fn probe(shared: &Parameters) -> Parameters {
-    let stream = Stream { payload_bytes: 500, packets: 20, rate_bps: 800_000, burst_packets: 1, pause_ns: 0 };
+    let stream =
+        Stream { payload_bytes: 500, packets: 20, rate_bps: 800_000, burst_packets: 1, burst_ns: 0, pause_ns: 0 };
     Parameters { probe_mtu: true, ..stream_parameters(shared, &stream) }
 }
 

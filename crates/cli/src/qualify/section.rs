@@ -32,9 +32,17 @@ pub fn ip_version(section: &QualifySection) -> IpVersion {
     }
 }
 
-/// Refuses a target that this section cannot be tested for.
-pub fn check(section: &QualifySection, target: &Target) -> Result<(), ErrorEntry> {
-    check_section(section, target).map_err(|unfit| ErrorEntry {
+/// Returns the MTU of the sender's interface, bytes; `None` if the probe did not report it.
+pub fn interface_mtu_bytes(probe: &RunDocument, direction: Direction) -> Option<u32> {
+    let mut probes = probe.path.as_ref()?.mtu.iter();
+    probes.find(|found| found.direction == direction)?.interface_mtu_bytes
+}
+
+/// Refuses a target that this section cannot be tested for. Where the path MTU is unknown, that of the interface is its upper limit: the
+/// sender would fragment larger packets.
+pub fn check(section: &QualifySection, interface_mtu_bytes: Option<u32>, target: &Target) -> Result<(), ErrorEntry> {
+    let path_mtu_bytes = section.path_mtu_bytes.or(interface_mtu_bytes);
+    check_section(&QualifySection { path_mtu_bytes, ..section.clone() }, target).map_err(|unfit| ErrorEntry {
         code: "impossible-target".to_owned(),
         message: unfit.message,
         advice: Some(unfit.advice),
@@ -60,6 +68,15 @@ mod tests {
         assert_eq!(ip_version(&section(Some("192.0.2.2:5210"))), IpVersion::V4);
         assert_eq!(ip_version(&section(Some("[2001:db8::2]:5210"))), IpVersion::V6);
         assert_eq!(ip_version(&section(None)), IpVersion::V4);
+    }
+
+    #[test]
+    fn packets_that_the_interface_would_fragment_are_refused() {
+        let mut target = Target::new("1G".parse().expect("a rate"), "92ms".parse().expect("a time"));
+        target.mtu_bytes = 9000;
+        assert!(check(&section(None), None, &target).is_ok(), "unknown");
+        let error = check(&section(None), Some(1500), &target).expect_err("too large");
+        assert!(error.advice.is_some_and(|advice| advice.contains("--target-mtu 1500")));
     }
 
     #[test]

@@ -43,14 +43,16 @@ pub fn starting(suite: &Suite) -> String {
             plan.name,
             plan.section,
             plan.what,
-            time(plan.expected_s())
+            time(suite.expected_s(plan))
         );
         page.line("test", &text);
     } else if suite.current() > suite.plans().count() {
-        page.line(
-            "onset",
-            "evenly spaced packets at rising rates up to twice the target, until some are lost (section 8.2)",
+        let (packets, seconds) = suite.expected_onset();
+        let text = format!(
+            "evenly spaced packets at rising rates up to twice the target, until 1% are lost (section 8.2); at most {packets} packets in {}",
+            time(seconds)
         );
+        page.line("onset", &text);
     } else {
         page.line("buffer", "single bursts of different lengths, to find the smallest buffer");
     }
