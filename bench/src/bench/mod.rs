@@ -30,6 +30,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
 use crate::machine::{self, Machine};
+use hostile::local::LocalRow;
 use hostile::{AttackRow, Hostile};
 use row::Row;
 use tools::Tools;
@@ -138,11 +139,17 @@ struct Document<'a> {
     rows: &'a [Row],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     hostile: &'a [AttackRow],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    hostile_local: &'a [LocalRow],
 }
 
 /// Returns the names of all cases.
 fn names() -> impl Iterator<Item = &'static str> {
-    cases::ALL.iter().map(|(name, _)| *name).chain(hostile::ALL.iter().map(|attack| attack.name))
+    cases::ALL
+        .iter()
+        .map(|(name, _)| *name)
+        .chain(hostile::ALL.iter().map(|attack| attack.name))
+        .chain(hostile::local::ALL.iter().map(|attack| attack.name))
 }
 
 /// Runs the chosen cases and writes the results after each one.
@@ -186,7 +193,7 @@ pub fn run(options: &Options) -> Result<()> {
         println!("warning: {warning}");
     }
     warn_about_outdated(&date(), &bench.tools);
-    let save = |rows: &[Row], hostile: &[AttackRow]| {
+    let save = |rows: &[Row], hostile: &[AttackRow], hostile_local: &[LocalRow]| {
         let document = Document {
             schema: "landspeed.bench/1",
             date: date(),
@@ -198,16 +205,17 @@ pub fn run(options: &Options) -> Result<()> {
             versions: &bench.tools.versions,
             rows,
             hostile,
+            hostile_local,
         };
         write(&options.json, &serde_json::to_string_pretty(&document)?)?;
         options.markdown.as_ref().map_or(Ok(()), |path| write(path, &page(&document)))
     };
-    let (mut rows, mut attacks) = (Vec::new(), Vec::new());
+    let (mut rows, mut attacks, mut local) = (Vec::new(), Vec::new(), Vec::new());
     for (name, build) in cases::ALL.iter().filter(|(name, _)| is_chosen(name)) {
         println!("\n{name}");
         bench.restore_congestion_control();
         rows.extend(build(&bench, name).run_rounds(rounds));
-        save(&rows, &attacks)?;
+        save(&rows, &attacks, &local)?;
     }
     let chosen: Vec<_> = hostile::ALL.iter().filter(|attack| is_chosen(attack.name)).collect();
     if !chosen.is_empty() {
@@ -217,10 +225,16 @@ pub fn run(options: &Options) -> Result<()> {
         for attack in chosen {
             println!("\n{}", attack.name);
             attacks.push(hostile.run_rounds(attack, rounds));
-            save(&rows, &attacks)?;
+            save(&rows, &attacks, &local)?;
         }
     }
-    println!("\n{}", tables(&rows, &attacks));
+    for attack in hostile::local::ALL.iter().filter(|attack| is_chosen(attack.name)) {
+        println!("\n{}", attack.name);
+        let program = bench.tools.landspeed.clone().map(|landspeed| landspeed.0.clone());
+        local.push(attack.run(&program));
+        save(&rows, &attacks, &local)?;
+    }
+    println!("\n{}", tables(&rows, &attacks, &local));
     println!("every value: {}", options.json.display());
     Ok(())
 }
@@ -311,15 +325,16 @@ fn page(document: &Document<'_>) -> String {
             "nothing lost, by the tool's count and the kernel's".to_owned()
         },
         if document.own_network_namespace { "the benchmark's own" } else { "shared with other programs" },
-        tables(document.rows, document.hostile)
+        tables(document.rows, document.hostile, document.hostile_local)
     )
 }
 
 /// Formats one table per kind of case that ran.
-fn tables(rows: &[Row], attacks: &[AttackRow]) -> String {
+fn tables(rows: &[Row], attacks: &[AttackRow], local: &[LocalRow]) -> String {
     let rows = (!rows.is_empty()).then(|| row::markdown(rows));
     let attacks = (!attacks.is_empty()).then(|| hostile::markdown(attacks));
-    rows.into_iter().chain(attacks).collect::<Vec<_>>().join("\n")
+    let local = (!local.is_empty()).then(|| hostile::local::markdown(local));
+    rows.into_iter().chain(attacks).chain(local).collect::<Vec<_>>().join("\n")
 }
 
 fn date() -> String {

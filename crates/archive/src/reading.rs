@@ -26,6 +26,7 @@ fn inflate(bytes: &[u8]) -> Result<Cow<'_, [u8]>, ArchiveError> {
 /// If the data is damaged, with the byte.
 pub fn documents(bytes: &[u8]) -> Result<Vec<StoredPart>, ArchiveError> {
     let plain = inflate(bytes)?;
+    landspeed_results::check_memory(&plain).map_err(|why| ArchiveError::NoResult(why.to_string()))?;
     let parts = landspeed_results::split(&plain).map_err(|why| ArchiveError::NoResult(why.to_string()))?;
     let single = parts.len() == 1;
     let of = |part: landspeed_results::Part<'_>| StoredPart {

@@ -29,6 +29,11 @@ pub enum ColumnsError {
     /// The contents of the file are inconsistent.
     #[error("this Parquet file is damaged: its parts contradict each other")]
     Damaged,
+    /// A row group has so many packets.
+    #[error(
+        "this Parquet file has {0} packets in one row group, the maximum is 1048576: write it again with smaller groups"
+    )]
+    Group(usize),
     /// The named column has an unexpected type.
     #[error("column `{0}` of this Parquet file is of another type than a packet's")]
     Type(&'static str),

@@ -18,6 +18,10 @@ use crate::rebuild;
 use crate::record::{Flow, PAYLOAD_PREFIX_BYTES, Record};
 use crate::schema::{COLUMNS, Values};
 
+/// Maximum number of packets of a row group, which is in memory at once. This program writes 65,536; other writers default to
+/// this number at most. A few bytes can stand for any number of equal values.
+const MAX_GROUP: usize = 1 << 20;
+
 /// A capture (pcapng) made from a file of columns, in the original order of the capture.
 pub struct Stream<R: ChunkReader + 'static> {
     file: SerializedFileReader<R>,
@@ -231,6 +235,9 @@ fn records<R: ChunkReader + 'static>(
 ) -> Result<Vec<Record>, ColumnsError> {
     let group = file.get_row_group(number)?;
     let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
+    if rows > MAX_GROUP {
+        return Err(ColumnsError::Group(rows));
+    }
     let mut columns = Group { numbers: HashMap::new(), bytes: HashMap::new() };
     for at in 0..group.num_columns() {
         let name = group.metadata().column(at).column_descr().name().to_owned();

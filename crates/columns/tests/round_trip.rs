@@ -1,6 +1,7 @@
 //! Tests that packets are unchanged after a round trip through a file of columns.
 
 use std::io::Read as _;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use etherparse::{PacketBuilder, TcpOptionElement};
@@ -9,6 +10,9 @@ use landspeed_model::{BuildInfo, TraceDocument};
 use landspeed_trace::{Analysis, Limits, Row};
 use landspeed_wire::capture::{CaptureItem, Frame, Reader};
 use landspeed_wire::{LinkType, Transport, dissect};
+use parquet::column::writer::ColumnWriter;
+use parquet::file::reader::{FileReader as _, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
 use proptest::prelude::*;
 
 /// A frame that owns its bytes.
@@ -226,4 +230,30 @@ fn small_file() -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), Detail::Headers).expect("memory");
     analysed(&vec![kept; 100], |frame, row| writer.packet(frame, row).expect("memory"));
     writer.finish().expect("memory").0
+}
+
+#[test]
+fn a_row_group_of_any_size_does_not_fill_the_memory() {
+    let (empty, _) = Writer::new(Vec::new(), Detail::Headers).expect("memory").finish().expect("memory");
+    let reader = SerializedFileReader::new(Bytes::from(empty)).expect("a file of columns");
+    let schema = reader.metadata().file_metadata().schema_descr().root_schema_ptr();
+    let mut file = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).expect("memory");
+    let mut group = file.next_row_group().expect("memory");
+    let levels = vec![0_i16; (1 << 20) + 1];
+    while let Some(mut column) = group.next_column().expect("memory") {
+        let written = match column.untyped() {
+            ColumnWriter::Int64ColumnWriter(writer) => writer.write_batch(&[], Some(&levels), None),
+            ColumnWriter::ByteArrayColumnWriter(writer) => writer.write_batch(&[], Some(&levels), None),
+            _ => panic!("columns are numbers or bytes"),
+        };
+        written.expect("memory");
+        column.close().expect("memory");
+    }
+    group.close().expect("memory");
+    let file = file.into_inner().expect("memory");
+    assert!(file.len() < 100_000, "{} bytes stand for a million packets", file.len());
+    let mut read = Vec::new();
+    let why =
+        Stream::new(Bytes::from(file)).expect("a file of columns").read_to_end(&mut read).expect_err("too many");
+    assert!(why.to_string().contains("1048577 packets in one row group"), "{why}");
 }

@@ -206,13 +206,15 @@ impl BwConfig {
             }
             Self::Repeated { pattern, count } => {
                 for _ in 0..(*count).max(1) {
+                    let before = steps.len();
                     for part in pattern {
                         if part.append(steps, depth + 1)? {
                             // Parts after an infinite pattern are never reached.
                             return Ok(true);
                         }
                     }
-                    if steps.is_empty() {
+                    // A pattern without time would be repeated up to 2^64 times.
+                    if steps.len() == before {
                         break;
                     }
                 }
@@ -255,6 +257,18 @@ mod tests {
         let expected = Schedule::Steps { steps: vec![a, b, a, b], repeat: false };
         assert_eq!(rattan(human), Ok(expected.clone()));
         assert_eq!(rattan(plain), Ok(expected));
+    }
+
+    #[test]
+    fn patterns_without_time_are_not_repeated() {
+        let empty = r#"{"RepeatedBwPatternConfig":{"count":18446744073709551615,"pattern":[
+            {"StaticBwConfig":{"bw":"1Mbps","duration":"0s"}}]}}"#;
+        let text = format!(
+            r#"{{"RepeatedBwPatternConfig":{{"count":1,"pattern":[
+            {{"StaticBwConfig":{{"bw":"12Mbps","duration":"1s"}}}},{empty}]}}}}"#
+        );
+        let step = RateStep { duration_ns: 1_000_000_000, bps: 12_000_000 };
+        assert_eq!(rattan(&text), Ok(Schedule::Steps { steps: vec![step], repeat: false }));
     }
 
     #[test]

@@ -438,3 +438,25 @@ fn a_dry_run_prints_load_and_first_tests() {
     let ended = mesh.run(&["--show"]);
     assert_eq!(ended.code, 2, "no result");
 }
+
+#[test]
+fn state_that_another_user_could_have_written_is_refused() {
+    let mesh = Mesh::new(&inventory(
+        &["127.0.0.1:9".to_owned()],
+        &("[[host]]\nname = \"here\"\nlocal = true\n".to_owned() + &test("pairs = \"mesh\"")),
+    ));
+    let state = mesh.path("state");
+    let round = |options: &[&str]| mesh.run(&[&["--out", state.to_str().expect("plain")], options].concat());
+    assert_ne!(round(&["--once"]).code, 0, "no host answers");
+    let mode =
+        |path: &Path| std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(path).expect("it exists")) & 0o777;
+    assert_eq!((mode(&state), mode(&state.join("lock"))), (0o700, 0o600), "others could hold the lock");
+    std::fs::set_permissions(&state, std::os::unix::fs::PermissionsExt::from_mode(0o777)).expect("own directory");
+    for options in [&["--once"][..], &["--show"]] {
+        let ended = round(options);
+        assert_eq!(ended.code, 2, "{options:?}: {}", ended.stdout);
+        assert!(ended.stderr.contains("is writable by others (mode 0777)"), "{}", ended.stderr);
+    }
+    let ended = round(&["--show", "--insecure-permissions"]);
+    assert!(ended.stderr.contains("used in spite of its permissions") && ended.stdout.contains("mesh"), "{ended:?}");
+}

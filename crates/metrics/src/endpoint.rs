@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,6 +25,9 @@ pub const OPENED_DESCRIPTORS: usize = MAX_CONNECTIONS + 1;
 const CONNECTION_TIMEOUT_NS: u64 = 10_000_000_000;
 /// Age at which a connection may be closed for a waiting one, nanoseconds.
 const GRACE_NS: u64 = 1_000_000_000;
+/// The same for the host with most connections, if it has so many, nanoseconds.
+const BUSY_GRACE_NS: u64 = 50_000_000;
+const BUSY_CONNECTIONS: usize = MAX_CONNECTIONS / 2;
 /// Time for a scraper to close after its answer, nanoseconds.
 const DRAIN_TIMEOUT_NS: u64 = 1_000_000_000;
 /// Maximum number of bytes discarded after a request.
@@ -148,6 +151,8 @@ impl Drop for RunningEndpoint {
 /// A connection of a scraper.
 struct Connection {
     stream: TcpStream,
+    /// Address of the scraper; for IPv6 its /64.
+    host: IpAddr,
     accepted_ns: u64,
     deadline_ns: u64,
     step: Step,
@@ -189,14 +194,19 @@ impl Service {
         self.accept(listener, connections, now_ns);
     }
 
-    /// Accepts waiting connections. If the list is full, closes one for the next: one that has its answer, or the oldest.
+    /// Accepts waiting connections. If the list is full, closes one for the next: one that has its answer, the oldest of the host
+    /// with most connections, or the oldest.
     fn accept(&mut self, listener: &TcpListener, connections: &mut Vec<Connection>, now_ns: u64) {
         // At most this many at a time, so that a flood cannot starve those that are served.
         for _ in 0..MAX_CONNECTIONS {
             if connections.len() >= MAX_CONNECTIONS {
                 let answered = connections.iter().position(|c| matches!(c.step, Step::Drain(_)));
-                let old = || connections.first().is_some_and(|oldest| now_ns >= oldest.accepted_ns + GRACE_NS);
-                let Some(at) = answered.or_else(|| old().then_some(0)) else { return };
+                let Some(at) = answered.or_else(|| {
+                    let ages: Vec<_> = connections.iter().map(|c| (c.host, c.accepted_ns)).collect();
+                    victim(&ages, now_ns)
+                }) else {
+                    return;
+                };
                 if !socket::wait(listener.as_fd(), socket::Readiness::Readable, 0).unwrap_or(false) {
                     return;
                 }
@@ -204,11 +214,12 @@ impl Service {
                 self.counts.closed += u64::from(answered.is_none());
             }
             match listener.accept() {
-                Ok((stream, _)) => {
+                Ok((stream, peer)) => {
                     if stream.set_nonblocking(true).is_ok() {
                         let deadline_ns = now_ns + CONNECTION_TIMEOUT_NS;
                         let step = Step::Request(Vec::new());
-                        let mut connection = Connection { stream, accepted_ns: now_ns, deadline_ns, step };
+                        let host = host(peer.ip());
+                        let mut connection = Connection { stream, host, accepted_ns: now_ns, deadline_ns, step };
                         if self.serve(&mut connection, now_ns) {
                             connections.push(connection);
                         }
@@ -305,6 +316,23 @@ impl Service {
     }
 }
 
+/// Returns the connection to close for a waiting one, if one is old enough. `connections` are hosts and times of acceptance,
+/// oldest first.
+fn victim(connections: &[(IpAddr, u64)], now_ns: u64) -> Option<usize> {
+    let count = |host: IpAddr| connections.iter().filter(|(other, _)| *other == host).count();
+    let busy = connections.iter().position(|(host, _)| count(*host) >= BUSY_CONNECTIONS);
+    let is_older = |at: &usize, age_ns: u64| connections.get(*at).is_some_and(|(_, ns)| now_ns >= ns + age_ns);
+    busy.filter(|at| is_older(at, BUSY_GRACE_NS)).or_else(|| Some(0).filter(|at| is_older(at, GRACE_NS)))
+}
+
+/// Returns the part of an address that identifies a host: an IPv4 address, or an IPv6 /64.
+fn host(ip: IpAddr) -> IpAddr {
+    match ip.to_canonical() {
+        IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
+        ip @ IpAddr::V4(_) => ip,
+    }
+}
+
 /// Result of reading from a connection in its request.
 struct Received {
     /// Whether the request should be parsed.
@@ -336,4 +364,25 @@ fn receive(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<Received> 
 
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_with_most_connections_loses_its_oldest() {
+        let address = |n: u8| IpAddr::from([192, 0, 2, n]);
+        let mut connections = vec![(address(1), 0)];
+        connections.extend((0..BUSY_CONNECTIONS).map(|_| (address(2), 10)));
+        assert_eq!(victim(&connections, 9 + BUSY_GRACE_NS), None);
+        assert_eq!(victim(&connections, 10 + BUSY_GRACE_NS), Some(1));
+        connections.pop();
+        assert_eq!(victim(&connections, 10 + BUSY_GRACE_NS), None, "none has most");
+        assert_eq!(victim(&connections, GRACE_NS), Some(0));
+        assert_eq!(victim(&[], GRACE_NS), None);
+        let network = |text: &str| host(text.parse().expect("an address"));
+        assert_eq!(network("2001:db8::1"), network("2001:db8:0:0:ffff::2"));
+        assert_eq!(network("::ffff:192.0.2.1"), address(1));
+    }
 }

@@ -85,7 +85,7 @@ pub fn data_file(run: &RunDocument) -> Result<Value, String> {
         "TEST_PARAMETERS": test.parameters,
         "IP_VERSION": ip_version,
         "FLENT_VERSION": format!("landspeed {}", run.landspeed.version),
-        "DATA_FILENAME": format!("{}-{}.flent.gz", test.name, run.id),
+        "DATA_FILENAME": format!("{}-{}.flent.gz", test.name, run.id.replace(|c: char| !c.is_ascii_alphanumeric(), "")),
         "BATCH_NAME": null,
         "BATCH_TIME": null,
         "BATCH_TITLE": null,

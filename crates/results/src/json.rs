@@ -19,6 +19,41 @@ pub struct Damage {
     pub why: String,
 }
 
+/// Maximum memory of the values of a file, estimated, bytes. A document of one hour with 128 streams needs a quarter.
+const MAX_VALUES_BYTES: u64 = 8 << 30;
+
+/// Checks that the values of a file fit into memory, by its commas, colons and brackets: a few compressed kilobytes can stand
+/// for values of many gigabytes.
+///
+/// # Errors
+/// They take more than 8 GiB.
+pub fn check_memory(bytes: &[u8]) -> Result<(), TooManyValues> {
+    if takes_more(bytes, MAX_VALUES_BYTES) { Err(TooManyValues) } else { Ok(()) }
+}
+
+/// Whether the values of a text take more than `limit` bytes of memory.
+fn takes_more(bytes: &[u8], limit: u64) -> bool {
+    let mut estimate: u64 = 0;
+    bytes.chunks(1 << 16).any(|chunk| {
+        estimate += chunk.iter().map(|byte| memory_of(*byte)).sum::<u64>();
+        estimate > limit
+    })
+}
+
+/// Memory of a value, by the byte before it: an object is a tree whose smallest node has room for eleven fields.
+fn memory_of(byte: u8) -> u64 {
+    match byte {
+        b',' | b':' | b'[' => 64,
+        b'{' => 704,
+        _ => 0,
+    }
+}
+
+/// Reason why a file is not parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("its values would take more than 8 GiB of memory")]
+pub struct TooManyValues;
+
 /// Parses one value. `nan` and `inf` become null. A repeated sum of iperf3 is inserted under the name that iperf3
 /// 3.11 gives it, `…_bidir_reverse`; of other repeated keys, the last counts.
 pub fn parse(text: &str) -> Result<Value, Damage> {
@@ -186,6 +221,14 @@ impl<'de> Visitor<'de> for AnyValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_that_would_fill_the_memory_are_not_parsed() {
+        assert!(takes_more(&b"{\"a\":1},".repeat(11_000), 8 << 20));
+        assert!(takes_more(&b"[1,".repeat(70_000), 8 << 20));
+        assert!(!takes_more(&b"\"a string\" 12345 ".repeat(10_000), 8 << 20));
+        assert_eq!(check_memory(b"{\"a\":1}"), Ok(()));
+    }
 
     #[test]
     fn values_that_are_not_numbers_become_null() {

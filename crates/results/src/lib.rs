@@ -19,7 +19,7 @@ mod reference;
 pub use document::{Document, ReadError};
 pub use figures::{Figures, balance, figures, same_host, steady_bps, streams_bps};
 pub use flent::data_file as flent_data_file;
-pub use json::Damage;
+pub use json::{Damage, TooManyValues, check_memory};
 pub use levels::numbers;
 pub use parts::{Part, split};
 pub use record::{Record, RecordStatus};

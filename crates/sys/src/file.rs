@@ -59,9 +59,15 @@ pub fn append(path: &Path) -> io::Result<File> {
     open_output(path, libc::O_WRONLY | libc::O_APPEND, PUBLIC)
 }
 
-/// Opens a lock file, for reading and writing; its content stays.
+/// Opens a lock file, for reading and writing; its content stays. Its mode is 0600, because another user who may read a
+/// file may hold its lock.
 pub fn open_lock(path: &Path) -> io::Result<File> {
-    open_output(path, libc::O_RDWR, PUBLIC)
+    let file = open_output(path, libc::O_RDWR, PRIVATE)?;
+    let facts = file.metadata()?;
+    if facts.is_file() && facts.mode() & 0o077 != 0 && facts.uid() == effective_uid() {
+        file.set_permissions(Permissions::from_mode(PRIVATE))?;
+    }
+    Ok(file)
 }
 
 /// Creates a file that must not exist, for its owner only (mode 0600).

@@ -236,6 +236,22 @@ pub fn forbidden_changes(action: &Action) -> io::Result<()> {
     Ok(())
 }
 
+/// Begins a session for changes of the server's host, and requests 200 with a long name without waiting for the answers.
+pub fn flood_of_changes(action: &Action) -> io::Result<()> {
+    let mut control = send_preface(action, &control_preface())?;
+    let request = |n: usize, request: Value| frame(&json!({ "type": "changes", "n": n, "request": request }));
+    control.write_all(&request(0, json!({ "do": "begin", "version": "0.1.0", "limit_s": 60 })))?;
+    read_until(&mut control, "changes")?;
+    let change = json!({ "target": { "kind": "sysctl", "name": "x".repeat(395) }, "desired": "1" });
+    for n in 0..200 {
+        control.write_all(&request(n + 1, json!({ "do": "apply", "changes": [change] })))?;
+    }
+    for _ in 0..200 {
+        read_until(&mut control, "changes")?;
+    }
+    Ok(())
+}
+
 /// Fills a datagram: random bytes, or a hello or proof with an unknown token.
 pub fn datagram(random: &mut SplitMix64, bytes: &mut Vec<u8>) {
     bytes.clear();

@@ -11,6 +11,7 @@ mod hold;
 mod honest;
 mod iperf3;
 mod landspeed;
+pub mod local;
 mod table;
 mod work;
 

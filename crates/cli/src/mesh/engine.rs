@@ -175,7 +175,7 @@ impl Engine<'_> {
         self.state.take_hosts(pair, &end);
         if document.status != Status::Failed {
             match serde_json::to_vec(&document) {
-                Ok(bytes) => self.store.keep(&document.id, bytes),
+                Ok(bytes) => self.store.keep(bytes),
                 Err(why) => errln!("landspeed: cannot encode a result: {why}"),
             }
         }

@@ -11,6 +11,7 @@ pub mod text;
 
 use std::ffi::OsString;
 use std::fs::{File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
@@ -20,6 +21,7 @@ use landspeed_model::{MeshDocument, Status};
 use landspeed_quote::shell_path;
 use landspeed_report::Source;
 use landspeed_results::Document;
+use landspeed_sys::trust::Directory;
 use landspeed_sys::{clock, file, process};
 
 pub use args::Args;
@@ -33,6 +35,7 @@ use self::store::Store;
 use crate::CommandOutcome;
 use crate::metrics::{self, Latest};
 use crate::output::Sink;
+use crate::trust::TrustArgs;
 
 /// Shortest time between two writings of the document while tests run, nanoseconds.
 const WRITE_NS: u64 = 5_000_000_000;
@@ -59,12 +62,13 @@ pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     let mut scheduler = Scheduler::new(&plan.inventory, |test, pair| plan.cost(test, pair), options, moment());
     let mut state = MeshState::new(&scheduler);
     if args.show {
+        let _ = open_state(&directory, args.trust, false)?;
         let journal = directory.join("journal.jsonl");
         let entries = Journal::read(&journal).with_context(|| format!("cannot read {}", journal.display()))?;
         state.restore(&mut scheduler, &entries);
         return finish(args, &state.document(&mut scheduler, &plan.parameters));
     }
-    let _lock = lock(&directory)?;
+    let _lock = lock(&directory, args.trust)?;
     let endpoint = args.metrics.map(|addr| metrics::open(addr, "mesh")).transpose()?;
     let path = directory.join("journal.jsonl");
     let (mut journal, entries, damaged) =
@@ -123,9 +127,17 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Opens the state directory, and refuses one that another user could have written to; `None` if it does not exist.
+fn open_state(directory: &Path, trust: TrustArgs, create: bool) -> anyhow::Result<Option<Directory>> {
+    match Directory::open(directory, "state directory", create, trust.policy()) {
+        Err(why) if !create && why.io().is_some_and(|why| why.kind() == io::ErrorKind::NotFound) => Ok(None),
+        opened => Ok(Some(opened?)),
+    }
+}
+
 /// Creates the directory if necessary, and locks it for this process.
-fn lock(directory: &Path) -> anyhow::Result<File> {
-    file::create_directory(directory).with_context(|| format!("cannot create {}", directory.display()))?;
+fn lock(directory: &Path, trust: TrustArgs) -> anyhow::Result<File> {
+    open_state(directory, trust, true)?;
     let path = directory.join("lock");
     let lock = file::open_lock(&path).with_context(|| format!("cannot open {}", path.display()))?;
     match lock.try_lock() {

@@ -4,22 +4,25 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use landspeed_archive::{Archive, ArchiveError, Location};
-use landspeed_sys::file;
+use landspeed_sys::{clock, file};
 
 use crate::keep;
 
 /// Most bytes of results that wait in memory. Beyond it no test starts, so that no result is lost.
 const MAX_MEMORY_BYTES: usize = 256 << 20;
-/// Extension of a spooled result.
+/// Extension of a spooled result, and of a file that is no result.
 const EXTENSION: &str = "json";
+const REFUSED_EXTENSION: &str = "refused";
 
 /// Stores run documents.
 #[derive(Debug)]
 pub struct Store {
     location: Location,
     spool: PathBuf,
-    /// Results that neither the archive nor the spool could take, oldest first: name and document.
+    /// Results that neither the archive nor the spool could take, oldest first: name of the file and document.
     memory: VecDeque<(String, Vec<u8>)>,
+    /// Number of the next result, for its name.
+    next: u64,
     memory_bytes: usize,
     max_memory_bytes: usize,
     /// The failure that was printed last: it is printed once.
@@ -33,19 +36,23 @@ impl Store {
             location,
             spool: directory.join("spool"),
             memory: VecDeque::new(),
+            next: 0,
             memory_bytes: 0,
             max_memory_bytes: MAX_MEMORY_BYTES,
             printed: None,
         }
     }
 
-    /// Stores a document. `name` is unique.
-    pub fn keep(&mut self, name: &str, document: Vec<u8>) {
+    /// Stores a document.
+    pub fn keep(&mut self, document: Vec<u8>) {
         if !matches!(self.location, Location::Directory(_)) {
             return;
         }
+        // In the order of the tests. Nothing of the document is in the name: a server chose its id.
+        let name = format!("{:020}-{}-{}.{EXTENSION}", clock::realtime_ns(), std::process::id(), self.next);
+        self.next += 1;
         self.memory_bytes += document.len();
-        self.memory.push_back((name.to_owned(), document));
+        self.memory.push_back((name, document));
         self.flush();
     }
 
@@ -103,24 +110,23 @@ impl Store {
         for path in self.spooled().collect::<Vec<_>>() {
             let Ok(document) = file::read(&path, file::MAX_DOCUMENT_BYTES) else { continue };
             match archive.insert(&document) {
-                Ok(_) => {
+                // A file that is no result must not keep the others from the archive.
+                Err(ArchiveError::NoResult(why)) => {
+                    let refused = path.with_extension(REFUSED_EXTENSION);
+                    errln!("landspeed: cannot store {}: {why}; it is kept as {}", path.display(), refused.display());
+                    let _ = std::fs::rename(&path, &refused);
+                }
+                stored => {
+                    stored?;
                     let _ = file::remove(&path);
                 }
-                // It would be refused at each attempt, and those behind it would wait.
-                Err(ArchiveError::NoResult(why)) => {
-                    let refused = path.with_extension("refused");
-                    errln!(
-                        "landspeed: the archive refuses {}: {why}\nLook at {}.",
-                        path.display(),
-                        refused.display()
-                    );
-                    let _ = std::fs::rename(&path, refused);
-                }
-                Err(why) => return Err(why),
             }
         }
-        while let Some((_, document)) = self.memory.front() {
-            archive.insert(document)?;
+        while let Some((name, document)) = self.memory.front() {
+            match archive.insert(document) {
+                Err(ArchiveError::NoResult(why)) => errln!("landspeed: cannot store result {name}: {why}"),
+                stored => drop(stored?),
+            }
             self.pop();
         }
         Ok(())
@@ -129,7 +135,7 @@ impl Store {
     fn spool_all(&mut self) -> std::io::Result<()> {
         file::create_directory(&self.spool)?;
         while let Some((name, document)) = self.memory.front() {
-            file::write_atomically(&self.spool.join(format!("{name}.{EXTENSION}")), document)?;
+            file::write_atomically(&self.spool.join(name), document)?;
             self.pop();
         }
         Ok(())
@@ -171,14 +177,14 @@ mod tests {
         let archive = directory.path().join("archive");
         std::fs::write(&archive, "a file instead of a directory").expect("space");
         let mut store = Store::new(Location::Directory(archive.clone()), directory.path());
-        store.keep("1", document(1));
+        store.keep(document(1));
         assert_eq!((store.in_memory(), store.spooled().count()), (0, 1));
         assert!(store.failure().is_some_and(|why| why.contains("spool")), "{:?}", store.failure());
         // The spool is full, too.
         std::fs::rename(directory.path().join("spool"), directory.path().join("old")).expect("renamed");
         std::fs::write(directory.path().join("spool"), "").expect("space");
         store.max_memory_bytes = document(2).len();
-        store.keep("2", document(2));
+        store.keep(document(2));
         assert_eq!(store.in_memory(), 1);
         assert!(store.is_full() && store.failure().is_some_and(|why| why.contains("in memory")));
         // Both have space again.
@@ -193,17 +199,36 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_result_in_the_spool_stops_no_other() {
+    fn the_id_of_a_result_is_not_a_path() {
         let directory = tempfile::tempdir().expect("a directory");
-        let (archive, spool) = (directory.path().join("archive"), directory.path().join("spool"));
+        let archive = directory.path().join("archive");
+        std::fs::write(&archive, "a file instead of a directory").expect("space");
+        let mesh = directory.path().join("site.mesh");
+        let mut store = Store::new(Location::Directory(archive), &mesh);
+        for id in ["../../planted", "../planted", "/nonexistent/planted", "same", "same"] {
+            let mut result: serde_json::Value = serde_json::from_slice(&document(1)).expect("JSON");
+            result["id"] = id.into();
+            store.keep(serde_json::to_vec(&result).expect("JSON"));
+        }
+        let names = |path: &Path| std::fs::read_dir(path).expect("it exists").count();
+        assert_eq!(
+            (store.in_memory(), names(&mesh.join("spool")), names(&mesh), names(directory.path())),
+            (0, 5, 1, 2)
+        );
+    }
+
+    #[test]
+    fn a_spooled_file_without_a_result_does_not_keep_others_back() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let spool = directory.path().join("spool");
         std::fs::create_dir(&spool).expect("space");
-        std::fs::write(spool.join("1.json"), "{").expect("space");
-        std::fs::write(spool.join("2.json"), document(2)).expect("space");
+        std::fs::write(spool.join("0.json"), "nonsense").expect("space");
+        std::fs::write(spool.join("1.json"), document(1)).expect("space");
+        let archive = directory.path().join("archive");
         let mut store = Store::new(Location::Directory(archive.clone()), directory.path());
-        store.keep("3", document(3));
-        assert_eq!((store.in_memory(), store.spooled().count(), store.failure()), (0, 0, None));
-        assert!(spool.join("1.refused").exists(), "it can be looked at");
-        let archive = Archive::open(&archive).expect("an archive");
-        assert_eq!(archive.count_documents().expect("an index"), 2);
+        store.flush();
+        assert_eq!((store.spooled().count(), store.failure()), (0, None));
+        assert_eq!(Archive::open(&archive).expect("an archive").count_documents().expect("an index"), 1);
+        assert!(spool.join("0.refused").exists());
     }
 }

@@ -10,11 +10,12 @@ use landspeed_model::{Change, Family};
 
 use super::conversation::refused;
 use super::target::Target;
-use super::{connect, deserialize_value, make_printable, unexpected};
+use super::{connect, unexpected};
 use crate::control::changes::{AppliedChange, ChangeAnswer, ChangeRequest, PlannedChange};
 use crate::control::channel::{Key, Receiver, Sender};
 use crate::control::deadline::Deadline;
 use crate::control::message::{ToClient, ToServer};
+use crate::control::printable_copy;
 use crate::error::FlowError;
 
 /// Timeout for sending a request.
@@ -208,8 +209,5 @@ fn protocol_error(answer: &ChangeAnswer) -> FlowError {
 
 /// Makes the server's strings printable: they reach terminals and documents.
 fn printable(answer: &ChangeAnswer) -> Result<ChangeAnswer, FlowError> {
-    let broken = |error: serde_json::Error| FlowError::Protocol { during: OPERATION, message: error.to_string() };
-    let mut value = serde_json::to_value(answer).map_err(broken)?;
-    make_printable(&mut value);
-    deserialize_value(&value).map_err(broken)
+    printable_copy(answer).map_err(|error| FlowError::Protocol { during: OPERATION, message: error.to_string() })
 }

@@ -4,7 +4,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use landspeed_model::{Facts, Family};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::target::Target;
@@ -12,15 +11,13 @@ use super::{connect, unexpected};
 use crate::control::channel::Key;
 use crate::control::deadline::Deadline;
 use crate::control::message::{MAX_FACTS, ToClient, ToServer};
-use crate::control::printable;
+use crate::control::{deserialize_value, make_printable};
 use crate::error::FlowError;
 
 /// Timeout for each part.
 const STEP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Timeout for all parts together.
 const TOTAL_TIMEOUT: Duration = Duration::from_mins(1);
-/// Longest text of one fact in characters: a kernel command line has up to 4096 (x86).
-const MAX_CHARACTERS: usize = 4096;
 
 /// Requests the facts of the server's host. A server without a key sends them only if configured to.
 ///
@@ -50,37 +47,5 @@ pub fn facts(target: &Target, family: Family, key: Option<&Key>, stop: &AtomicBo
             make_printable(&mut value);
             return deserialize_value(&value).map_err(|error| protocol_error(error.to_string()));
         }
-    }
-}
-
-/// Deserializes a value after [`make_printable`]. From bytes, as everywhere else: each type then needs only one
-/// deserializer in the program.
-///
-/// # Errors
-/// The value is no longer a valid `T`.
-pub fn deserialize_value<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
-    serde_json::from_slice(&serde_json::to_vec(value)?)
-}
-
-/// Makes all strings printable: they come from the server and reach terminals and pages.
-pub fn make_printable(value: &mut Value) {
-    match value {
-        Value::String(text) => *text = printable(text, MAX_CHARACTERS),
-        Value::Array(values) => values.iter_mut().for_each(make_printable),
-        Value::Object(fields) => fields.values_mut().for_each(make_printable),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn strings_from_the_server_contain_no_escape_sequences() {
-        let mut value = serde_json::json!({ "a": ["\u{1b}[2J"], "b": { "c": "x".repeat(5000) } });
-        make_printable(&mut value);
-        assert_eq!(value["a"][0], "\\u{1b}[2J");
-        assert_eq!(value["b"]["c"].as_str().map(|text| text.chars().count()), Some(MAX_CHARACTERS + 1));
     }
 }

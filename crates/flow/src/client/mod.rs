@@ -23,11 +23,12 @@ use alignment::{Alignment, align};
 pub use changes::RemoteChanges;
 use conversation::{Conversation, refused};
 pub use describe::facts;
-pub use describe::{deserialize_value, make_printable};
 pub use request::Request;
 pub use server_tap::ServerTap;
 pub use target::{DEFAULT_PORT, Target, TargetError, local_address};
 pub use third_party::third_party;
+
+pub use crate::control::{deserialize_value, make_printable};
 
 use crate::address;
 use crate::assemble::{self, CollectedRun};

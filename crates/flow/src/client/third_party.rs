@@ -11,8 +11,7 @@ use serde::de::DeserializeOwned;
 use super::conversation::refused;
 use super::target::Target;
 use super::{
-    QueuePosition, Request, RunEvent, SILENCE_TIMEOUT_NS, STEP_TIMEOUT, bad_parameters, connect, deserialize_value,
-    make_printable, unexpected,
+    QueuePosition, Request, RunEvent, SILENCE_TIMEOUT_NS, STEP_TIMEOUT, bad_parameters, connect, unexpected,
 };
 use crate::address;
 use crate::assemble::{self, CollectedRun};
@@ -20,6 +19,7 @@ use crate::control::channel::{Receiver, Sender};
 use crate::control::deadline::Deadline;
 use crate::control::message::{MAX_FACTS, MAX_REPORT, ToClient, ToServer};
 use crate::control::third_party::{ThirdPartyEvent, ThirdPartyRequest, ThirdPartyResult};
+use crate::control::{identifier, printable_copy};
 use crate::end::{EndReport, Side};
 use crate::error::FlowError;
 use crate::layout;
@@ -220,7 +220,8 @@ impl RequestState<'_> {
             ThirdPartyEvent::Progress { progress } => (self.observe)(RunEvent::Progress(progress)),
             ThirdPartyEvent::Mtu { probe } => (self.observe)(RunEvent::Mtu(&printable(&probe)?)),
             ThirdPartyEvent::Accepted { id, parameters, notes, path } => {
-                let (id, notes, path) = printable(&(id, notes, path))?;
+                let (notes, path) = printable(&(notes, path))?;
+                let id = identifier(&id);
                 validate::granted(&self.request.parameters, &parameters).map_err(protocol_error)?;
                 let time_ns = layout::duration_ns(&parameters).unwrap_or(landspeed_settings::MAX_TIME_NS);
                 self.due_ns = self.last_message_ns.saturating_add(time_ns).saturating_add(RESULT_MARGIN_NS);
@@ -240,7 +241,7 @@ impl RequestState<'_> {
         }
         let from = &self.parties.from;
         let target = self.request.target.to_string();
-        found.id = result.id;
+        found.id = identifier(&result.id);
         found.started_unix_ns = result.started_unix_ns;
         found.effective = result.effective;
         found.server_version = result.server_version;
@@ -312,8 +313,5 @@ fn older(error: FlowError) -> FlowError {
 
 /// Makes the server's strings printable: they reach terminals and documents.
 fn printable<T: Serialize + DeserializeOwned>(said: &T) -> Result<T, FlowError> {
-    let broken = |error: serde_json::Error| protocol_error(error.to_string());
-    let mut value = serde_json::to_value(said).map_err(broken)?;
-    make_printable(&mut value);
-    deserialize_value(&value).map_err(broken)
+    printable_copy(said).map_err(|error| protocol_error(error.to_string()))
 }

@@ -4,8 +4,8 @@ use landspeed_model::{ErrorEntry, HostSnapshot, Parameters};
 use serde::{Deserialize, Serialize};
 
 use super::changes::{ChangeAnswer, ChangeRequest};
-use super::printable;
 use super::third_party::{ThirdPartyEvent, ThirdPartyRequest};
+use super::{identifier, printable, printable_copy};
 use crate::progress::{LiveReading, SenderDone};
 
 /// Largest message before a test is accepted, bytes: limits the memory an unauthenticated client can use.
@@ -168,12 +168,13 @@ pub struct Accepted {
 }
 
 impl Accepted {
-    /// Returns the acceptance with identifier, version and notes made printable: they reach terminals and documents.
+    /// Returns the acceptance with its strings made printable: they reach terminals and documents.
     pub(crate) fn printable(self) -> Self {
         Self {
-            id: printable(&self.id, 64),
+            id: identifier(&self.id),
             version: printable(&self.version, 64),
             notes: self.notes.iter().take(64).map(|note| printable(note, 400)).collect(),
+            host: printable_copy(&self.host).unwrap_or_default(),
             ..self
         }
     }
@@ -195,5 +196,28 @@ pub fn report_parts(report: &impl Serialize) -> serde_json::Result<Vec<ToClient>
             return Ok(parts);
         }
         rest = tail;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acceptance_has_no_paths_or_line_breaks() {
+        let evil = || "../x\n\u{1b}[2J".to_owned();
+        let accepted = Accepted {
+            id: evil(),
+            token: String::new(),
+            version: evil(),
+            parameters: Parameters::default(),
+            notes: vec![evil()],
+            host: HostSnapshot { hostname: evil(), ..HostSnapshot::default() },
+        };
+        let accepted = accepted.printable();
+        assert_eq!(accepted.id, "x2J");
+        for text in [&accepted.version, &accepted.notes[0], &accepted.host.hostname] {
+            assert!(!text.contains(char::is_control) && text.contains("\\n"), "{text:?}");
+        }
     }
 }

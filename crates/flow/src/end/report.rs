@@ -9,7 +9,7 @@ use super::sampler::{Sampled, Series};
 use super::task::{Finished, describe_tcp};
 use super::transactions;
 use crate::control::plausible::Plausible;
-use crate::control::printable;
+use crate::control::{make_printable, printable};
 use crate::layout::StreamSpec;
 
 /// Measurements of one side.
@@ -73,6 +73,9 @@ impl EndReport {
     /// have.
     pub fn parse_side_report(side: Side, text: &str, specs: &[StreamSpec]) -> Result<Self, String> {
         let unknown = |e: serde_json::Error| format!("not a report we know: {}", printable(&e.to_string(), 200));
+        // Control characters are escaped in JSON: few reports need this copy.
+        let cleaned = text.contains('\\').then(|| clean(text).map_err(unknown)).transpose()?;
+        let text = cleaned.as_deref().unwrap_or(text);
         serde_json::from_str::<Plausible>(text).map_err(unknown)?;
         let report: Self = serde_json::from_slice(text.as_bytes()).map_err(unknown)?;
         let mut seen = Vec::new();
@@ -90,6 +93,13 @@ impl EndReport {
         }
         Ok(report)
     }
+}
+
+/// Makes all strings of a report printable.
+fn clean(text: &str) -> serde_json::Result<String> {
+    let mut value = serde_json::from_str(text)?;
+    make_printable(&mut value);
+    serde_json::to_string(&value)
 }
 
 /// One bulk stream on one side.
@@ -209,4 +219,21 @@ fn close_samples(stream: &StreamPlan, series: Series, end: &StreamEnd, last_byte
         None => 0,
     };
     series.into_samples(end.bytes, packets, last_byte_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_of_a_report_have_no_line_breaks() {
+        let text = clean(r#"{"end":{"congestion":"cubic\nTHROUGHPUT=1\u001b[2J"},"n":9007199254740993,"x":0.1}"#);
+        assert_eq!(
+            text.expect("JSON"),
+            r#"{"end":{"congestion":"cubic\\nTHROUGHPUT=1\\u{1b}[2J"},"n":9007199254740993,"x":0.1}"#
+        );
+        let report = r#"{"streams":[{"id":1,"direction":"upload","sends":true,"local_addr":"a\nb"}]}"#;
+        let why = EndReport::parse_server_report(report, &[]).map(drop).expect_err("fields are missing");
+        assert!(!why.contains('\n'), "{why}");
+    }
 }

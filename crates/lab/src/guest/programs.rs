@@ -9,14 +9,14 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
 use landspeed_model::{LabFile, LabOutput, LabProgramEnd};
-use landspeed_sys::{clock, guest, netns, process};
+use landspeed_sys::{clock, file, guest, netns, process};
 
 use super::network::Network;
 use super::report::ProgramReport;
@@ -250,17 +250,25 @@ impl Host<'_> {
         events: &Receiver<Event>,
         report: &mut ProgramReport,
     ) -> io::Result<()> {
-        let mut child = guest::start_in_group(&mut self.command(program), &group.processes)?;
-        let leader = child.id();
-        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         std::thread::scope(|scope| {
+            // The threads are there before the program, which may start as many as the guest can have.
+            let ((out_pipe, out), (err_pipe, err)) = (mpsc::channel(), mpsc::channel());
             let (to_out, to_err) = (sender.clone(), sender.clone());
-            let stdout = scope.spawn(move || stdout.map(|pipe| read(pipe, &to_out)).unwrap_or_default());
-            let stderr = scope.spawn(move || stderr.map(|pipe| read(pipe, &to_err)).unwrap_or_default());
-            scope.spawn(move || {
-                let status = child.wait();
-                let _ = sender.send(Event::Ended(status, clock::monotonic_ns()));
-            });
+            let stdout = spawn(scope, move || out.recv().map(|pipe| read(pipe, &to_out)).unwrap_or_default())?;
+            let stderr = spawn(scope, move || err.recv().map(|pipe| read(pipe, &to_err)).unwrap_or_default())?;
+            let (started, starts) = mpsc::channel::<Child>();
+            spawn(scope, move || {
+                if let Ok(mut child) = starts.recv() {
+                    let status = child.wait();
+                    let _ = sender.send(Event::Ended(status, clock::monotonic_ns()));
+                }
+            })?;
+            let mut child = guest::start_in_group(&mut self.command(program), &group.processes)?;
+            let leader = child.id();
+            if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
+                let _ = (out_pipe.send(stdout), err_pipe.send(stderr));
+            }
+            let _ = started.send(child);
             let (end, ended) = self.wait_for_end(program, group, leader, events);
             // Background processes end with it, and close the pipes.
             group.kill();
@@ -325,6 +333,14 @@ impl Host<'_> {
     }
 }
 
+/// Starts a thread; unlike [`Scope::spawn`], it is an error if the guest has too many.
+fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    std::thread::Builder::new().spawn_scoped(scope, work)
+}
+
 /// Reads a pipe to its end, and keeps its beginning.
 fn read(mut pipe: impl Read, events: &Sender<Event>) -> LabOutput {
     let (mut kept, mut bytes) = (Vec::new(), 0_u64);
@@ -344,13 +360,15 @@ fn output(bytes: u64, kept: &[u8]) -> LabOutput {
     LabOutput { bytes, text: String::from_utf8_lossy(kept).into_owned() }
 }
 
-/// Reads a file that a program may have written. Other than regular files could block.
+/// Reads a file that a program may have written. Other than regular files could block, also if another program of the host
+/// exchanges the file meanwhile.
 fn keep(path: &str) -> LabFile {
     let content = || {
-        let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+        let file = file::open(Path::new(path)).ok()?;
+        let bytes = file.metadata().ok()?.len();
         let mut kept = Vec::new();
-        File::open(path).ok()?.take(MAX_KEPT as u64).read_to_end(&mut kept).ok()?;
-        Some(output(found.len(), &kept))
+        file.take(MAX_KEPT as u64).read_to_end(&mut kept).ok()?;
+        Some(output(bytes, &kept))
     };
     LabFile { path: path.to_owned(), content: content() }
 }

@@ -116,3 +116,41 @@ fn endless_standard_input_has_a_limit() {
         assert_eq!(ended.code, 2, "{line}: {ended:?}");
     });
 }
+
+/// A compressed file: name, start, text that is repeated in members of a million, members, end, what the error says.
+struct Bomb(&'static str, &'static str, &'static str, usize, &'static str, &'static str);
+
+const BOMBS: [Bomb; 3] = [
+    Bomb("iperf3.json.gz", IPERF3, r#"{"a":1},"#, 12, r#"{"a":1}]}"#, "would take more than 8 GiB of memory"),
+    Bomb("run.flent.gz", RUN, r#"{"code":"","message":""},"#, 9, "{}]}", "would take more than 8 GiB of memory"),
+    Bomb("blank.json.gz", "{", BLANK, 17, "}", "more than 1 GiB, the limit"),
+];
+const IPERF3: &str = r#"{"start":{"version":"iperf 3.12"},"end":{},"intervals":["#;
+const RUN: &str = r#"{"schema":"landspeed.run/1","warnings":["#;
+const BLANK: &str = "                                                                ";
+
+#[test]
+fn small_compressed_files_do_not_fill_the_memory() {
+    let directory = scratch();
+    for Bomb(name, start, text, members, end, _) in BOMBS {
+        let script = "printf %s \"$2\" | gzip > \"$1\"
+            yes \"$3\" | head -n 1000000 | tr -d '\\n' | gzip > member
+            for n in $(seq \"$4\"); do cat member; done >> \"$1\"
+            printf %s \"$5\" | gzip >> \"$1\"";
+        let words = ["-c", script, "sh", name, start, text, &members.to_string(), end];
+        assert!(Command::new("sh").args(words).current_dir(directory.path()).status().expect("a shell").success());
+        let bytes = std::fs::metadata(directory.path().join(name)).expect("written").len();
+        assert!(bytes < 2_000_000, "{name}: {bytes}");
+    }
+    let lines = ["report @ -o x.html", "archive import @", "compare @ @", "trace @"];
+    run_concurrently(BOMBS.iter().flat_map(|bomb| lines.map(|line| (bomb, line))), |(bomb, line)| {
+        let Bomb(name, .., why) = bomb;
+        let ended = run(directory.path(), line, &directory.path().join(name));
+        let expected = if line.starts_with("archive") { 1 } else { 2 };
+        assert_eq!(ended.code, expected, "{line} {name}: {ended:?}");
+        let why = if line.starts_with("trace") { "not a capture" } else { why };
+        assert!(ended.stderr.contains(why), "{line} {name}: {ended:?}");
+        let lines = ended.stderr.lines().filter(|line| !line.contains("results are kept in")).count();
+        assert!((1..=6).contains(&lines) && !ended.stderr.contains("memory allocation"), "{line} {name}: {ended:?}");
+    });
+}

@@ -7,8 +7,9 @@ use landspeed_testkit::skip;
 
 use crate::hostile::common::{Process, TIMEOUT_S, landspeed, scratch};
 
-/// Commands that write: `FILE` is a link to a file, `DIR` a link to a directory, `RING` the first file of a ring.
-const COMMANDS: [&str; 18] = [
+/// Commands that write: `FILE` is a link to a file, `DIR` a link to a directory, `RING` the first file of a ring; `MESH` is an
+/// inventory.
+const COMMANDS: [&str; 22] = [
     "calc --rate 10G --rtt 92ms --json FILE",
     "report fixtures/reports/lab.json -o FILE",
     "report fixtures/reports/lab.json --csv FILE",
@@ -24,10 +25,17 @@ const COMMANDS: [&str; 18] = [
     "man DIR/pages",
     "check --record DIR/record",
     "archive export --format csv -o FILE",
+    "mesh --new DIR/site.toml",
+    "mesh MESH --once --out DIR/state",
+    "lab suite write rfc9743 DIR/suite",
+    "lab new DIR/x.toml",
     "tap -i lo -t 100ms -w FILE",
     "tap -i lo -t 100ms -w DIR/capture.pcapng",
     "tap -i lo -t 100ms -w RING --file-size 1M",
 ];
+
+const INVENTORY: &str = "name = \"site\"\n[[host]]\nname = \"a\"\nlocal = true\n[[host]]\nname = \"b\"\naddress = \"127.0.0.1:9\"\n\
+                         [[test]]\nname = \"t\"\npairs = \"mesh\"\ninterval = \"1h\"\n[test.run]\nrate = \"1M\"\ntime = \"100ms\"\n";
 
 #[test]
 fn root_writes_through_no_link_of_another_user() {
@@ -50,6 +58,9 @@ fn root_writes_through_no_link_of_another_user() {
     planted("ring.00001.pcapng", &target);
     let ring = shared.path().join("ring.pcapng");
     let archive = own.path().join("archive");
+    let inventory = own.path().join("site.toml");
+    std::fs::write(&inventory, INVENTORY).expect("written");
+    let inventory = inventory.to_str().expect("plain").to_owned();
     let run = |words: &[String]| {
         let mut command = landspeed();
         command.args(words).current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
@@ -61,12 +72,17 @@ fn root_writes_through_no_link_of_another_user() {
     for text in COMMANDS {
         let words: Vec<String> = text
             .split(' ')
-            .map(|word| word.replace("FILE", &file).replace("RING", &ring.to_string_lossy()).replace("DIR", &folder))
+            .map(|word| {
+                word.replace("FILE", &file)
+                    .replace("RING", &ring.to_string_lossy())
+                    .replace("MESH", &inventory)
+                    .replace("DIR", &folder)
+            })
             .collect();
         let ended = run(&words);
         assert!(ended.code != 0, "{text}: {ended:?}");
         let said = format!("{}{}", ended.stdout, ended.stderr);
-        assert!(said.contains("symbolic link of another user (uid 4242)"), "{text}: {said}");
+        assert!(said.contains("another user (uid 4242)"), "{text}: {said}");
         assert_eq!(std::fs::read_to_string(&target).expect("there"), "old", "{text}");
         assert_eq!(std::fs::read_dir(&directory).expect("there").count(), 0, "{text}");
     }

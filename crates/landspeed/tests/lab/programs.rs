@@ -214,6 +214,17 @@ fn programs_that_take_no_virtual_time_are_ended_and_named() {
 }
 
 #[test]
+fn a_fork_bomb_and_a_file_that_waits_end_with_their_program() {
+    landspeed_testkit::needs_lab_kernel!();
+    let bomb = "b() { b | b & }; b; sleep 1";
+    let scenario = program("a", &["sh", "-c", bomb], "name = \"bomb\"\nkeep = [\"/proc/kmsg\"]");
+    let document = Place::make(&scenario).document();
+    assert_ne!(document["status"], "failed", "{}", document["errors"]);
+    // Reading the kernel's log would wait for its next line.
+    assert!(named(&document, "bomb")["files"][0]["content"].is_null(), "{}", named(&document, "bomb"));
+}
+
+#[test]
 fn one_command_runs_between_the_hosts_of_a_path() {
     landspeed_testkit::needs_lab_kernel!();
     let place = Place::make("");

@@ -37,6 +37,20 @@ fn write_every_way(path: &Path) -> Vec<io::Result<()>> {
 }
 
 #[test]
+fn other_users_cannot_hold_a_lock() {
+    let directory = directory(0o755);
+    for before in [None, Some(0o644)] {
+        let path = directory.path().join(format!("{before:?}"));
+        if let Some(mode) = before {
+            std::fs::write(&path, "1").expect("written");
+            std::fs::set_permissions(&path, Permissions::from_mode(mode)).expect("set");
+        }
+        let lock = open_lock(&path).expect("opened");
+        assert_eq!(lock.metadata().expect("there").mode() & 0o777, 0o600, "before: {before:?}");
+    }
+}
+
+#[test]
 fn links_of_other_users_are_not_followed() {
     if !crate::process::is_root() {
         skip!("giving files to another user needs root");

@@ -184,11 +184,13 @@ impl AdmittedClient {
             return Err(NotGranted::SlotLost);
         }
         self.occupancy = Some(occupancy);
-        self.ticket = None;
+        if let Some(ticket) = self.ticket.take() {
+            ticket.granted();
+        }
         Ok((granted, notes))
     }
 
-    /// Puts the client at the end of the queue; false if the server has none, or it is full.
+    /// Puts the client into the queue; false if the server has none, or it is full.
     pub(super) fn enter_queue(&mut self, asked: &Parameters) -> bool {
         self.ticket = self.admission.queue.enter(client_host(self.peer), duration_ns(asked));
         self.ticket.is_some()

@@ -1,6 +1,9 @@
-//! Clients that wait, in order, for a test.
+//! Clients that wait for a test. Client hosts take turns; of one host, the client that came first is first.
+//!
+//! The order is that of start-time fair queueing (Goyal, Vin and Cheng, IEEE/ACM Transactions on Networking 5(5), 1997,
+//! <https://doi.org/10.1109/90.649569>) with tests instead of packets: a host with many clients delays another host by one test
+//! at a time.
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,13 +22,18 @@ pub struct Queue {
 #[derive(Debug, Default)]
 struct Waiting {
     next: u64,
-    clients: VecDeque<WaitingClient>,
+    /// Turn of the latest client that got its test.
+    turn: u64,
+    /// In the order in which they get their tests.
+    clients: Vec<WaitingClient>,
 }
 
 #[derive(Debug)]
 struct WaitingClient {
     number: u64,
     host: IpAddr,
+    /// One more than that of the client of the same host before it.
+    turn: u64,
     /// Duration of its test, nanoseconds; `None` if it ends after a number of bytes.
     duration_ns: Option<u64>,
     /// Other tests of the same client host leave it no share: clients behind it may take a test before it.
@@ -56,7 +64,7 @@ impl Queue {
         Self { most, waiting: Mutex::default() }
     }
 
-    /// Puts a client at the end; `None` if the queue is full, or if the client's host has three quarters of it.
+    /// Puts a client into the queue, behind the others of its host; `None` if the queue is full, or if the client's host has three quarters of it.
     pub fn enter(self: &Arc<Self>, host: IpAddr, duration_ns: Option<u64>) -> Option<Ticket> {
         let mut waiting = self.lock();
         let of_host = waiting.clients.iter().filter(|client| client.host == host).count();
@@ -65,7 +73,10 @@ impl Queue {
         }
         let number = waiting.next;
         waiting.next += 1;
-        waiting.clients.push_back(WaitingClient { number, host, duration_ns, held_back: false });
+        let last = waiting.clients.iter().filter(|client| client.host == host).map(|client| client.turn + 1).max();
+        let turn = last.unwrap_or(0).max(waiting.turn);
+        let at = waiting.clients.partition_point(|client| client.turn <= turn);
+        waiting.clients.insert(at, WaitingClient { number, host, turn, duration_ns, held_back: false });
         Some(Ticket { queue: Arc::clone(self), number })
     }
 
@@ -83,6 +94,13 @@ impl Queue {
 }
 
 impl Ticket {
+    /// Leaves the queue because the client has its test.
+    pub fn granted(self) {
+        let mut waiting = self.queue.lock();
+        let turn = waiting.clients.iter().find(|client| client.number == self.number).map(|client| client.turn);
+        waiting.turn = waiting.turn.max(turn.unwrap_or(0));
+    }
+
     /// Sets whether other tests of the same client host leave the client no share.
     pub fn hold_back(&self, held_back: bool) {
         let mut waiting = self.queue.lock();
@@ -195,6 +213,27 @@ mod tests {
         assert!(queue.is_turn(Some(&third)) && queue.is_turn(Some(&second)));
         drop((second, third));
         assert!(queue.is_turn(None));
+    }
+
+    #[test]
+    fn hosts_take_turns() {
+        let queue = Arc::new(Queue::new(16));
+        let enter = |n| queue.enter(host(n), None).expect("a place");
+        let mut crowd: Vec<Ticket> = (0..6).map(|_| enter(1)).collect();
+        crowd.reverse();
+        let second = enter(2);
+        assert_eq!((second.position(0, &[]).position, crowd[0].position(0, &[]).position), (2, 7));
+        crowd.pop().expect("the first").granted();
+        assert!(queue.is_turn(Some(&second)));
+        second.granted();
+        // A host that comes back waits for one test of the crowd, as at first.
+        crowd.pop().expect("the second").granted();
+        let again = enter(2);
+        assert_eq!(again.position(0, &[]).position, 1);
+        let others: Vec<Ticket> = (3..6).map(enter).collect();
+        assert_eq!(others.iter().map(|other| other.position(0, &[]).position).collect::<Vec<_>>(), [2, 3, 4]);
+        drop(again);
+        assert!(queue.is_turn(Some(&others[0])) && !queue.is_turn(crowd.last()));
     }
 
     #[test]
