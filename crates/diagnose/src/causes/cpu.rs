@@ -199,7 +199,8 @@ pub(crate) fn next_step(flow: &Flow, role: Role, load: &Load) -> String {
     };
     // BBR takes delays of the hosts for delays of the path: under the same load, Reno was ten times as fast.
     let short = flow.min_rtt_us().is_some_and(|us| us < SHORT_PATH_US) && flow.goodput_bps >= FAST_PATH_BPS;
-    let compare = if flow.is_model_based() && short && !flow.observed && load.waited_for_core() {
+    let short = short && !flow.loopback() && !flow.observed;
+    let compare = if flow.is_model_based() && short && load.waited_for_core() {
         " Compare with `-C cubic`: on a path as short as this one, BBR is slower where threads wait for a core."
     } else {
         ""
