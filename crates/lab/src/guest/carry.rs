@@ -13,14 +13,11 @@ use landspeed_sys::frames::{FrameRing, ReceivedFrame};
 use landspeed_sys::tun::wait_readable;
 use landspeed_sys::{clock, netns};
 
-use super::cpu::Cpus;
-use super::frames::{self, FrameStore};
+use super::cpu::{Cpus, HostCpu, TO_HOST, TO_LINK};
+use super::frames::{self, FrameStore, MAX_WAIT_NS};
 use super::network::Network;
 use super::report::{CarrierReport, Sample};
 use crate::plan::{Plan, PlannedCarrier};
-
-/// Maximum wait, virtual nanoseconds: then the end of the run is noticed.
-pub(super) const MAX_WAIT_NS: u64 = 100_000_000;
 
 /// All links of a plan that change, and the receive paths of its hosts.
 pub struct Carriers {
@@ -180,7 +177,14 @@ impl Carriers {
             .collect();
         threads.extend(self.cpus.receivers().map(|cpu| {
             let ready = ready.clone();
-            scope.spawn(move || cpu.run(plan, network, over, &ready))
+            scope.spawn(move || {
+                let rings = open_receive_path(plan, network, cpu);
+                let _ = ready.send(rings.as_ref().map(|_| ()).map_err(Clone::clone));
+                let (from_link, to_host) = rings?;
+                super::set_observer_policy();
+                cpu.run(from_link, &to_host, over);
+                Ok(())
+            })
         }));
         for _ in &threads {
             is_ready.recv().map_err(|error| error.to_string())??;
@@ -240,6 +244,17 @@ impl Carriers {
     }
 }
 
+/// Opens the ring of the frames that come from a host's link, and one that sends to the host.
+fn open_receive_path(plan: &Plan, network: &Network, cpu: &HostCpu) -> Result<(FrameRing, FrameRing), String> {
+    let index = cpu.receive_node().ok_or_else(|| "no receive path".to_owned())?;
+    netns::enter(network.namespace(index)).map_err(|e| format!("cannot enter a namespace: {e}"))?;
+    let node = &plan.nodes[index];
+    // The kernel carries what the host sends.
+    let rings = frames::open(network.interface(index, TO_LINK), node.ports[TO_LINK].mtu)
+        .and_then(|from_link| Ok((from_link, frames::open_to_send(network.interface(index, TO_HOST))?)));
+    rings.map_err(|e| format!("{}: {e}", node.name))
+}
+
 fn lock(direction: &Mutex<Direction>) -> MutexGuard<'_, Direction> {
     direction.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -297,7 +312,11 @@ impl Carrier {
     /// Opens rings at both ports: frames in forward direction arrive at the first one.
     fn open(&self, plan: &Plan, network: &Network) -> Result<[FrameRing; 2], String> {
         netns::enter(network.namespace(self.node)).map_err(|e| format!("cannot enter a namespace: {e}"))?;
-        let open = |port: usize| frames::open(plan, network, (self.node, port));
+        let node = &plan.nodes[self.node];
+        let open = |port: usize| {
+            let ring = frames::open(network.interface(self.node, port), node.ports[port].mtu);
+            ring.map_err(|e| format!("{}: {e}", node.name))
+        };
         Ok([open(0)?, open(1)?])
     }
 }

@@ -7,19 +7,15 @@
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use landspeed_emulation::{ReceivePath, ReceivedPacket, frame};
 use landspeed_stats::SplitMix64;
-use landspeed_sys::filter::Instruction;
+use landspeed_sys::clock;
 use landspeed_sys::frames::{FrameRing, ReceivedFrame};
 use landspeed_sys::tun::wait_readable;
-use landspeed_sys::{clock, netns};
 
-use super::carry::MAX_WAIT_NS;
-use super::frames::{self, FrameStore};
-use super::network::Network;
+use super::frames::{FrameStore, MAX_WAIT_NS};
 use super::report::{CpuReport, CpuSample, Sample};
 use crate::plan::{HostCall, Plan, PlannedCpu, PlannedReceive};
 
@@ -28,9 +24,10 @@ use crate::plan::{HostCall, Plan, PlannedCpu, PlannedReceive};
 const GAP_NS: u64 = 2_000;
 /// Minimum time between two samples, nanoseconds.
 const SAMPLE_NS: u64 = 1_000_000;
-/// Port of a receive path's node towards the host, and towards the link.
-const TO_HOST: usize = 0;
-const TO_LINK: usize = 1;
+/// Port of a receive path's node towards the host.
+pub const TO_HOST: usize = 0;
+/// Port of a receive path's node towards the link.
+pub const TO_LINK: usize = 1;
 
 /// CPU time of a call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -265,19 +262,14 @@ impl HostCpu {
         CallTime { cpu_ns, wait_ns: (now_ns - begun_ns).saturating_sub(cpu_ns) }
     }
 
+    /// Index of the node of the receive path, if there is one.
+    pub fn receive_node(&self) -> Option<usize> {
+        self.receive.as_ref().map(|(plan, _)| plan.node)
+    }
+
     /// Carries the frames of the receive path until the run is over.
-    pub fn run(
-        &self,
-        plan: &Plan,
-        network: &Network,
-        over: &AtomicBool,
-        ready: &Sender<Result<(), String>>,
-    ) -> Result<(), String> {
-        let Some((planned, receive)) = &self.receive else { return Ok(()) };
-        let rings = open(plan, network, planned.node);
-        let _ = ready.send(rings.as_ref().map(|_| ()).map_err(Clone::clone));
-        let (mut from_link, to_host) = rings?;
-        super::set_observer_policy();
+    pub fn run(&self, mut from_link: FrameRing, to_host: &FrameRing, over: &AtomicBool) {
+        let Some((_, receive)) = &self.receive else { return };
         // Both clocks advance together in virtual time.
         let wall_ahead_ns = clock::realtime_ns().wrapping_sub(clock::monotonic_ns());
         while !over.load(Ordering::Relaxed) {
@@ -290,7 +282,7 @@ impl HostCpu {
                 }
                 let now_ns = clock::monotonic_ns();
                 receive.busy_ns(now_ns);
-                receive.send(&to_host, now_ns);
+                receive.send(to_host, now_ns);
                 if let Some(next_ns) = receive.path.next_action() {
                     wait_ns = wait_ns.min(next_ns.saturating_sub(now_ns));
                 }
@@ -300,18 +292,5 @@ impl HostCpu {
             }
         }
         lock(receive).unhandled += u64::from(from_link.drops().unwrap_or(0));
-        Ok(())
     }
-}
-
-/// Opens the ring of the frames that come from the link, and one that only sends to the host.
-fn open(plan: &Plan, network: &Network, node: usize) -> Result<(FrameRing, FrameRing), String> {
-    netns::enter(network.namespace(node)).map_err(|e| format!("cannot enter a namespace: {e}"))?;
-    let from_link = frames::open(plan, network, (node, TO_LINK))?;
-    // It receives nothing: the kernel carries what the host sends.
-    let nothing = [Instruction::pass(0)];
-    let to_host = FrameRing::filtered(network.interface(node, TO_HOST), 64, 4096, &nothing)
-        .map_err(|e| format!("{}: cannot send frames: {e}", plan.nodes[node].name))?;
-    to_host.start().map_err(|e| format!("{}: cannot send frames: {e}", plan.nodes[node].name))?;
-    Ok((from_link, to_host))
 }

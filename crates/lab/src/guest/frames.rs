@@ -1,23 +1,33 @@
 //! Frames between two interfaces while a model holds them.
 
 use landspeed_emulation::frame;
+use landspeed_sys::filter::Instruction;
 use landspeed_sys::frames::{FrameRing, ReceivedFrame, SEND_BATCH};
 
-use super::network::Network;
-use crate::plan::Plan;
 use crate::scenario::ETHERNET_HEADER;
 
+/// Maximum wait for frames, virtual nanoseconds: then the end of the run is noticed.
+pub const MAX_WAIT_NS: u64 = 100_000_000;
 /// Size of each receive ring, bytes: a host's burst of small frames at one time.
 const RING_BYTES: usize = 8 << 20;
 /// Capacity of a slot for a VLAN tag and alignment, bytes.
 const SLOT_MARGIN: usize = 8;
 
-/// Opens a ring of a port's frames, in the network namespace of the calling thread, which must be that of the port's node.
-pub fn open(plan: &Plan, network: &Network, (node, port): (usize, usize)) -> Result<FrameRing, String> {
-    let mtu = plan.nodes[node].ports[port].mtu + ETHERNET_HEADER;
-    let ring = FrameRing::open(network.interface(node, port), mtu as usize + SLOT_MARGIN, RING_BYTES);
-    let ring = ring.map_err(|e| format!("{}: cannot receive frames: {e}", plan.nodes[node].name))?;
-    ring.start().map_err(|e| format!("{}: cannot receive frames: {e}", plan.nodes[node].name))?;
+/// Opens a ring of an interface's frames, in the network namespace of the calling thread.
+pub fn open(interface: u32, mtu: u32) -> Result<FrameRing, String> {
+    let frame_bytes = (mtu + ETHERNET_HEADER) as usize + SLOT_MARGIN;
+    let ring = FrameRing::open(interface, frame_bytes, RING_BYTES);
+    started(ring.map_err(|e| format!("cannot receive frames: {e}"))?)
+}
+
+/// Opens a ring that only sends, in the network namespace of the calling thread.
+pub fn open_to_send(interface: u32) -> Result<FrameRing, String> {
+    let ring = FrameRing::filtered(interface, 64, 4096, &[Instruction::pass(0)]);
+    started(ring.map_err(|e| format!("cannot send frames: {e}"))?)
+}
+
+fn started(ring: FrameRing) -> Result<FrameRing, String> {
+    ring.start().map_err(|e| format!("cannot receive frames: {e}"))?;
     Ok(ring)
 }
 

@@ -2,7 +2,7 @@
 
 use landspeed_model::{ErrorEntry, LabCheck, LabProgram, LabProgramEnd, QueueRole};
 
-use super::counter_increase;
+use super::counters::counter_increase;
 use crate::guest::GuestReport;
 use crate::plan::{EgressKind, Impairments, Plan, Role};
 

@@ -3,6 +3,7 @@
 use landspeed_model::{CoreUse, CounterDelta, HostSample, HostSeries, LabCheck, LabCpu, LabReceivePath, RunDocument};
 
 use super::checks::check;
+use super::counters::counter_increase;
 use crate::guest::{CpuReport, CpuSample, GuestReport};
 use crate::plan::{Plan, PlannedCpu, PlannedFlow};
 
@@ -45,7 +46,7 @@ pub fn document(plan: &Plan, report: &GuestReport) -> Vec<LabCpu> {
 /// Returns the frames that a host's receive ring dropped during the run; `None` without a receive path.
 pub fn ring_drops(plan: &Plan, report: &GuestReport, host: usize) -> Option<u64> {
     let receive = plan.cpu(host)?.receive.as_ref()?;
-    Some(super::counter_increase(report, receive.node, 0).drops)
+    Some(counter_increase(report, receive.node, 0).drops)
 }
 
 /// Returns the host's name and the drops of the receive path that a node is; `None` for all other nodes.

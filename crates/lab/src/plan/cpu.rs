@@ -3,9 +3,7 @@
 use landspeed_emulation::ReceiveSettings;
 use serde::{Deserialize, Serialize};
 
-use super::network::{Network, effective_settings, mac, splitmix};
-use super::{Cable, Egress, EgressKind, PlanError, PlannedLoss, Port, Role};
-use crate::scenario::{DEFAULT_BUDGET, DEFAULT_RING, ETHERNET_HEADER, HostCpu, Scenario};
+use crate::scenario::{DEFAULT_BUDGET, DEFAULT_RING, ETHERNET_HEADER, HostCpu};
 
 /// Time for which the guest's GRO waits for further segments, nanoseconds. All frames of a poll arrive at the same time.
 pub const GRO_NS: u64 = 1;
@@ -166,47 +164,6 @@ impl PlannedReceive {
             noise_ns,
         }
     }
-}
-
-/// Plans the CPU of a node if it is a host whose CPU costs time. If received frames cost time, adds a node for its receive path
-/// between the host and its link, and returns that node's port towards the link.
-pub fn add(
-    network: &mut Network,
-    scenario: &Scenario,
-    host: usize,
-    mtu: u32,
-) -> Result<Option<(usize, usize)>, PlanError> {
-    let name = network.nodes[host].name.clone();
-    let Some(own) = scenario.host.get(&name) else { return Ok(None) };
-    let settings = effective_settings(&scenario.hosts, own);
-    let Some(costs) = settings.cpu else { return Ok(None) };
-    // Different from the seeds of links and qdiscs, which are made of small numbers and of their complements.
-    let seed = splitmix(scenario.seed ^ splitmix(1 << 40 | host as u64));
-    let mut cpu = PlannedCpu::new(&costs, host, settings.tso != Some(false), seed);
-    let Some(receive) = cpu.receive.as_mut() else {
-        network.cpus.push(cpu);
-        return Ok(None);
-    };
-    let node = network.add_node(&format!("{name} CPU"), Role::Cpu)?;
-    receive.node = node;
-    let port = &mut network.nodes[host].ports[0];
-    port.gro_ns = receive.gro.then_some(GRO_NS);
-    let egress = Egress { kind: EgressKind::Carried, ..port.egress.clone() };
-    for (end, neighbour) in [name.as_str(), "link"].into_iter().enumerate() {
-        network.nodes[node].ports.push(Port {
-            name: neighbour.to_owned(),
-            mac: mac(node, end),
-            mtu,
-            addresses: Vec::new(),
-            egress: egress.clone(),
-            gso_max_segs: None,
-            gro_ns: None,
-            drops: PlannedLoss::None,
-        });
-    }
-    network.cables.push(Cable { a: (host, 0), b: (node, 0) });
-    network.cpus.push(cpu);
-    Ok(Some((node, 1)))
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use landspeed_model::{Parameters, Protocol, QualifySection, ReceiveMode, SendMode};
 
-use super::network::{Network, effective_settings, splitmix};
+use super::address::splitmix;
+use super::network::Network;
 use super::{PlanError, PlannedFlow, PlannedSection};
 use crate::scenario::{Flow, FlowProtocol, HostCpu, QUALIFY_TIME_NS, Scenario};
 
@@ -86,7 +87,7 @@ pub fn end_ns(flow: &PlannedFlow) -> u64 {
 }
 
 fn host_cpu(scenario: &Scenario, name: &str) -> Option<HostCpu> {
-    effective_settings(&scenario.hosts, scenario.host.get(name)?).cpu
+    scenario.host.get(name)?.or(&scenario.hosts).cpu
 }
 
 fn parameters(scenario: &Scenario, flow: &Flow, bind: IpAddr, mtu: u32) -> Parameters {

@@ -11,6 +11,7 @@
 //! A link that changes during the run, and the queue before it, are carried by a model instead: see `changes`. So is the
 //! receive path of a host whose CPU costs time: see `cpu`.
 
+mod address;
 mod changes;
 mod cpu;
 mod flows;

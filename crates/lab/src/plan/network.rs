@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
 use landspeed_model::{QueueRole, Topology, TopologyLink, TopologyNode};
 
+use super::address::{mac, node_address, numbered_v6, splitmix};
 use super::changes::PlannedCarrier;
 use super::cpu::{self, PlannedCpu};
 use super::{Cable, CapturePoint, Egress, EgressKind, Impairments, Node, PlanError, PlannedLoss, Port, Role, queues};
@@ -88,7 +89,7 @@ pub fn build(scenario: &Scenario) -> Result<Network, PlanError> {
         waiting_bytes: 0,
     };
     for (name, own) in &scenario.host {
-        network.add_host(name, &effective_settings(&scenario.hosts, own))?;
+        network.add_host(name, &own.or(&scenario.hosts))?;
     }
     for name in scenario.switch.keys() {
         network.add_node(name, Role::Switch)?;
@@ -105,25 +106,8 @@ pub fn build(scenario: &Scenario) -> Result<Network, PlanError> {
     Ok(network)
 }
 
-/// Returns the effective settings of a host: its own, otherwise those for all hosts.
-pub(super) fn effective_settings(all: &HostSettings, own: &HostSettings) -> HostSettings {
-    let mut sysctl = all.sysctl.clone();
-    sysctl.extend(own.sysctl.clone());
-    HostSettings {
-        congestion: own.congestion.clone().or_else(|| all.congestion.clone()),
-        qdisc: own.qdisc.clone().or_else(|| all.qdisc.clone()),
-        tso: own.tso.or(all.tso),
-        gro: own.gro.or(all.gro),
-        delayed_ack: own.delayed_ack.or(all.delayed_ack),
-        buffers: own.buffers.clone().or_else(|| all.buffers.clone()),
-        drops: own.drops.clone().or_else(|| all.drops.clone()),
-        cpu: own.cpu.clone().or_else(|| all.cpu.clone()),
-        sysctl,
-    }
-}
-
 impl Network {
-    pub(super) fn add_node(&mut self, name: &str, role: Role) -> Result<usize, PlanError> {
+    fn add_node(&mut self, name: &str, role: Role) -> Result<usize, PlanError> {
         let index = self.nodes.len();
         if self.names.insert(name.to_owned(), index).is_some() {
             return Err(PlanError(format!("two nodes have the name `{name}`")));
@@ -245,7 +229,7 @@ impl Network {
             };
             self.nodes[wire].ports.push(inner);
             let port = self.nodes[node].ports.len() - 1;
-            let before = cpu::add(self, scenario, node, mtu)?.unwrap_or((node, port));
+            let before = add_cpu(self, scenario, node, mtu)?.unwrap_or((node, port));
             self.cables.push(Cable { a: before, b: (wire, end) });
         }
         self.adjacent[a].push((b, index, true));
@@ -311,7 +295,7 @@ impl Network {
         if !ports.is_empty() {
             return Err(PlanError(format!("host `{name}` has more than one link")));
         }
-        let settings = effective_settings(&scenario.hosts, &scenario.host[name]);
+        let settings = scenario.host[name].or(&scenario.hosts);
         let mut discipline = queues::of_host(settings.qdisc.as_ref())?;
         // Different from the links' seeds, which are made of small numbers.
         discipline.seed = splitmix(scenario.seed ^ splitmix(u64::MAX - node as u64));
@@ -564,22 +548,43 @@ fn descriptions(forward: &Impairments, reverse: &Impairments) -> Vec<String> {
     descriptions
 }
 
-/// Returns a locally administered MAC address that contains node and port.
-pub(super) fn mac(node: usize, port: usize) -> [u8; 6] {
-    let [n1, n0] = (node as u16).to_be_bytes();
-    let [p1, p0] = (port as u16).to_be_bytes();
-    [0x02, 0x4c, n1, n0, p1, p0]
-}
-
-fn node_address(base: Ipv4Addr, node: usize) -> Ipv4Addr {
-    Ipv4Addr::from(u32::from(base) + node as u32 + 1)
-}
-
-fn numbered_v6(node: usize) -> Ipv6Addr {
-    Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, node as u16 + 1)
-}
-
-/// Returns one output of SplitMix64, which spreads a small seed over 64 bits.
-pub(super) fn splitmix(seed: u64) -> u64 {
-    landspeed_stats::SplitMix64::new(seed).bits()
+/// Plans the CPU of a node if it is a host whose CPU costs time. If received frames cost time, adds a node for its receive path
+/// between the host and its link, and returns that node's port towards the link.
+fn add_cpu(
+    network: &mut Network,
+    scenario: &Scenario,
+    host: usize,
+    mtu: u32,
+) -> Result<Option<(usize, usize)>, PlanError> {
+    let name = network.nodes[host].name.clone();
+    let Some(own) = scenario.host.get(&name) else { return Ok(None) };
+    let settings = own.or(&scenario.hosts);
+    let Some(costs) = settings.cpu else { return Ok(None) };
+    // Different from the seeds of links and qdiscs, which are made of small numbers and of their complements.
+    let seed = splitmix(scenario.seed ^ splitmix(1 << 40 | host as u64));
+    let mut planned = PlannedCpu::new(&costs, host, settings.tso != Some(false), seed);
+    let Some(receive) = planned.receive.as_mut() else {
+        network.cpus.push(planned);
+        return Ok(None);
+    };
+    let node = network.add_node(&format!("{name} CPU"), Role::Cpu)?;
+    receive.node = node;
+    let port = &mut network.nodes[host].ports[0];
+    port.gro_ns = receive.gro.then_some(cpu::GRO_NS);
+    let egress = Egress { kind: EgressKind::Carried, ..port.egress.clone() };
+    for (end, neighbour) in [name.as_str(), "link"].into_iter().enumerate() {
+        network.nodes[node].ports.push(Port {
+            name: neighbour.to_owned(),
+            mac: mac(node, end),
+            mtu,
+            addresses: Vec::new(),
+            egress: egress.clone(),
+            gso_max_segs: None,
+            gro_ns: None,
+            drops: PlannedLoss::None,
+        });
+    }
+    network.cables.push(Cable { a: (host, 0), b: (node, 0) });
+    network.cpus.push(planned);
+    Ok(Some((node, 1)))
 }

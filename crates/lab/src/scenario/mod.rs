@@ -154,6 +154,25 @@ pub struct HostSettings {
     pub sysctl: BTreeMap<String, SysctlValue>,
 }
 
+impl HostSettings {
+    /// Returns the effective settings of a host: its own, otherwise those for all hosts.
+    pub fn or(&self, all: &Self) -> Self {
+        let mut sysctl = all.sysctl.clone();
+        sysctl.extend(self.sysctl.clone());
+        Self {
+            congestion: self.congestion.clone().or_else(|| all.congestion.clone()),
+            qdisc: self.qdisc.clone().or_else(|| all.qdisc.clone()),
+            tso: self.tso.or(all.tso),
+            gro: self.gro.or(all.gro),
+            delayed_ack: self.delayed_ack.or(all.delayed_ack),
+            buffers: self.buffers.clone().or_else(|| all.buffers.clone()),
+            drops: self.drops.clone().or_else(|| all.drops.clone()),
+            cpu: self.cpu.clone().or_else(|| all.cpu.clone()),
+            sysctl,
+        }
+    }
+}
+
 /// The value of a sysctl.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
