@@ -156,6 +156,7 @@ pub struct HostSettings {
 
 impl HostSettings {
     /// Returns the effective settings of a host: its own, otherwise those for all hosts.
+    #[must_use]
     pub fn or(&self, all: &Self) -> Self {
         let mut sysctl = all.sysctl.clone();
         sysctl.extend(self.sysctl.clone());
