@@ -3,7 +3,6 @@
 //! Receive packet steering (RPS) of both ends puts the work that a NIC's interrupt would do onto the other core than
 //! the sender's, so that the path is closer to a wire than loopback, where the sender does it.
 
-use std::fs;
 use std::net::Ipv4Addr;
 use std::process::Command;
 use std::rc::Rc;

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::landspeed;
 use super::work::{RunningAttack, Source, Work};
-use crate::bench::child::{Finished, Running, run, run_checked};
+use crate::bench::child::{Finished, Running, run};
 use crate::bench::net;
 use crate::machine::now;
 

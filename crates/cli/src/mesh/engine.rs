@@ -57,7 +57,7 @@ pub struct Engine<'a> {
 }
 
 impl Engine<'_> {
-    /// Runs the tests. `export` is called many times a second, and is told whether a test has ended since.
+    /// Runs the tests. `export` is called many times a second; its argument is whether a test has ended since.
     pub fn run(&mut self, export: &mut dyn FnMut(&mut Scheduler, &MeshState, bool)) -> anyhow::Result<()> {
         let (send, received) = mpsc::channel::<Ended>();
         let mut running: Vec<Running> = Vec::new();
