@@ -20,8 +20,8 @@ pub fn free_port() -> Result<u16> {
     bail!("no two neighbouring free ports on loopback")
 }
 
-/// Whether a socket listens on TCP `port`. Read from /proc: a test connection would use up a server that accepts
-/// only one client.
+/// Whether a socket listens on TCP `port` in the network namespace of this thread. Read from /proc: a test connection
+/// would use up a server that accepts only one client.
 pub fn is_listening(port: u16) -> bool {
     has_port("tcp", port, Some("0A"))
 }
@@ -33,7 +33,7 @@ pub fn is_bound(port: u16) -> bool {
 
 fn has_port(table: &str, port: u16, state: Option<&str>) -> bool {
     ["", "6"].iter().any(|family| {
-        let text = std::fs::read_to_string(format!("/proc/net/{table}{family}")).unwrap_or_default();
+        let text = std::fs::read_to_string(format!("/proc/thread-self/net/{table}{family}")).unwrap_or_default();
         lists_port(&text, port, state)
     })
 }
