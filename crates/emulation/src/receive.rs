@@ -39,11 +39,11 @@ pub struct ReceiveSettings {
 /// A frame on the receive path. `T` is the caller's handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReceivedPacket<T> {
-    /// The caller's handle.
+    /// Handle by which the caller finds the frame.
     pub item: T,
     /// Length from the Ethernet header on, without the FCS, bytes.
     pub bytes: u32,
-    /// Flow hash.
+    /// Hash of the flow: GRO merges segments of one flow only.
     pub flow: u32,
     /// Payload of a TCP segment that GRO may merge, bytes; 0 for all other frames.
     pub payload: u32,
@@ -56,15 +56,15 @@ pub struct ReceiveCounters {
     pub arrived: u64,
     /// Frames dropped because no descriptor was free.
     pub dropped: u64,
-    /// Frames passed on.
+    /// Frames that left the receive path for the kernel.
     pub delivered: u64,
     /// Bytes of these, from the Ethernet header on.
     pub delivered_bytes: u64,
     /// Packets passed on by GRO.
     pub merged: u64,
-    /// Interrupts.
+    /// Interrupts raised after moderation.
     pub interrupts: u64,
-    /// Polls.
+    /// NAPI polls, each of at most the budget.
     pub polls: u64,
     /// Maximum number of descriptors in use.
     pub ring_max: u64,
@@ -73,7 +73,7 @@ pub struct ReceiveCounters {
 /// State of the core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PollState {
-    /// No frame waits.
+    /// The ring is empty, and its interrupt is enabled.
     Idle,
     /// The interrupt, or the poll after it, is due at this time.
     Armed(u64),

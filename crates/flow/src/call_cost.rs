@@ -11,7 +11,7 @@ pub struct DataCall {
     pub sends: bool,
     /// Whether it copied its data between kernel and application.
     pub copies: bool,
-    /// Bytes of payload.
+    /// Payload that the call moved, bytes.
     pub bytes: u64,
     /// Datagrams; 0 for TCP.
     pub datagrams: u64,

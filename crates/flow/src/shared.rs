@@ -43,7 +43,7 @@ struct InfoRequest {
 
 /// Reading of a socket that takes its lock.
 pub struct SocketState {
-    /// `tcp_info`.
+    /// `tcp_info` of the connection, as the kernel wrote it.
     pub info: RawTcpInfo,
     /// Bytes not yet acknowledged (`SIOCOUTQ`).
     pub send_queue: Option<u32>,

@@ -79,7 +79,7 @@ pub fn worst_case_bytes(parameters: &Parameters, sends_ns: u64, capacity_bps: Op
 /// Expected load of a host or a link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ResourceLoad {
-    /// Tests per day.
+    /// Number of tests per day that use the host or link.
     pub tests: f64,
     /// Worst case of their payload bytes per day; `None` if a test has no limit.
     pub bytes: Option<f64>,

@@ -406,7 +406,7 @@ pub struct LabLink {
 pub struct LabHostDrops {
     /// Name of the host.
     pub host: String,
-    /// Frames dropped.
+    /// Frames dropped on receive, by the ring and as configured.
     pub dropped: u64,
     /// Those of them that a full receive ring dropped, before the point where a capture records them; `None` for a host whose
     /// received frames cost no CPU time.
@@ -440,9 +440,9 @@ pub struct LabReceivePath {
     pub dropped: u64,
     /// Packets that GRO passed on, merged or not.
     pub merged: u64,
-    /// Interrupts.
+    /// Interrupts raised after moderation.
     pub interrupts: u64,
-    /// NAPI polls.
+    /// NAPI polls, each of at most the budget of frames.
     pub polls: u64,
     /// Descriptors of the ring.
     pub ring: u64,

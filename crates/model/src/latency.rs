@@ -107,7 +107,7 @@ pub struct Responsiveness {
     /// On a separate connection: from the probes, request to response, without the draft's handshake. Unanswered probes do
     /// not count.
     pub foreign_rpm: Option<f64>,
-    /// Probes in `foreign_rpm`.
+    /// Number of answered probes from which `foreign_rpm` is computed.
     pub foreign_samples: u64,
     /// On the connections that carry the load: from the senders' smoothed RTT (`tcpi_rtt`), which the draft allows where
     /// requests cannot share these connections; `None` if a sender has no sample.

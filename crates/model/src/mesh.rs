@@ -59,7 +59,7 @@ pub struct MeshHost {
     pub address: Option<String>,
     /// Whether the mesh runs on it.
     pub local: bool,
-    /// Whether it answers.
+    /// Reachability by the latest attempt.
     pub state: MeshHostState,
     /// Version of landspeed on it; `None` until a test has told.
     pub version: Option<String>,
@@ -67,7 +67,7 @@ pub struct MeshHost {
     pub error: Option<String>,
     /// Time until the next attempt, seconds; `None` while it answers.
     pub retry_s: Option<u64>,
-    /// Use and budget.
+    /// Use of the host in the last 24 h, and its budget.
     #[serde(flatten)]
     pub usage: MeshUsage,
 }
@@ -79,7 +79,7 @@ pub struct MeshLink {
     pub name: String,
     /// Names of the hosts behind it.
     pub hosts: Vec<String>,
-    /// Use and budget.
+    /// Use of the link in the last 24 h, and its budget.
     #[serde(flatten)]
     pub usage: MeshUsage,
 }

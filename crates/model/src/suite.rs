@@ -32,7 +32,7 @@ pub struct SuiteDocument {
     pub kernels: Vec<String>,
     /// Real time of all runs, seconds.
     pub wall_s: f64,
-    /// Cases.
+    /// Results by case, in the order of the suite.
     pub cases: Vec<SuiteCase>,
 }
 

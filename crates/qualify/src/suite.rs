@@ -26,10 +26,10 @@ pub struct SuiteOptions {
     pub gentle: bool,
 }
 
-/// What a stream is for.
+/// Purpose of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The current test.
+    /// One of the RFC's tests.
     Test,
     /// The search for the smallest buffer.
     Buffer,

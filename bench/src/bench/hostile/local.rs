@@ -19,7 +19,7 @@ use crate::bench::child::{Finished, Running, run};
 use crate::bench::net;
 use crate::machine::now;
 
-/// The other user.
+/// User id of the attacker.
 const OTHER_UID: u32 = 65534;
 /// Time limit of a command beside an attack.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -42,11 +42,11 @@ pub struct LocalAttack {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// Without effect; with what was measured.
+    /// The attack had no effect; holds the measurement.
     Held(String),
-    /// With its effect.
+    /// The attack had its effect, which is described.
     Broken(String),
-    /// Not done, with the reason.
+    /// The attack was not carried out, for this reason.
     Skipped(String),
 }
 
@@ -57,7 +57,7 @@ pub struct LocalRow {
     pub attack: &'static str,
     /// Description of the attacker's actions.
     pub what: &'static str,
-    /// Result.
+    /// Effect of the attack on the program.
     pub outcome: Outcome,
 }
 

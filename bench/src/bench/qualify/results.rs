@@ -30,7 +30,7 @@ pub struct Kept {
     toml: String,
     /// Whether all checks of the lab passed.
     pub is_valid: bool,
-    /// Checks that failed.
+    /// Names of the self-checks of the lab that failed.
     pub failed_checks: Vec<String>,
     /// Virtual time, seconds.
     pub virtual_s: f64,
@@ -38,7 +38,7 @@ pub struct Kept {
     pub wall_s: f64,
     /// Tests of the section, if the scenario has them.
     pub qualify: Option<QualifyDocument>,
-    /// TCP flows.
+    /// TCP flows over the long path, in the order of their start.
     pub flows: Vec<TcpFlow>,
 }
 

@@ -70,7 +70,7 @@ pub struct Section {
     pub name: String,
     /// Number of the section; odd ones are held out.
     pub number: usize,
-    /// What distinguishes it.
+    /// Kind of section, one of thirteen.
     pub family: &'static str,
     /// Target data rate, Mb/s, and RTT, ms.
     pub target: (u32, u32),

@@ -50,9 +50,9 @@ impl Stamp {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "entry", rename_all = "lowercase")]
 pub enum Entry {
-    /// A test starts.
+    /// Reservation of a test, written before it starts.
     Start(Key),
-    /// A test ended.
+    /// Result of a test, which replaces its reservation.
     End(Box<EndEntry>),
 }
 

@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// A complete document.
+    /// Returns the document of a test that ended as planned.
     fn document() -> RunDocument {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/documents/udp.json");
         serde_json::from_slice(&std::fs::read(path).expect("the fixture")).expect("a run")

@@ -20,7 +20,7 @@ use crate::metrics::{self, Latest};
 /// Nanoseconds of two weeks.
 const TWO_WEEKS_NS: u64 = 2 * WEEK_NS as u64;
 
-/// Results so far.
+/// Latest results of all pairs, and facts of their hosts.
 #[derive(Debug)]
 pub struct MeshState {
     started: String,
@@ -191,7 +191,7 @@ impl MeshState {
         }
     }
 
-    /// Returns the document.
+    /// Returns the mesh document as of now.
     pub fn document(&self, scheduler: &mut Scheduler, parameters: &[Parameters]) -> MeshDocument {
         let now = moment();
         let inventory = scheduler.inventory().clone();

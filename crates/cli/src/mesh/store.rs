@@ -14,7 +14,7 @@ const MAX_MEMORY_BYTES: usize = 256 << 20;
 const EXTENSION: &str = "json";
 const REFUSED_EXTENSION: &str = "refused";
 
-/// Stores run documents.
+/// Puts run documents into the archive; keeps them in the spool, then in memory, while the archive refuses.
 #[derive(Debug)]
 pub struct Store {
     location: Location,
@@ -43,7 +43,7 @@ impl Store {
         }
     }
 
-    /// Stores a document.
+    /// Archives a run document, or keeps it until the archive takes it.
     pub fn keep(&mut self, document: Vec<u8>) {
         if !matches!(self.location, Location::Directory(_)) {
             return;

@@ -41,7 +41,7 @@ impl Latest {
         endpoint.start(collect).context("cannot start a thread for the metrics")
     }
 
-    /// Replaces the samples.
+    /// Makes `samples` those of the next scrape.
     pub fn replace(&self, samples: Samples) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(samples);
     }

@@ -156,7 +156,7 @@ pub struct Plan {
     pub data: Option<Target>,
     /// Parameters of the run.
     pub parameters: Parameters,
-    /// Unit of rates.
+    /// Unit in which rates are printed (`-f`).
     pub unit: Unit,
     /// Keys to print; `None` prints a table.
     pub keys: Option<Vec<&'static keys::Key>>,

@@ -103,7 +103,7 @@ pub struct Report<'a> {
     pub run: &'a RunDocument,
     /// Test of netperf that it was.
     pub test: Test,
-    /// Unit of rates.
+    /// Unit in which rates are printed (`-f`).
     pub unit: Unit,
 }
 

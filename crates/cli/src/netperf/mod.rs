@@ -28,7 +28,7 @@ pub const NAME: &str = "netperf";
 /// Environment variable of netperf that asks for the last `tcp_info` on standard error.
 const DUMP_TCP_INFO: &str = "DUMP_TCP_INFO";
 
-/// Runs a client.
+/// Runs one netperf test against `serve` and prints its result.
 pub fn main(args: &Args) -> anyhow::Result<CommandOutcome> {
     if args.version {
         outln!("Netperf version 2.7.0 (landspeed {})", env!("CARGO_PKG_VERSION"));

@@ -11,7 +11,7 @@ use super::section;
 
 /// Runs the tests of a section.
 pub trait Runner {
-    /// Runs one test.
+    /// Runs one stream of the suite and returns its document.
     fn run(&mut self, parameters: Parameters) -> Result<RunDocument, Ended>;
 
     /// Waits; returns false if the user interrupted it.
@@ -28,7 +28,7 @@ pub trait Runner {
 pub enum Ended {
     /// The user interrupted them.
     Interrupted,
-    /// A test failed.
+    /// A run of the suite failed with this error.
     Failed(ErrorEntry),
 }
 

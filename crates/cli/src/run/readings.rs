@@ -9,7 +9,7 @@ pub const MIN_INTERVAL_NS: u64 = 200_000_000;
 /// Emits each multiple of an interval once, when both hosts have reported a later sample.
 #[derive(Debug, Clone, Copy)]
 pub struct Grid {
-    /// Spacing, nanoseconds.
+    /// Time between two readings, nanoseconds.
     pub every_ns: u64,
     /// Latest multiple that was emitted, nanoseconds.
     pub passed_ns: u64,

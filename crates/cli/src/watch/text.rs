@@ -56,7 +56,7 @@ impl Table {
     /// Formats the flows, fastest in this interval first; `busy` is the number of sampled flows.
     pub fn interval(&mut self, document: &WatchDocument, busy: usize) -> String {
         let mut rows: Vec<(Option<f64>, String)> = document.flows.iter().map(|flow| self.row(flow)).collect();
-        // Unknown rates last.
+        // Flows whose rate is unknown come last.
         rows.sort_by(|(a, _), (b, _)| b.unwrap_or(-1.0).total_cmp(&a.unwrap_or(-1.0)));
         // Keeps only flows of this interval.
         self.last = document.flows.iter().map(|flow| (flow.cookie.clone(), FlowCounters::of(flow))).collect();

@@ -117,7 +117,7 @@ pub(super) fn refusal(flow: &Flow, udp: &Udp) -> Refusal {
         (Some(drops), _) if explains(drops) => Refusal::Queue(Strength::Strong),
         // IP handed them on: a device below this interface dropped them.
         (_, Some(_)) | (None, None) => Refusal::Queue(Strength::Moderate),
-        // By elimination.
+        // The counters of filters are unknown, and the queues do not explain the refusals.
         (Some(_), None) => Refusal::Filter(Strength::Weak),
     }
 }

@@ -198,7 +198,7 @@ fn reordering_on_a_full_path_is_a_hint() {
         let scenario = Scenario { congestion, srtt_us, resent_ratio: 0.005, ..lossy() };
         let mut document = each_reading(scenario.document(), |k, tcp| {
             (tcp.reord_seen, tcp.dsack_dups) = (Some(k), Some(tcp.total_retrans));
-            // Delivery is uneven.
+            // Uneven delivery: one interval carries more than the next.
             tcp.delivered = Some(k * 450 + k % 2 * 200);
         });
         // Both TCPs counted the same segments.

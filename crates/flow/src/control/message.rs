@@ -91,7 +91,7 @@ pub enum ToClient {
     Accepted(Box<Accepted>),
     /// The server is busy: the client waits. Sent every second.
     Queued {
-        /// Position, from 1.
+        /// Position in the queue; 1 is next.
         position: u32,
         /// Number of waiting clients.
         waiting: u32,

@@ -28,7 +28,7 @@ pub enum ThirdPartyEvent {
     Alive,
     /// The test waits in the queue of a busy server.
     Queued {
-        /// Position, from 1.
+        /// Position in the queue; 1 is next.
         position: u32,
         /// Number of waiting clients.
         waiting: u32,

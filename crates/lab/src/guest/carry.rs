@@ -98,7 +98,7 @@ impl Direction {
         self.collect();
     }
 
-    /// Advances the model.
+    /// Moves frames through the links up to `now_ns`.
     fn advance(&mut self, now_ns: u64) {
         let now_ns = self.model_time(now_ns);
         self.model.take(now_ns, &mut self.events);

@@ -111,9 +111,9 @@ pub struct CpuReport {
     pub dropped: u64,
     /// Packets that GRO passed on, merged or not.
     pub merged: u64,
-    /// Interrupts.
+    /// Interrupts of the receive path.
     pub interrupts: u64,
-    /// Polls.
+    /// NAPI polls of the receive path.
     pub polls: u64,
     /// Maximum number of descriptors in use.
     pub ring_max: u64,
@@ -125,7 +125,7 @@ pub struct CpuReport {
     pub softirq_ns: u64,
     /// Time that the calls of flows took, nanoseconds.
     pub application_ns: u64,
-    /// Calls of flows.
+    /// Read and send calls of flows that cost time.
     pub calls: u64,
     /// Both times over the run.
     pub samples: Vec<CpuSample>,

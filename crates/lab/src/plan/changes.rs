@@ -29,11 +29,11 @@ pub struct PlannedCarrier {
 pub struct PlannedSetting {
     /// Time, nanoseconds from zero.
     pub at_ns: u64,
-    /// Host, by index.
+    /// Index of the host in the plan.
     pub node: usize,
     /// File under `/proc/sys`.
     pub file: String,
-    /// Value to write.
+    /// Value written to the file.
     pub value: String,
     /// Index of the event in [`super::Plan::events`].
     pub event: usize,

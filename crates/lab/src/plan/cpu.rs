@@ -13,7 +13,7 @@ const SUPER_PACKET: u64 = 65_536;
 /// A host whose CPU costs time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedCpu {
-    /// Host, by index.
+    /// Index of the host in the plan.
     pub host: usize,
     /// Whether softirqs and applications share one core.
     pub shared: bool,
@@ -74,7 +74,7 @@ pub struct HostCall {
     pub sends: bool,
     /// Whether it copies its data between kernel and application.
     pub copies: bool,
-    /// Bytes of payload.
+    /// Payload that the call moves, bytes.
     pub bytes: u64,
     /// Datagrams; 0 for TCP.
     pub datagrams: u64,

@@ -51,7 +51,7 @@ fn a_written_case_is_a_scenario_and_names_are_checked() {
     let output =
         Command::new(chosen_program()).args(["lab", "run", &scenario, "--dry-run"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    // Nothing is overwritten.
+    // A second time the files exist, and are not overwritten.
     let again = suite(&["write", "ccwg-bbr", cases]);
     assert_eq!(again.status.code(), Some(2));
     let listed = String::from_utf8_lossy(&suite(&[]).stdout).into_owned();

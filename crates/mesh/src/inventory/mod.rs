@@ -55,7 +55,7 @@ pub struct Host {
     pub links: Vec<usize>,
     /// Highest rate of the host in one direction, bits/s; the worst case of a test without a rate.
     pub capacity_bps: Option<u64>,
-    /// Budget per day.
+    /// Payload and time that its tests may use in any 24 hours.
     pub budget: Budget,
 }
 
@@ -66,7 +66,7 @@ pub struct Link {
     pub name: String,
     /// Highest rate of the link in one direction, bits/s.
     pub capacity_bps: Option<u64>,
-    /// Budget per day.
+    /// Payload and time that its tests may use in any 24 hours.
     pub budget: Budget,
 }
 

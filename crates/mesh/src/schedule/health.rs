@@ -1,4 +1,4 @@
-//! Whether hosts answer.
+//! Hosts that do not answer: when to ask them again.
 
 /// First and longest time until an unreachable host is asked again, nanoseconds.
 const FIRST_RETRY_NS: i64 = 60_000_000_000;
@@ -34,7 +34,7 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// Records an answer.
+    /// Records that the host answered.
     pub fn reached(&mut self) {
         *self = Self { known: true, ..Self::default() };
     }

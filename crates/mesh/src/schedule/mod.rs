@@ -127,7 +127,7 @@ pub struct Scheduler {
     options: Options,
     inventory: Inventory,
     tasks: Vec<Task>,
-    /// Hosts, then links.
+    /// Use of each host and link: the hosts in the order of the inventory, then the links.
     resources: Vec<Resource>,
     health: Vec<Health>,
     random: SplitMix64,

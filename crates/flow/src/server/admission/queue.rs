@@ -50,7 +50,7 @@ pub struct Ticket {
 /// Position of a client in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueuePosition {
-    /// Position, from 1.
+    /// Place in the order of waiting clients; 1 is next.
     pub position: u32,
     /// Number of waiting clients.
     pub waiting: u32,

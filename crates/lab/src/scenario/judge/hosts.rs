@@ -80,7 +80,7 @@ fn settings(key: &str, host: &HostSettings, all: &HostSettings, judgement: &mut 
     sysctls(&format!("{key}.sysctl"), &host.sysctl, judgement);
 }
 
-/// Validates CPU costs.
+/// Reports contradictions and values out of range in the CPU costs of a host.
 fn cpu(key: &str, cpu: &HostCpu, gro: Option<Time>, judgement: &mut Judgement) {
     if !matches!(cpu.cores, None | Some(1 | 2)) {
         judgement.refuse_with(
