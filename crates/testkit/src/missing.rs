@@ -31,31 +31,11 @@ pub fn recordings() -> Vec<(String, Value)> {
     .into()
 }
 
-/// Keeps one sample in six, and the last: no figure that a report could invent comes from single samples, and tests
-/// read each recording a hundred times.
-fn thin(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                if let ("samples", Value::Array(samples)) = (name.as_str(), &mut *value) {
-                    let last = samples.len().saturating_sub(1);
-                    let mut at = 0..;
-                    samples.retain(|_| at.next().is_some_and(|at| at % 6 == 0 || at == last));
-                }
-                thin(value);
-            }
-        }
-        Value::Array(values) => values.iter_mut().for_each(thin),
-        _ => {}
-    }
-}
-
 /// Reads the reports of both ends from a recorded document. Sender and receiver divide the test at different times.
 fn collected(path: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    let mut document: Value = serde_json::from_str(&text).expect("JSON");
-    thin(&mut document);
+    let document: Value = serde_json::from_str(&text).expect("JSON");
     let run = document.get("run").unwrap_or(&document);
     let report = |side: &str| {
         let received = if side == "server" { "upload" } else { "download" };
