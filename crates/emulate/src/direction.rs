@@ -118,13 +118,7 @@ impl Direction {
         if received.checksum_missing {
             frame::complete_checksum(bytes);
         }
-        let info = frame::inspect(bytes);
-        let frame = Frame {
-            ip_bytes: info.ip_bytes,
-            flow: info.flow,
-            ecn_capable: info.ecn_capable,
-            ..Frame::new(slot, bytes.len() as u32)
-        };
+        let frame = Frame::inspected(slot, bytes);
         self.line.offer(at_ns, frame, &mut self.events);
         self.process_events();
         Received::Handled

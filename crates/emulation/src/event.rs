@@ -1,5 +1,7 @@
 //! Frames, and the events at which they leave the path.
 
+use crate::frame::{self, FrameInfo};
+
 /// A frame in the path. `T` is the caller's handle, with which it finds the frame's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<T> {
@@ -29,7 +31,7 @@ impl<T> Frame<T> {
         Self {
             item,
             bytes,
-            ip_bytes: bytes.saturating_sub(crate::frame::ETHERNET_HEADER),
+            ip_bytes: bytes.saturating_sub(frame::ETHERNET_HEADER),
             flow: 0,
             ecn_capable: false,
             marked: false,
@@ -37,6 +39,12 @@ impl<T> Frame<T> {
             queued_ns: 0,
             number: 0,
         }
+    }
+
+    /// Creates a frame with the IP length, flow and ECN capability of `ethernet`, its bytes from the Ethernet header on.
+    pub fn inspected(item: T, ethernet: &[u8]) -> Self {
+        let FrameInfo { ip_bytes, flow, ecn_capable } = frame::inspect(ethernet);
+        Self { ip_bytes, flow, ecn_capable, ..Self::new(item, ethernet.len() as u32) }
     }
 }
 

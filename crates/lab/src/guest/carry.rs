@@ -85,14 +85,7 @@ impl Direction {
             self.report.unhandled += 1;
             return;
         };
-        let bytes = self.frames.bytes(slot);
-        let info = frame::inspect(bytes);
-        let frame = Frame {
-            ip_bytes: info.ip_bytes,
-            flow: info.flow,
-            ecn_capable: info.ecn_capable,
-            ..Frame::new(slot, bytes.len() as u32)
-        };
+        let frame = Frame::inspected(slot, self.frames.bytes(slot));
         let at_ns = self.model_time(at_ns);
         self.model.offer(at_ns, frame, &mut self.events);
         self.collect();
