@@ -185,7 +185,7 @@ impl Section {
                     kind => format!("{{ kind = \"{kind}\", ecn = {ecn} }}"),
                 };
                 if ecn {
-                    section.hosts = "sysctl = { \"net.ipv4.tcp_ecn\" = 1 }".to_owned();
+                    "sysctl = { \"net.ipv4.tcp_ecn\" = 1 }".clone_into(&mut section.hosts);
                 }
                 section.what = format!("{}, link {headroom:.2} of the target", section.queues[0]);
             }
@@ -220,14 +220,14 @@ impl Section {
                 section.near = format!("drops = {{ every = {every} }}");
                 section.what = format!("the section's receiving host drops one in {every}; the network is clean");
             }
-            _ => section.what = "no loss, a deep buffer".to_owned(),
+            _ => "no loss, a deep buffer".clone_into(&mut section.what),
         }
         section
     }
 
     /// Whether the section's results may set constants.
     pub fn is_training(&self) -> bool {
-        self.number % 2 == 0
+        self.number.is_multiple_of(2)
     }
 
     /// Target data rate, bits/s.

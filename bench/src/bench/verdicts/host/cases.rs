@@ -121,7 +121,7 @@ const CPUS: &[&str] = &["receiver-cpu", "cpu-quota"];
 const CPUS_OR_BUFFER: &[&str] = &["sender-cpu", "receiver-cpu"];
 const SENDER_LIMITS: &[&str] = &["receiver-cpu", "send-buffer"];
 /// Causes that a full path with a deep queue may also be called.
-const FULL_PATH: &[&str] = &["network-path", "network-congestion"];
+const FULL_PATH: &[&str] = &["network-congestion"];
 const SMALL_QUEUE: &[&str] = &["network-congestion", "network-path", "policer"];
 const RATE_LIMITER: &[&str] = &["shallow-buffer", "network-loss"];
 const OWN_LIMITER: &[&str] = &["local-qdisc", "policer"];
