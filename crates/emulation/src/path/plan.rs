@@ -57,7 +57,7 @@ pub struct WirePlan {
     pub duplicate: f64,
     /// Outages as (start, end), nanoseconds; ascending, without overlap.
     pub down: Vec<(u64, u64)>,
-    /// Start after a delay (`PathDirection::delayed`), nanoseconds: loss patterns that name frames count them from then on,
+    /// Start after a delay ([`DirectionPlan::delayed`]), nanoseconds: loss patterns that name frames count them from then on,
     /// none is lost before.
     pub patterns_from_ns: u64,
 }
