@@ -84,7 +84,7 @@ pub(super) fn receive_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finis
     let _ = tcp.set_read_timeout(Some(Duration::from_millis(tcp::TICK_MS)));
     let plan = tcp::ReceivePlan {
         mode: parameters.receive,
-        read_bytes: read_bytes(parameters),
+        read_bytes: read_bytes(parameters, &sender_congestion(parameters, fd)),
         rate_bytes_per_s: slowest.map(|bps| bps / 8),
         start_ns: t0_ns,
         stamps_reads: parameters.bytes.is_some(),
@@ -109,12 +109,19 @@ pub(super) fn receive_tcp(task: &Task<'_>, tcp: &TcpStream, finished: &mut Finis
     };
 }
 
-/// Returns the bytes per read. Copying reads are as long as the sender's writes, up to 1 MiB. Discarding reads
-/// use no buffer; their length makes their number negligible while the counters still advance every millisecond
-/// at 10 Gb/s.
-fn read_bytes(parameters: &Parameters) -> usize {
+/// Returns the sender's congestion control: the one asked for, otherwise the receiving host's default.
+fn sender_congestion(parameters: &Parameters, fd: BorrowedFd<'_>) -> String {
+    parameters.congestion.clone().or_else(|| socket::congestion(fd).ok()).unwrap_or_default()
+}
+
+/// Returns the bytes per read, for the congestion control of the sender. Copying reads are as
+/// long as the sender's writes, up to 1 MiB, with BBR up to 64 KiB: the kernel acknowledges after a read, and a BBR
+/// sender without `fq` waits for a timer where no ACK wakes it (docs/benchmarks.md). Discarding reads use no buffer;
+/// their length makes their number negligible while the counters still advance every millisecond at 10 Gb/s.
+fn read_bytes(parameters: &Parameters, congestion: &str) -> usize {
+    let most = if congestion == "bbr" { 64 * 1024 } else { 1 << 20 };
     match parameters.receive {
-        landspeed_model::ReceiveMode::Copy => (parameters.write_bytes as usize).min(1 << 20),
+        landspeed_model::ReceiveMode::Copy => (parameters.write_bytes as usize).min(most),
         landspeed_model::ReceiveMode::Discard => 512 * 1024,
     }
 }
