@@ -1,11 +1,13 @@
 //! `landspeed qualify` from the command line, over loopback. What its results mean for sections with small buffers and losses is
 //! tested in virtual time (`crates/qualify/tests/sections.rs`, `lab::section`).
 
+use landspeed_testkit::netns::{Namespace, veth};
+use landspeed_testkit::or_skip;
 use landspeed_testkit::pair::Pair;
-use landspeed_testkit::process::Process;
+use landspeed_testkit::process::{Process, signal, until};
 use serde_json::Value;
 
-use crate::common::{PROGRAM, assert_valid, landspeed};
+use crate::common::{PROGRAM, assert_valid, in_namespace, landspeed};
 
 /// Timeout of a command, seconds.
 const TIMEOUT_S: u64 = 300;
@@ -56,4 +58,45 @@ fn a_server_that_does_not_answer_is_a_failure() {
     assert_valid("qualify", &document);
     assert_eq!((ended.code, document["status"].as_str()), (2, Some("failed")));
     assert!(ended.stderr.contains("Connection refused"), "{}", ended.stderr);
+}
+
+#[test]
+fn targets_beyond_the_interface_are_refused() {
+    let (left, right) = (or_skip!(Namespace::new("left")), or_skip!(Namespace::new("right")));
+    veth(&left, &right, "10.91.0.1/24", "10.91.0.2/24");
+    let pair = Pair::across(PROGRAM, &left, &right, "10.91.0.2");
+    let refusal = |options: &[&str]| {
+        let arguments = [&["qualify", pair.target(), "--target-rtt", "92ms"], options].concat();
+        let ended = Process::start(&mut in_namespace(&left, &arguments)).end(TIMEOUT_S);
+        assert_eq!(ended.code, 2, "{}", ended.stderr);
+        ended.stderr
+    };
+    // A veth pair reports 10 Gb/s.
+    let fast = refusal(&["--target", "11G"]);
+    assert!(fast.contains("the sender's interface has 10.0 Gb/s") && fast.contains("Use --target 9414M"), "{fast}");
+    let large = refusal(&["--target", "1G", "--target-mtu", "9000"]);
+    assert!(large.contains("path MTU is 1500") && large.contains("Use --target-mtu 1500"), "{large}");
+}
+
+#[test]
+fn a_server_that_stops_ends_the_tests() {
+    let (left, right) = (or_skip!(Namespace::new("left")), or_skip!(Namespace::new("right")));
+    veth(&left, &right, "10.92.0.1/24", "10.92.0.2/24");
+    let pair = Pair::across(PROGRAM, &left, &right, "10.92.0.2");
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = scratch.path().join("section.json");
+    let file = path.to_str().expect("a path in UTF-8");
+    let arguments =
+        ["qualify", pair.target(), "--target", "10M", "--target-rtt", "100ms", "--time", "20s", "--json", file];
+    let process = Process::start(&mut in_namespace(&left, &arguments));
+    until(TIMEOUT_S, "the second test starts", || process.stdout().contains("delivery-at-target-rate (RFC"));
+    signal(pair.server_id(), "KILL");
+    let ended = process.end(TIMEOUT_S);
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{why}: {}", ended.stderr));
+    let document: Value = serde_json::from_str(&text).expect("JSON");
+    assert_valid("qualify", &document);
+    assert_eq!((ended.code, document["status"].as_str()), (2, Some("partial")), "{}", ended.stderr);
+    assert_eq!(document["verdict"], "inconclusive");
+    assert_eq!(document["tests"][0]["name"], "background-loss", "the results until then are kept");
+    assert!(ended.stderr.starts_with("landspeed: "), "{}", ended.stderr);
 }

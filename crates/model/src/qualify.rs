@@ -196,11 +196,11 @@ pub struct QualifyTest {
     pub result: QualifyResult,
     /// How the result counts in the verdict.
     pub weight: QualifyWeight,
-    /// Measured share: of lost packets, or for slow-start bursts of bursts with loss. `None` if nothing was sent.
+    /// Measured share: of loss events or lost packets, or for slow-start bursts of bursts with loss. `None` if nothing was sent.
     pub measured: Option<f64>,
     /// Highest share that the target tolerates.
     pub limit: f64,
-    /// Unit of `measured` and `limit`: `lost packets / packets`, `bursts with loss / bursts`.
+    /// Unit of `measured` and `limit`: `loss events / packets`, `lost packets / packets` (BBR), `bursts with loss / bursts`.
     pub unit: String,
     /// Counts behind the result, or why there is no decision.
     pub reason: String,
@@ -213,8 +213,8 @@ pub struct QualifyTest {
     pub sent_packets: u64,
     /// Packets lost in the network, without the streams that a host disturbed.
     pub lost_packets: u64,
-    /// Trials of the sequential test so far and defects among them, after each stream: packets and losses, or bursts and bursts
-    /// with loss.
+    /// Trials of the sequential test so far and defects among them, after each stream: packets and loss events (BBR:
+    /// lost packets), or bursts and bursts with loss.
     pub evidence: Vec<(u64, u64)>,
     /// Decision lines of the sequential test.
     pub lines: QualifyLines,

@@ -129,6 +129,10 @@ pub struct UdpEnd {
     /// Receiver: datagrams whose first copy arrived in the drain phase, after the sender had stopped; counted as
     /// delivered.
     pub late_packets: Option<u64>,
+    /// Receiver: runs of consecutive lost datagrams before the last one that arrived (loss periods, RFC 3357); `None` if datagrams were
+    /// reordered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_periods: Option<u64>,
     /// Receiver: datagrams older than the sequence bitmap, which may be first copies or duplicates.
     pub beyond_window_packets: Option<u64>,
     /// Receiver: datagrams that are malformed or do not belong to this stream.

@@ -20,6 +20,8 @@ pub struct StreamOutcome {
     pub sent: u64,
     /// Packets lost between the hosts.
     pub lost: u64,
+    /// Runs of consecutive packets that were lost between the hosts; `None` if unknown.
+    pub loss_periods: Option<u64>,
     /// Packets that a host dropped: they show nothing of the network, and are not counted as sent over it.
     pub host_dropped: u64,
     /// Reason why the stream does not count for a pass: the sender sent less, or slower, or a host dropped packets.
@@ -71,8 +73,12 @@ impl StreamOutcome {
         } else {
             None
         };
+        // The receiver knows nothing of packets after its last one.
+        let tail = udp.tail_lost_packets.map(|lost| u64::from(lost > 0));
+        let periods = receiver.and_then(|end| end.udp.as_ref()?.loss_periods).zip(tail);
         Self {
             sent,
+            loss_periods: periods.map(|(before, tail)| before + tail).filter(|_| losses.network == lost),
             lost: losses.network,
             host_dropped: losses.host,
             no_pass,

@@ -14,6 +14,9 @@ use crate::trial::Trial;
 
 /// With `gentle`, the pause after a stream: this times its length.
 const GENTLE_PAUSE: u64 = 9;
+/// Time in which Reno must grow to the target window, so that a slow start that ended early delays only the start of a connection,
+/// seconds. It grows by a packet in an RTT (RFC 5681): 20 minutes for 10 Gb/s over 92 ms at MTU 9000.
+const RENO_GROWTH_S: f64 = 10.0;
 
 /// Limits of the tests: rate of the interface, time, and load.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,7 +66,10 @@ impl Suite {
     /// Creates the tests for a target; `derived` is [`Target::derive`]'s.
     pub fn new(target: Target, derived: &QualifyDerived, options: SuiteOptions) -> Self {
         let max_s = options.max_test_ns as f64 / 1e9;
-        let trials = plans(&target, derived, options.line_rate_bps, max_s).into_iter().map(Trial::new).collect();
+        // Reno and CUBIC reduce the window once for all losses within an RTT (RFC 6675); BBRv3 compares the share of lost packets.
+        let rtt_s = (target.congestion != QualifyCongestion::Bbr).then(|| target.rtt.as_secs_f64());
+        let plans = plans(&target, derived, options.line_rate_bps, max_s);
+        let trials = plans.into_iter().map(|plan| Trial::new(plan, rtt_s)).collect();
         let line_pps = options.line_rate_bps.map_or(f64::INFINITY, |bps| line_packets_per_s(&target, bps as f64));
         let highest = line_pps / derived.packets_per_s;
         let data_bits = 8.0 * f64::from(target.mtu_bytes - derived.header_bytes);
@@ -259,11 +265,12 @@ impl Suite {
     }
 
     /// Whether what this test did not pass delays only the start of a connection: with the section's rate and buffer a long flow
-    /// reaches the target. Slow start and the initial window are at its start. The model of Reno is RFC 8337's, which counts them.
+    /// reaches the target. Slow start and the initial window are at its start. RFC 8337 counts them always; with Reno they count if it would
+    /// take long to grow to the target window.
     fn is_excused(&self, plan: &Plan) -> bool {
-        plan.at_start
-            && self.target.congestion != QualifyCongestion::Reno
-            && self.steady_share().is_some_and(|share| share >= 1.0)
+        let growth_s = self.window_packets as f64 * self.target.rtt.as_secs_f64();
+        let grows = self.target.congestion != QualifyCongestion::Reno || growth_s <= RENO_GROWTH_S;
+        plan.at_start && grows && self.steady_share().is_some_and(|share| share >= 1.0)
     }
 
     /// Returns the packets sent by all streams.

@@ -19,6 +19,8 @@ const MAX_DISTURBED: u32 = 3;
 #[derive(Debug)]
 pub struct Trial {
     pub plan: Plan,
+    /// Packets of the test in a target RTT, if losses within one count once.
+    round_packets: Option<f64>,
     streams: u32,
     /// Streams that no host disturbed.
     undisturbed: u32,
@@ -34,9 +36,13 @@ pub struct Trial {
 }
 
 impl Trial {
-    pub fn new(plan: Plan) -> Self {
+    /// Creates a test. `rtt_s` is the target RTT in seconds, if the congestion control reduces its window once for all losses within an
+    /// RTT.
+    pub fn new(plan: Plan, rtt_s: Option<f64>) -> Self {
+        let round_packets = rtt_s.map(|rtt_s| plan.packets_per_s * rtt_s);
         Self {
             plan,
+            round_packets,
             streams: 0,
             undisturbed: 0,
             disturbed: 0,
@@ -92,7 +98,7 @@ impl Trial {
         match self.plan.unit {
             TrialUnit::Packet => {
                 self.trials += outcome.sent.saturating_sub(outcome.host_dropped);
-                self.defects += outcome.lost;
+                self.defects += self.loss_events(outcome);
             }
             TrialUnit::Burst => {
                 self.trials += 1;
@@ -111,6 +117,15 @@ impl Trial {
             }
             Decision::Continue => None,
         };
+    }
+
+    /// Returns the number of times that the losses of a stream reduce the window: a run of consecutive losses does once. Where the runs are
+    /// unknown, or so long that they may cost an RTO (on average more than half of a window), each loss counts.
+    fn loss_events(&self, outcome: &StreamOutcome) -> u64 {
+        match (self.round_packets, outcome.loss_periods) {
+            (Some(round), Some(periods)) if outcome.lost as f64 <= periods as f64 * round / 2.0 => periods,
+            _ => outcome.lost,
+        }
     }
 
     /// Ends the test without a stream: its result follows from another test.
@@ -167,6 +182,7 @@ impl Trial {
             measured: (self.trials > 0).then(|| self.defects as f64 / self.trials as f64),
             limit: plan.sprt.p0(),
             unit: match plan.unit {
+                TrialUnit::Packet if self.round_packets.is_some() => "loss events / packets",
                 TrialUnit::Packet => "lost packets / packets",
                 TrialUnit::Burst => "bursts with loss / bursts",
             }
@@ -189,11 +205,10 @@ impl Trial {
                 let lost = match self.lost {
                     0 => format!("no loss in {} packets", self.trials),
                     lost => {
-                        format!(
-                            "{lost} of {} packets lost, one in {:.0}",
-                            self.trials,
-                            self.trials as f64 / lost as f64
-                        )
+                        let events =
+                            if self.defects == lost { String::new() } else { format!(" in {} events", self.defects) };
+                        let one_in = self.trials as f64 / self.defects.max(1) as f64;
+                        format!("{lost} of {} packets lost{events}, one in {one_in:.0}", self.trials)
                     }
                 };
                 format!("{lost}; the target tolerates one in {limit:.0}")

@@ -43,6 +43,23 @@ fn losses_in_the_network_count() {
     assert_eq!((outcome.lost, outcome.no_fail), (lost as u64, None));
 }
 
+#[test]
+fn loss_periods_are_known_where_no_host_dropped_packets() {
+    let (mut document, stream) = run();
+    let lost = document.udp.as_ref().and_then(|udp| udp.lost_packets).expect("counted") as u64;
+    document.udp.as_mut().expect("a UDP test").tail_lost_packets = Some(3);
+    document.streams[0].receiver.as_mut().expect("reported").udp.as_mut().expect("a UDP receiver").loss_periods =
+        Some(4);
+    place_losses(&mut document, lost);
+    assert_eq!(
+        StreamOutcome::of(&document, &stream).loss_periods,
+        Some(5),
+        "those before the last packet, and the tail"
+    );
+    place_losses(&mut document, lost - 1);
+    assert_eq!(StreamOutcome::of(&document, &stream).loss_periods, None, "which packets the host dropped is unknown");
+}
+
 /// Sets the lateness of the sender's packets (p99), nanoseconds.
 fn set_lateness(document: &mut RunDocument, p99_ns: Option<u64>) {
     let sender = document.streams[0].sender.as_mut().expect("reported");

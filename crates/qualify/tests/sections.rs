@@ -289,6 +289,57 @@ fn tests_that_do_not_count_are_informative() {
 }
 
 #[test]
+fn a_run_of_losses_counts_once() {
+    let verdict = |congestion, lost, loss_periods| {
+        let target = Target { congestion, ..target("1G", "10ms") };
+        let derived = target.derive().expect("a possible target");
+        let options = SuiteOptions { line_rate_bps: Some(LINE_BPS), max_test_ns: 60_000_000_000, gentle: false };
+        let mut suite = Suite::new(target, &derived, options);
+        let stream = until(&mut suite, "delivery-at-target-rate");
+        let mut losses = Some((lost, loss_periods));
+        let mut next = Some(stream);
+        while let Some(stream) = next {
+            let (lost, loss_periods) = losses.take().unwrap_or((0, Some(0)));
+            suite.take(&StreamOutcome { sent: stream.packets, lost, loss_periods, ..StreamOutcome::default() });
+            next = suite.next_stream();
+        }
+        result(&suite, "delivery-at-target-rate")
+    };
+    // A window has 140 packets.
+    assert_eq!(verdict(QualifyCongestion::Cubic, 60, Some(1)), QualifyResult::Pass);
+    assert_eq!(verdict(QualifyCongestion::Reno, 60, Some(1)), QualifyResult::Pass);
+    assert_eq!(verdict(QualifyCongestion::Cubic, 60, Some(60)), QualifyResult::Fail, "no two in a row");
+    assert_eq!(verdict(QualifyCongestion::Cubic, 60, None), QualifyResult::Fail, "unknown");
+    assert_eq!(verdict(QualifyCongestion::Cubic, 80, Some(1)), QualifyResult::Fail, "may cost an RTO");
+    assert_eq!(verdict(QualifyCongestion::Bbr, 3000, Some(1)), QualifyResult::Fail, "BBR compares shares of packets");
+}
+
+#[test]
+fn reno_counts_slow_start_where_it_would_grow_slowly() {
+    let verdict = |rate, rtt| {
+        let target = Target { congestion: QualifyCongestion::Reno, ..target(rate, rtt) };
+        let derived = target.derive().expect("a possible target");
+        let options = SuiteOptions { line_rate_bps: Some(LINE_BPS), max_test_ns: 60_000_000_000, gentle: false };
+        let mut suite = Suite::new(target, &derived, options);
+        // Bursts lose packets; single packets do not.
+        let plan = section("rate = \"10.2G\"\ndelay = \"0.2ms\"\nqueue = { kind = \"bfifo\", limit = \"256KiB\" }");
+        while let Some(stream) = suite.next_stream() {
+            let test = suite.plans().nth(suite.current()).map(|plan| plan.name.clone()).unwrap_or_default();
+            let outcome = match test.as_str() {
+                "slow-start-bursts" => StreamOutcome { sent: stream.packets, lost: 9, ..StreamOutcome::default() },
+                "sender-rate-bursts-window" | "" => send(&plan, 1, &stream),
+                _ => StreamOutcome { sent: stream.packets, ..StreamOutcome::default() },
+            };
+            suite.take(&outcome);
+        }
+        assert!(suite.steady_share().is_some_and(|share| share >= 1.0), "{:?}", suite.steady_share());
+        suite.verdict().0
+    };
+    assert_eq!(verdict("1G", "10ms"), QualifyResult::Pass, "140 RTTs are 1.4 s");
+    assert_eq!(verdict("1G", "92ms"), QualifyResult::Fail, "1286 RTTs are 2 minutes");
+}
+
+#[test]
 fn bbr_needs_room_for_its_steady_bursts_only() {
     // A burst of 4 packets fits. CUBIC's offload bursts of 5 do not, nor BBR's of 7 in Startup.
     let shallow = section("rate = \"200M\"\ndelay = \"0.2ms\"\nqueue = { kind = \"bfifo\", limit = \"27500B\" }");

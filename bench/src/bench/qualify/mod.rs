@@ -11,6 +11,7 @@ mod sections;
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
+use landspeed_model::QualifyCongestion;
 
 use results::{Results, Scenario};
 use score::{Case, Half};
@@ -74,8 +75,8 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let mut cases = Vec::new();
     for section in &sections {
-        let kept: Vec<_> = scenarios(section, truth).iter().map(|scenario| results.read(scenario)).collect();
-        cases.push(Case::new(section, kept));
+        let suites = CONGESTION.map(|(name, congestion)| results.read(&suite(section, name, congestion)?));
+        cases.push(Case::new(section, suites, results.read(&tcp(section, truth))));
     }
     println!("{}", score::tables(&cases));
     for half in [Half::Training, Half::HeldOut] {
@@ -87,10 +88,19 @@ pub fn run(options: &Options) -> Result<()> {
 
 /// Scenarios of a section: the suite for each congestion control, then TCP.
 fn scenarios(section: &Section, truth: Truth) -> Vec<Scenario> {
-    let suites = CONGESTION.iter().map(|(name, congestion)| Scenario {
+    let suites = CONGESTION.into_iter().filter_map(|(name, congestion)| suite(section, name, congestion));
+    suites.chain([tcp(section, truth)]).collect()
+}
+
+/// The tests of a section for a congestion control; `None` if it does not run over the long path.
+fn suite(section: &Section, name: &str, congestion: QualifyCongestion) -> Option<Scenario> {
+    section.runs(congestion).then(|| Scenario {
         name: format!("{}-for-{name}", section.name),
-        toml: section.qualify_toml(*congestion, name),
-    });
-    let tcp = Scenario { name: format!("{}-tcp", section.name), toml: section.tcp_toml(truth) };
-    suites.chain([tcp]).collect()
+        toml: section.qualify_toml(congestion, name),
+    })
+}
+
+/// The TCP flows over the long path.
+fn tcp(section: &Section, truth: Truth) -> Scenario {
+    Scenario { name: format!("{}-tcp", section.name), toml: section.tcp_toml(truth) }
 }

@@ -40,9 +40,9 @@ struct Suite {
 }
 
 impl Case {
-    /// Reads the results of a section's scenarios, which are in the order of `scenarios`.
-    pub fn new(section: &Section, mut kept: Vec<Option<Kept>>) -> Self {
-        let tcp = kept.pop().flatten().filter(|kept| kept.is_valid);
+    /// Reads the results of a section's scenarios: the suites in the order of [`CONGESTION`], and TCP.
+    pub fn new(section: &Section, suites: [Option<Kept>; CONGESTION.len()], tcp: Option<Kept>) -> Self {
+        let tcp = tcp.filter(|kept| kept.is_valid);
         let suite = |kept: Option<Kept>| {
             let kept = kept.filter(|kept| kept.is_valid)?;
             Some(Suite { document: kept.qualify?, virtual_s: kept.virtual_s })
@@ -60,7 +60,7 @@ impl Case {
         let flows = tcp.as_ref().map_or(1, |tcp| tcp.flows.iter().filter(|flow| flow.name != "cross").count().max(1));
         Self {
             section: section.clone(),
-            suites: kept.into_iter().map(suite).collect(),
+            suites: suites.into_iter().map(suite).collect(),
             goodput_bps: CONGESTION.iter().map(|(name, _)| mean(name)).collect(),
             tcp_s: tcp.as_ref().map_or(0.0, |tcp| tcp.virtual_s / flows as f64),
         }
@@ -73,6 +73,12 @@ impl Case {
     /// Whether TCP with congestion control `at` reaches the target; `None` if unknown.
     fn reaches(&self, at: usize) -> Option<bool> {
         Some(self.goodput_bps[at]? >= REACHED * self.section.target_bps())
+    }
+
+    /// Whether all results of the section are there.
+    fn is_complete(&self) -> bool {
+        let mut expected = (0..CONGESTION.len()).filter(|at| self.section.runs(CONGESTION[*at].1));
+        expected.all(|at| self.outcome(at, at).is_some())
     }
 
     /// Verdict of the model `model` and whether TCP with congestion control `tcp` reaches the target.
@@ -165,7 +171,7 @@ fn congestion_rows(cases: &[&Case]) -> String {
 /// Formats all tables over both halves.
 pub fn tables(cases: &[Case]) -> String {
     let all: Vec<&Case> = cases.iter().collect();
-    let complete = cases.iter().filter(|case| (0..CONGESTION.len()).all(|at| case.outcome(at, at).is_some())).count();
+    let complete = cases.iter().filter(|case| case.is_complete()).count();
     let mut text = format!("{complete} of {} sections have all results.\n\n{}\n", cases.len(), congestion_rows(&all));
     let _ = writeln!(text, "| target | TCP | {HEADER} |\n|---|---|{RULE}|");
     let targets: BTreeSet<(u32, u32)> = cases.iter().map(|case| case.section.target).collect();
@@ -173,7 +179,9 @@ pub fn tables(cases: &[Case]) -> String {
         for (at, (name, _)) in CONGESTION.iter().enumerate() {
             let chosen = cases.iter().filter(|case| case.section.target == target);
             let tally = Tally::of(chosen.filter_map(|case| case.outcome(at, at)));
-            let _ = writeln!(text, "| {} Mb/s × {} ms | {name} | {} |", target.0, target.1, tally.row());
+            if tally != Tally::default() {
+                let _ = writeln!(text, "| {} Mb/s × {} ms | {name} | {} |", target.0, target.1, tally.row());
+            }
         }
     }
     let _ = writeln!(text, "\n| section | TCP | {HEADER} |\n|---|---|{RULE}|");
@@ -188,9 +196,23 @@ pub fn tables(cases: &[Case]) -> String {
     text
 }
 
-/// Formats how often each test fails, and how often it is the only one of its suite.
+/// Results of a test over all suites.
+#[derive(Debug, Clone, Copy, Default)]
+struct TestTally {
+    pass: usize,
+    fail: usize,
+    undecided: usize,
+    /// Failures that do not count in the verdict.
+    excused: usize,
+    /// Failures of no other test that counts.
+    alone: usize,
+    /// Those of them where TCP reaches the target.
+    wrong: usize,
+}
+
+/// Formats how often each test decides, and how often its failure is the only one of its suite.
 fn decisions(cases: &[Case]) -> String {
-    let mut counts: BTreeMap<String, (usize, usize, usize, usize)> = BTreeMap::new();
+    let mut counts: BTreeMap<String, TestTally> = BTreeMap::new();
     let suites = cases.iter().flat_map(|case| {
         case.suites.iter().enumerate().filter_map(move |(at, suite)| Some((case, at, suite.as_ref()?)))
     });
@@ -204,16 +226,23 @@ fn decisions(cases: &[Case]) -> String {
             .collect();
         for test in tests {
             let entry = counts.entry(test.name.clone()).or_default();
-            entry.0 += 1;
-            entry.1 += usize::from(test.result == QualifyResult::Fail);
-            entry.2 += usize::from(failed == [test.name.as_str()]);
-            entry.3 += usize::from(failed == [test.name.as_str()] && case.reaches(at) == Some(true));
+            *match test.result {
+                QualifyResult::Pass => &mut entry.pass,
+                QualifyResult::Fail => &mut entry.fail,
+                QualifyResult::Inconclusive => &mut entry.undecided,
+            } += 1;
+            entry.excused += usize::from(test.result == QualifyResult::Fail && !counted(test.weight));
+            let alone = failed == [test.name.as_str()];
+            entry.alone += usize::from(alone);
+            entry.wrong += usize::from(alone && case.reaches(at) == Some(true));
         }
     }
     let mut text =
-        "| test | suites | fails | alone | alone, but TCP reaches the target |\n|---|--:|--:|--:|--:|\n".to_owned();
-    for (name, (suites, fails, alone, wrong)) in counts {
-        let _ = writeln!(text, "| `{name}` | {suites} | {fails} | {alone} | {wrong} |");
+        "| test | pass | fail | does not count | inconclusive | fails alone | alone, but TCP reaches the target |\n\
+                    |---|--:|--:|--:|--:|--:|--:|\n"
+            .to_owned();
+    for (name, TestTally { pass, fail, undecided, excused, alone, wrong }) in counts {
+        let _ = writeln!(text, "| `{name}` | {pass} | {fail} | {excused} | {undecided} | {alone} | {wrong} |");
     }
     text
 }
@@ -226,10 +255,13 @@ fn costs(cases: &[Case]) -> String {
     for target in targets {
         for (at, (name, _)) in CONGESTION.iter().enumerate() {
             let chosen: Vec<&Case> = cases.iter().filter(|case| case.section.target == target).collect();
-            // Cross traffic outlasts a suite.
-            let timed = chosen.iter().filter(|case| case.section.family != "cross-traffic");
+            // Traffic of others outlasts a suite.
+            let timed = chosen.iter().filter(|case| !case.section.has_cross_traffic());
             let seconds = timed.filter_map(|case| Some(case.suites[at].as_ref()?.virtual_s)).collect();
             let bytes = chosen.iter().filter_map(|case| Some(case.suites[at].as_ref()?.document.sent_bytes as f64));
+            if chosen.iter().all(|case| case.suites[at].is_none()) {
+                continue;
+            }
             let tcp_s = chosen.iter().map(|case| case.tcp_s).fold(0.0, f64::max);
             let _ = writeln!(
                 text,

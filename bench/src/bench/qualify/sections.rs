@@ -16,9 +16,12 @@ use landspeed_units::{BitRate, Nanos};
 
 use crate::bench::verdicts::Draw;
 
-/// Targets: data rate, Mb/s, and RTT, ms. The windows are 35 to 56 packets: a suite sends some multiples of window², and a paced packet
-/// costs about 50 µs of real time in the lab.
-pub const TARGETS: [(u32, u32); 4] = [(30, 20), (12, 40), (40, 10), (8, 80)];
+/// Targets: data rate, Mb/s, and RTT, ms. The windows are 35 to 56 packets, and 259 and 518 over 150 ms: a suite sends some multiples of the
+/// run length, and a paced packet costs about 50 µs of real time in the lab.
+pub const TARGETS: [(u32, u32); 6] = [(30, 20), (12, 40), (40, 10), (8, 80), (20, 150), (40, 150)];
+/// RTT from which a window is large, ms: a flow starts for three times as long, and Reno does not run. Its window would grow for longer than
+/// the flows last, and its tests would take minutes.
+const LONG_RTT_MS: u32 = 150;
 /// Congestion controls of the long path, each with the model of `--for`.
 pub const CONGESTION: [(&str, QualifyCongestion); 3] =
     [("cubic", QualifyCongestion::Cubic), ("bbr", QualifyCongestion::Bbr), ("reno", QualifyCongestion::Reno)];
@@ -43,12 +46,19 @@ pub const FAMILIES: [&str; 13] = [
 const MTU: u32 = 1500;
 /// Rate of a link that carries 1 bit/s of TCP payload at this MTU, bits/s, with the lab's 24 bytes of framing.
 const WIRE_PER_PAYLOAD: f64 = 1538.0 / 1448.0;
+/// Share of the framed bytes of a full packet that a policer counts.
+const POLICED_SHARE: f64 = 1514.0 / 1538.0;
 /// One-way delay of the section, µs.
 const SECTION_DELAY_US: u64 = 100;
 /// Maximum time that a test of the section sends, seconds.
 const TEST_S: u64 = 60;
 /// Virtual time between two streams of a suite, in which cross traffic must not end, seconds.
 const BETWEEN_STREAMS_S: f64 = 2.0;
+/// Payload of a UDP packet of the MTU, bytes.
+const FULL_PAYLOAD: u32 = MTU - 28;
+/// Traffic of others over a section with bursts of losses: packets per second, and their payload, bytes.
+const BACKGROUND_PPS: f64 = 100.0;
+const BACKGROUND_PAYLOAD: u32 = 64;
 /// Streams of a suite at most: of its tests, and of the search for the buffer.
 const STREAMS: f64 = 60.0;
 
@@ -61,6 +71,17 @@ pub struct Truth {
     pub omit_s: u32,
     /// Steady phase that counts, seconds.
     pub steady_s: u32,
+}
+
+/// UDP traffic of other hosts over the section.
+#[derive(Debug, Clone, Copy)]
+struct CrossTraffic {
+    /// Mean and peak rate, bits/s.
+    mean_bps: f64,
+    peak_bps: f64,
+    /// Packets of a burst, and their payload, bytes.
+    burst: u32,
+    payload_bytes: u32,
 }
 
 /// A random section with a target.
@@ -89,8 +110,9 @@ pub struct Section {
     hosts: String,
     /// Lines of the host `near`.
     near: String,
-    /// UDP cross traffic: mean rate, peak rate, bits/s, and packets of a burst.
-    cross: Option<(f64, f64, u32)>,
+    /// Lines of the flow that tests the section.
+    flow: String,
+    cross: Option<CrossTraffic>,
 }
 
 impl Section {
@@ -118,10 +140,11 @@ impl Section {
             host_qdisc: draw.pick(&["fq", "fq_codel"]),
             nic_bps: wire(draw.pick(&[4.0, 10.0])),
             rates: [wire(draw.within(1.2, 3.0)), wire(4.0)],
-            queues: [deep.clone(), deep.clone()],
+            queues: [deep.clone(), deep],
             second: String::new(),
             hosts: String::new(),
             near: String::new(),
+            flow: String::new(),
             cross: None,
             name,
         };
@@ -134,7 +157,9 @@ impl Section {
                 section.what = format!("buffer {share:.3} BDP");
             }
             "slow-link" => {
-                let headroom = draw.within(0.7, 1.2);
+                // Between 0.9 and 1 of the target, a link is too slow, and TCP reaches it by the definition of the truth.
+                let drawn = draw.within(0.7, 1.1);
+                let headroom = if drawn < 0.9 { drawn } else { drawn + 0.1 };
                 section.rates[0] = wire(headroom);
                 section.what = format!("link {headroom:.2} of the target");
             }
@@ -150,17 +175,23 @@ impl Section {
                     events * 100.0,
                     100.0 / length
                 );
+                // A burst lasts for a number of packets. Between two connections only those of others end it.
+                let mean_bps = BACKGROUND_PPS * f64::from(BACKGROUND_PAYLOAD) * 8.0;
+                section.cross =
+                    Some(CrossTraffic { mean_bps, peak_bps: wire(4.0), burst: 1, payload_bytes: BACKGROUND_PAYLOAD });
                 section.what = format!("bursts of {length:.0} losses, one in {:.0}", 1.0 / events);
             }
             "policer" | "policer-behind-buffer" => {
                 let headroom = draw.within(1.02, 2.5);
                 let burst = log(&mut draw, 0.02, 1.0) * bdp_bytes;
-                section.rates = [wire(4.0), wire(headroom)];
-                section.queues = [buffer(0.25 * bdp_bytes), buffer(burst)];
+                section.rates = [wire(4.0), wire(4.0)];
                 if family == "policer-behind-buffer" {
                     section.rates[0] = wire(headroom * 1.3);
-                    section.queues[0] = deep;
                 }
+                // A policer counts frames from the Ethernet header on.
+                let rate_kbps = wire(headroom) * POLICED_SHARE / 1e3;
+                let burst = burst.max(3100.0);
+                section.second = format!("policer = {{ rate = \"{rate_kbps:.0}k\", burst = \"{burst:.0}B\" }}");
                 section.what = format!("policer {headroom:.2} of the target, bucket {:.0} kB", burst / 1e3);
             }
             "aqm" | "ecn" => {
@@ -202,8 +233,13 @@ impl Section {
                 let headroom = draw.within(1.3, 2.2);
                 section.rates[0] = wire(headroom);
                 section.queues[0] = buffer(log(&mut draw, 0.1, 2.0) * bdp_bytes);
-                let burst = mean * payload_bps * period_s / 8.0 / 1472.0;
-                section.cross = Some((mean * payload_bps, wire(peak), burst.ceil().max(1.0) as u32));
+                let burst = mean * payload_bps * period_s / 8.0 / f64::from(FULL_PAYLOAD);
+                section.cross = Some(CrossTraffic {
+                    mean_bps: mean * payload_bps,
+                    peak_bps: wire(peak),
+                    burst: burst.ceil().max(1.0) as u32,
+                    payload_bytes: FULL_PAYLOAD,
+                });
                 section.what = format!(
                     "cross traffic {mean:.2} of the target every {period_s:.1} s at {peak:.2}, link {headroom:.2}"
                 );
@@ -216,9 +252,15 @@ impl Section {
                 section.what = format!("last link loses one in {:.0}, buffer {share:.2} BDP", 1.0 / loss);
             }
             "host-drops" => {
-                let every = (log(&mut draw, 0.05, 3.0) * run_length).max(50.0).round() as u64;
-                section.near = format!("drops = {{ every = {every} }}");
-                section.what = format!("the section's receiving host drops one in {every}; the network is clean");
+                // Its application reads slowly, from a small socket buffer.
+                let share = draw.within(0.8, 3.0);
+                let window = log(&mut draw, 8e3, 128e3).round();
+                section.near = format!("cpu = {{ read = {{ byte-ns = {:.1} }} }}", 8e9 / (share * payload_bps));
+                section.flow = format!("window = \"{window:.0}B\"\n");
+                section.what = format!(
+                    "the section's receiving host reads {share:.2} of the target, socket buffer {:.0} kB; the network is clean",
+                    2.0 * window / 1e3
+                );
             }
             _ => "no loss, a deep buffer".clone_into(&mut section.what),
         }
@@ -228,6 +270,16 @@ impl Section {
     /// Whether the section's results may set constants.
     pub fn is_training(&self) -> bool {
         self.number.is_multiple_of(2)
+    }
+
+    /// Whether other hosts send over the section.
+    pub fn has_cross_traffic(&self) -> bool {
+        self.cross.is_some()
+    }
+
+    /// Whether a congestion control runs over the long path, and its model over the section.
+    pub fn runs(&self, congestion: QualifyCongestion) -> bool {
+        congestion != QualifyCongestion::Reno || self.target.1 < LONG_RTT_MS
     }
 
     /// Target data rate, bits/s.
@@ -240,7 +292,8 @@ impl Section {
         let (mbps, rtt_ms) = self.target;
         let flow = format!(
             "[[flow]]\nname = \"section\"\nfrom = \"s\"\nto = \"near\"\nprotocol = \"qualify\"\ntarget = \"{mbps}M\"\n\
-             target-rtt = \"{rtt_ms}ms\"\nfor = \"{name}\"\ntime = \"{TEST_S}s\"\n"
+             target-rtt = \"{rtt_ms}ms\"\nfor = \"{name}\"\ntime = \"{TEST_S}s\"\n{}",
+            self.flow
         );
         self.toml(&flow, self.suite_s(congestion))
     }
@@ -248,15 +301,16 @@ impl Section {
     /// Returns the scenario of the TCP flows over the long path, one after the other.
     pub fn tcp_toml(&self, truth: Truth) -> String {
         let mut flows = String::new();
-        let each_s = truth.omit_s + truth.steady_s + 3;
+        let omit_s = if self.target.1 < LONG_RTT_MS { truth.omit_s } else { 3 * truth.omit_s };
+        let each_s = omit_s + truth.steady_s + 3;
         let mut start_s = 1;
         for repeat in 1..=truth.repeats {
-            for (congestion, _) in CONGESTION {
+            for (congestion, _) in CONGESTION.into_iter().filter(|(_, congestion)| self.runs(*congestion)) {
                 let _ = write!(
                     flows,
                     "[[flow]]\nname = \"{congestion}-{repeat}\"\nfrom = \"s\"\nto = \"far\"\nstart = \"{start_s}s\"\nstart-spread = \
-                     \"500ms\"\ncongestion = \"{congestion}\"\nomit = \"{}s\"\ntime = \"{}s\"\ninterval = \"1s\"\n",
-                    truth.omit_s, truth.steady_s
+                     \"500ms\"\ncongestion = \"{congestion}\"\nomit = \"{omit_s}s\"\ntime = \"{}s\"\ninterval = \"1s\"\n",
+                    truth.steady_s
                 );
                 start_s += each_s;
             }
@@ -303,16 +357,16 @@ impl Section {
         link(["b", "c"], kilobits(self.rates[1]), &second);
         link(["c", "near"], fast.clone(), "");
         link(["c", "far"], fast.clone(), &format!("delay = \"{delay_us}us\""));
-        if let Some((_, peak_bps, _)) = self.cross {
-            link(["x", "a"], kilobits(peak_bps), "");
+        if let Some(cross) = self.cross {
+            link(["x", "a"], kilobits(cross.peak_bps), "");
             link(["c", "y"], fast, "");
             text.push_str("[host.x]\n[host.y]\n");
         }
         text.push_str(flows);
-        if let Some((mean_bps, _, burst)) = self.cross {
+        if let Some(CrossTraffic { mean_bps, burst, payload_bytes, .. }) = self.cross {
             let _ = write!(
                 text,
-                "[[flow]]\nname = \"cross\"\nfrom = \"x\"\nto = \"y\"\nprotocol = \"udp\"\nrate = \"{}\"\nburst = {burst}\n\
+                "[[flow]]\nname = \"cross\"\nfrom = \"x\"\nto = \"y\"\nprotocol = \"udp\"\nrate = \"{}\"\nlen = {payload_bytes}\nburst = {burst}\n\
                  time = \"{}s\"\ninterval = \"1s\"\n",
                 kilobits(mean_bps),
                 span_s.ceil()

@@ -169,8 +169,22 @@ fn label(result: QualifyResult) -> &'static str {
     }
 }
 
-/// What a failure means for an engineer who has not read the RFC.
+/// What the verdict means for an engineer who has not read the RFC.
 fn meaning(document: &QualifyDocument) -> Option<&'static str> {
+    match document.verdict {
+        QualifyResult::Pass => {
+            return Some(
+                "Test the other sections of the path as well: each of them must pass, in both directions if data flows in both.",
+            );
+        }
+        QualifyResult::Inconclusive => {
+            return Some(
+                "The section may be fit or not: a required test ran for too short a time, or a host disturbed it; its line above \
+                 says which. Give it more --time, or test between idle, faster hosts.",
+            );
+        }
+        QualifyResult::Fail => {}
+    }
     let failed =
         |test: &&QualifyTest| test.result == QualifyResult::Fail && test.weight != QualifyWeight::Informative;
     let first = document.tests.iter().find(failed)?;

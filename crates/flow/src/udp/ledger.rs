@@ -14,6 +14,8 @@ pub struct SequenceLedger {
     duplicates: u64,
     reordered: u64,
     beyond_window: u64,
+    /// Runs of numbers that were skipped.
+    gaps: u64,
 }
 
 impl SequenceLedger {
@@ -26,7 +28,7 @@ impl SequenceLedger {
     /// Creates a ledger without arrivals.
     pub fn new() -> Self {
         let arrived_bits = vec![0; (Self::WINDOW / 64) as usize].into_boxed_slice();
-        Self { arrived_bits, next: 0, delivered: 0, duplicates: 0, reordered: 0, beyond_window: 0 }
+        Self { arrived_bits, next: 0, delivered: 0, duplicates: 0, reordered: 0, beyond_window: 0, gaps: 0 }
     }
 
     /// Whether `seq` is acceptable; see [`SequenceLedger::MAX_JUMP`].
@@ -53,6 +55,7 @@ impl SequenceLedger {
     /// Records one arrival; returns whether it is known not to be a duplicate.
     fn record(&mut self, seq: u64) -> bool {
         if seq >= self.next {
+            self.gaps += u64::from(seq > self.next);
             self.skip_to(seq);
             self.append(1);
             return true;
@@ -126,6 +129,12 @@ impl SequenceLedger {
         self.beyond_window
     }
 
+    /// Number of runs of consecutive missing datagrams before the last arrival (loss periods, RFC 3357); `None` if a datagram arrived
+    /// late, which may have filled or split one.
+    pub fn loss_periods(&self) -> Option<u64> {
+        (self.reordered == 0 && self.beyond_window == 0).then_some(self.gaps)
+    }
+
     /// Highest number received plus one; 0 before the first arrival.
     pub fn highest_seq(&self) -> u64 {
         self.next
@@ -178,6 +187,13 @@ mod tests {
     fn duplicates_do_not_erase_loss() {
         let ledger = after(&[(0, 90), (0, 10), (100, 100)]);
         assert_eq!((ledger.delivered(), ledger.duplicates(), ledger.missing(200)), (190, 10, 10));
+    }
+
+    #[test]
+    fn a_run_of_losses_is_one_loss_period() {
+        let ledger = after(&[(2, 3), (5, 1), (30, 1), (32, 4)]);
+        assert_eq!((ledger.loss_periods(), ledger.missing(36)), (Some(3), 27), "0 to 1, 6 to 29, 31");
+        assert_eq!(after(&[(0, 5), (6, 4), (5, 1)]).loss_periods(), None, "5 arrived late");
     }
 
     #[test]

@@ -199,6 +199,7 @@ impl<'a> Receiver<'a> {
         udp.delivered_packets = ledger.delivered();
         udp.duplicate_packets = Some(ledger.duplicates());
         udp.reordered_packets = Some(ledger.reordered());
+        udp.loss_periods = ledger.loss_periods();
         udp.beyond_window_packets = Some(ledger.beyond_window());
         udp.highest_seq = ledger.highest_seq();
         udp.late_packets = Some(self.arrivals.late());

@@ -77,3 +77,20 @@ fn a_section_is_a_flow_of_the_lab() {
     assert!((buffer / 262_144.0 - 1.0).abs() < 0.1, "{buffer}");
     assert_eq!(long.token_bucket, None, "a queue");
 }
+
+#[test]
+fn drops_of_the_receiving_host_decide_nothing() {
+    landspeed_testkit::needs_lab_kernel!();
+    // Its application reads half of the target rate from a small buffer; the network loses nothing.
+    let slow = [
+        "host.right.cpu={ read = { byte-ns = 16 } }",
+        "flow.0.window=100kB",
+        "flow.0.target-rtt=1ms",
+        "switch.border.queue.limit=64MB",
+    ];
+    let document = qualify(&slow);
+    assert_eq!(document.verdict, QualifyResult::Inconclusive, "{:#?}", document.tests);
+    let at_rate = document.tests.iter().find(|test| test.name == "delivery-at-target-rate").expect("sent");
+    assert_eq!(at_rate.lost_packets, 0, "{}", at_rate.reason);
+    assert!(at_rate.reason.contains("the hosts dropped"), "{}", at_rate.reason);
+}

@@ -63,7 +63,6 @@ fn settings_beside(flow: &Flow) -> Vec<&'static str> {
         ("streams", flow.streams.is_some()),
         ("bidir", flow.bidir),
         ("len", flow.len.is_some()),
-        ("window", flow.window.is_some()),
         ("mss", flow.mss.is_some()),
         ("congestion", flow.congestion.is_some()),
         ("nodelay", flow.nodelay),
