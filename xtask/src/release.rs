@@ -13,6 +13,9 @@ pub struct Options {
     dry_run: bool,
 }
 
+/// Files with an example that installs the newest version.
+const WITH_VERSION: [&str; 2] = ["packaging/ansible/playbook.yml", "docs/ansible.md"];
+
 /// Tags HEAD of the workspace as `vVERSION`.
 pub fn run(options: &Options) -> Result<()> {
     let root = crate::law::root();
@@ -37,6 +40,11 @@ fn tag(root: &Path, version: &str, dry_run: bool) -> Result<String> {
     );
     let changelog = std::fs::read_to_string(root.join("CHANGELOG.md")).context("cannot read CHANGELOG.md")?;
     check_changelog(&changelog, version).with_context(|| format!("cannot tag {tag}"))?;
+    for path in WITH_VERSION {
+        let text = std::fs::read_to_string(root.join(path)).with_context(|| format!("cannot read {path}"))?;
+        let line = format!("landspeed_serve_version: {version}\n");
+        ensure!(text.contains(&line), "cannot tag {tag}: {path} installs another version\nWrite `{}`.", line.trim());
+    }
     if !dry_run {
         git(root, &["tag", "--annotate", &tag, "--message", &format!("landspeed {version}")])?;
     }
@@ -150,10 +158,22 @@ mod tests {
             git(&["config", name, value]);
         }
         std::fs::write(root.join("CHANGELOG.md"), GOOD).unwrap();
+        for path in WITH_VERSION {
+            std::fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            std::fs::write(root.join(path), "    landspeed_serve_version: 0.1.0\n").unwrap();
+        }
         let refused = |version: &str| format!("{:#}", tag(root, version, false).expect_err("refused"));
         assert!(refused("0.2.0").contains("the tree has changes:\n?? CHANGELOG.md"), "{}", refused("0.2.0"));
-        git(&["add", "."]);
-        git(&["commit", "--quiet", "--message", "a release"]);
+        let commit = || {
+            git(&["add", "."]);
+            git(&["commit", "--quiet", "--message", "a release"]);
+        };
+        commit();
+        assert!(refused("0.2.0").contains("playbook.yml installs another version"), "{}", refused("0.2.0"));
+        for path in WITH_VERSION {
+            std::fs::write(root.join(path), "    landspeed_serve_version: 0.2.0\n").unwrap();
+        }
+        commit();
         assert!(refused("0.3.0").contains("cannot tag v0.3.0"), "{}", refused("0.3.0"));
         assert_eq!(tag(root, "0.2.0", true).unwrap(), "v0.2.0");
         assert_eq!(git(&["tag"]), "");

@@ -1,6 +1,6 @@
 //! Responsiveness in round trips per minute.
 
-/// Round trips per minute of a round-trip time in seconds: `60 / RTT` (draft-ietf-ippm-responsiveness-08, section "Round-Trips
+/// Round trips per minute of a round-trip time in seconds: `60 / RTT` (draft-ietf-ippm-responsiveness-09, section "Round-Trips
 /// per Minute (RPM)"). `None` unless the time is finite and above 0.
 pub fn round_trips_per_minute(rtt_s: f64) -> Option<f64> {
     (rtt_s.is_finite() && rtt_s > 0.0).then(|| 60.0 / rtt_s)

@@ -163,10 +163,13 @@ fn flent_reads_our_runs() {
         let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         (output.status.code(), said)
     };
-    for options in
-        [&["--rrul", "--title", "marked"][..], &["-P", "2", "--title", "up"], &["-u", "--title", "datagrams"]]
-    {
-        let (status, said) = ours(&[&["run", "127.0.0.1", "-p", &port, "-t", "2", "-b", "20m"], options].concat());
+    for options in [
+        &["-t", "2", "--rrul", "--title", "marked"][..],
+        &["-t", "2", "-P", "2", "--title", "up"],
+        &["-n", "4M", "--title", "bytes"],
+        &["-t", "1", "-u", "--title", "datagrams"],
+    ] {
+        let (status, said) = ours(&[&["run", "127.0.0.1", "-p", &port, "-b", "20m"], options].concat());
         assert_eq!(status, Some(0), "{options:?}: {said}");
     }
     let exported = directory.path().join("plots");
@@ -174,10 +177,11 @@ fn flent_reads_our_runs() {
     let to = exported.to_string_lossy().into_owned();
     let (status, said) = ours(&["archive", "export", "--format", "flent", "-o", &to]);
     // The run of UDP is named and not written.
-    assert!(status == Some(1) && said.contains("UDP") && said.contains("2 data files"), "{said}");
+    assert!(status == Some(1) && said.contains("UDP") && said.contains("3 data files"), "{said}");
     for (title, wanted) in [
         ("marked", &["TCP upload EF", "TCP download BK", "TCP upload sum", "Ping (ms) UDP BE"][..]),
         ("up", &["TCP upload::2", "TCP upload sum"]),
+        ("bytes", &["TCP upload::1"]),
     ] {
         let file = directory.path().join(format!("{title}.flent.gz")).to_string_lossy().into_owned();
         let (status, said) = ours(&["archive", "export", "--format", "flent", "--title", title, "-o", &file]);

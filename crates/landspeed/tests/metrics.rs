@@ -10,9 +10,9 @@ use std::time::Duration;
 use landspeed_sys::clock;
 use landspeed_testkit::process::{Process, free_port, until};
 use landspeed_testkit::skip;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::common::landspeed;
+use crate::common::{landspeed, list};
 use crate::hostile::common::{Server, TIMEOUT_S, assert_short_error};
 
 /// Variable with the directory of `prometheus` and `promtool` (`cargo xtask test` sets it).
@@ -155,6 +155,7 @@ fn mesh_exports_one_series_for_each_pair_and_figure() {
     let of_gone = text.lines().filter(|line| line.contains("to=\"gone\"")).collect::<Vec<_>>();
     assert!(of_gone.iter().all(|line| line.starts_with("landspeed_mesh_failures{")), "unknown: {of_gone:?}");
     assert!(value(&text, "landspeed_mesh_budget_bytes{kind=\"host\",name=\"dtn\"}") == Some(1e9), "{text}");
+    assert_eq!(value(&text, "landspeed_mesh_interval_seconds{test=\"tcp\"}"), Some(4.0), "{text}");
     let used = value(&text, "landspeed_mesh_used_bytes{kind=\"host\",name=\"dtn\"}").expect("a count");
     assert!(used > 100_000.0, "{text}");
     let ended = |outcome: &str| {
@@ -347,6 +348,27 @@ fn prometheus_scrapes_a_server() {
     let metadata: Value = serde_json::from_str(&body).expect("JSON");
     let metadata = &metadata["data"]["landspeed_serve_received_bytes"][0];
     assert_eq!((&metadata["type"], &metadata["unit"]), (&"counter".into(), &"bytes".into()), "{body}");
+}
+
+#[test]
+fn queries_of_the_dashboard_are_valid() {
+    let promtool = program_or_skip!("promtool");
+    let dashboard = include_str!("../../../packaging/grafana/landspeed.json");
+    let dashboard: Value = serde_json::from_str(dashboard).expect("JSON");
+    let panels = list(&dashboard["panels"]);
+    let targets = panels.iter().filter_map(|panel| panel["targets"].as_array()).flatten();
+    let queries: Vec<String> =
+        targets.map(|target| target["expr"].as_str().expect("a query").replace("$__rate_interval", "5m")).collect();
+    assert!(queries.len() > 30, "{queries:?}");
+    // promtool checks queries as those of recording rules.
+    let rules: Vec<Value> =
+        queries.iter().enumerate().map(|(n, expr)| json!({"record": format!("q:{n}"), "expr": expr})).collect();
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("queries.yml");
+    let text = json!({"groups": [{"name": "dashboard", "rules": rules}]}).to_string();
+    std::fs::write(&path, text).expect("written");
+    let ran = Command::new(promtool).args(["check", "rules"]).arg(&path).output().expect("promtool runs");
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
 #[test]

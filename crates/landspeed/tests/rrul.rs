@@ -73,6 +73,29 @@ fn each_stream_of_rrul_has_its_mark_in_both_directions() {
 }
 
 #[test]
+fn lost_probes_are_visible_and_improve_no_figure() {
+    let host = landspeed_testkit::or_skip!(Namespace::new("lossy"));
+    if Command::new("nft").arg("--version").output().is_err() {
+        landspeed_testkit::skip!("no nft here");
+    }
+    // Each fifth probe, at the server's input: the sender sees no error.
+    let rule = "udp dport 5210 numgen inc mod 5 == 0 drop";
+    host.nft(&format!("table inet t {{ chain c {{ type filter hook input priority 0; {rule}; }}\n}}"));
+    let pair = Pair::across_with(PROGRAM, &host, &host, "127.0.0.1", &["--no-iperf3"]);
+    let document = pair.run("--rrul -t 1 -b 20m");
+    let load = &document["latency_under_load"];
+    let lost = load["responsiveness"]["foreign_unanswered"].as_u64().expect("a count");
+    let answered = load["responsiveness"]["foreign_samples"].as_u64().expect("a count");
+    assert!(lost >= 10 && answered > 3 * lost && load["loaded"]["unanswered"] == lost, "{load:#}");
+    assert!(load["loaded"]["p50_ns"].is_number() && load["responsiveness"]["loaded_rpm"].is_number(), "{load:#}");
+    for figure in ["rpm", "foreign_rpm", "idle_rpm"] {
+        assert!(load["responsiveness"][figure].is_null(), "{load:#}");
+        let why = &document["unknown"][format!("latency_under_load.responsiveness.{figure}")];
+        assert!(why.as_str().is_some_and(|why| why.contains("probes were not answered")), "{figure}: {why}");
+    }
+}
+
+#[test]
 fn a_terminal_shows_sparklines_and_a_pipe_does_not() {
     if Command::new("script").arg("--version").output().is_err() {
         landspeed_testkit::skip!("no script here, which makes a terminal");

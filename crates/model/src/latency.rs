@@ -98,22 +98,26 @@ pub struct LatencyPoint {
 }
 
 /// Responsiveness under load, round trips per minute: 60 s divided by a trimmed mean of round-trip times, without their
-/// longest 5 % (draft-ietf-ippm-responsiveness-08, section "Aggregating the Measurements"). The load is that of the run, not
+/// longest 5 % (draft-ietf-ippm-responsiveness-09, section "Aggregating the Measurements"). The load is that of the run, not
 /// the draft's, which grows until it is stable; no TLS and no HTTP.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Responsiveness {
     /// Mean of `foreign_rpm` and `loaded_rpm`; `None` unless both are known.
     pub rpm: Option<f64>,
-    /// On a separate connection: from the probes, request to response, without the draft's handshake. Unanswered probes do
-    /// not count.
+    /// On a separate connection: from the probes, request to response, without the draft's handshake. Unanswered probes count
+    /// as the longest; `None` if they are more than the 5 % that are trimmed.
     pub foreign_rpm: Option<f64>,
     /// Number of answered probes from which `foreign_rpm` is computed.
     pub foreign_samples: u64,
+    /// Probes of the same time without an answer, among them those that could not be sent; 0 in documents of earlier versions,
+    /// which did not count them.
+    #[serde(default)]
+    pub foreign_unanswered: u64,
     /// On the connections that carry the load: from the senders' smoothed RTT (`tcpi_rtt`), which the draft allows where
     /// requests cannot share these connections; `None` if a sender has no sample.
     pub loaded_rpm: Option<f64>,
     /// Samples of `tcpi_rtt` in `loaded_rpm`, all streams and directions. Those of a stream depend on each other.
     pub loaded_samples: u64,
-    /// The probes on the idle path; `None` if it was not measured.
+    /// The probes on the idle path; `None` if it was not measured, or if more than 5 % got no answer.
     pub idle_rpm: Option<f64>,
 }

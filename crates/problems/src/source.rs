@@ -269,3 +269,18 @@ fn plain(what: &str) -> String {
             .map_or_else(|| what.replacen("string \"", "the text \"", 1), str::to_owned),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn upgrade_notes_have_every_renamed_key() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/upgrading.md");
+        let page = std::fs::read_to_string(path).expect("the page");
+        for (old, _) in RENAMED {
+            let says = renamed(old).expect("it has a new name");
+            assert!(page.contains(&says), "docs/upgrading.md lacks: {says}");
+        }
+    }
+}

@@ -226,4 +226,15 @@ mod tests {
             assert!(SUPPORTED_VERSIONS.iter().any(|(known, _)| known == name), "{name}");
         }
     }
+
+    #[test]
+    fn upgrade_notes_have_every_version_of_documents() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/upgrading.md");
+        let page = std::fs::read_to_string(path).expect("the page");
+        for (name, newest) in SUPPORTED_VERSIONS.iter().copied().chain(ANSWERS.map(|name| (name, 1))) {
+            for version in 1..=newest {
+                assert!(page.contains(&format!("{name}/{version}`")), "docs/upgrading.md lacks {name}/{version}");
+            }
+        }
+    }
 }

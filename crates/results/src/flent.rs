@@ -1,11 +1,14 @@
 //! Runs as data files of flent, version 4 of the format: what `flent -i` reads.
 //!
-//! Rates are those of the receivers. Round trips are those of the latency probes. flent's own name of a test decides which plots
+//! Rates are those of the receivers, or of the senders' ACKs where a receiver reported only totals. Round trips are those of the latency probes. flent's own name of a test decides which plots
 //! it has for a file, so a run is named after the test that has the same flows.
 
+use std::fmt::Write as _;
 use std::time::UNIX_EPOCH;
 
-use landspeed_model::{Direction, Interval, LatencyPoint, Parameters, PhaseName, Protocol, RunDocument, Stream};
+use landspeed_model::{
+    Direction, Interval, LatencyPoint, Parameters, PhaseName, Protocol, RunDocument, Status, Stream,
+};
 use serde_json::{Map, Value, json};
 
 /// Version of the format.
@@ -38,21 +41,27 @@ pub fn data_file(run: &RunDocument) -> Result<Value, String> {
     let mut file = File::default();
     for direction in parameters.direction.parts() {
         let name = if *direction == Direction::Download { "download" } else { "upload" };
-        let mut flows = Vec::new();
+        let (mut flows, mut means) = (Vec::new(), Vec::new());
         let streams = run.streams.iter().filter(|stream| stream.direction == *direction);
         for (index, stream) in streams.enumerate() {
+            let mean = mean_rate(stream);
+            let mean = mean.ok_or_else(|| format!("what arrived over time on stream {} is unknown", stream.id))?;
             let series = grid.rates(stream);
             let label = test.flow(name, index);
-            file.add(&label, &series, "Mbits/s", "NetperfDemoRunner", raw_rates(stream, started_s));
+            let runner = "NetperfDemoRunner";
+            file.add(&label, &series, Some(mean), "Mbits/s", runner, raw_rates(stream, started_s));
             flow_meta(file.meta_of(&label), stream, parameters, index);
             flows.push(series);
+            means.push(mean);
         }
         if flows.is_empty() {
             return Err(format!("no stream of the {name} reported"));
         }
-        let sums = |divisor: f64| combine(&flows, |values| values.iter().sum::<f64>() / divisor);
-        file.add(&format!("TCP {name} sum"), &sums(1.0), "Mbits/s", "SumRunner", Vec::new());
-        file.add(&format!("TCP {name} avg"), &sums(flows.len() as f64), "Mbits/s", "AverageRunner", Vec::new());
+        for (word, runner, divisor) in [("sum", "SumRunner", 1.0), ("avg", "AverageRunner", flows.len() as f64)] {
+            let series = combine(&flows, |values| values.iter().sum::<f64>() / divisor);
+            let mean = means.iter().sum::<f64>() / divisor;
+            file.add(&format!("TCP {name} {word}"), &series, Some(mean), "Mbits/s", runner, Vec::new());
+        }
     }
     if !pings.is_empty() {
         let kind = if parameters.probe_udp || parameters.protocol == Protocol::Udp { "UDP" } else { "TCP" };
@@ -61,25 +70,29 @@ pub fn data_file(run: &RunDocument) -> Result<Value, String> {
             let dur_s = (point.end_ns - point.start_ns) as f64 / 1e9;
             json!({ "t": started_s + point.end_ns as f64 / 1e9, "val": point.mean_ns / 1e6, "dur": dur_s })
         });
-        file.add(&format!("Ping (ms) {kind} BE"), &series, "ms", "UdpRttRunner", raw.collect());
-        file.add("Ping (ms) avg", &series, "ms", "AverageRunner", Vec::new());
+        let answered: u64 = pings.iter().map(|point| point.completed).sum();
+        let sum_ms: f64 = pings.iter().map(|point| point.mean_ns / 1e6 * point.completed as f64).sum();
+        let mean = (answered > 0).then(|| sum_ms / answered as f64);
+        file.add(&format!("Ping (ms) {kind} BE"), &series, mean, "ms", "UdpRttRunner", raw.collect());
+        file.add("Ping (ms) avg", &series, mean, "ms", "AverageRunner", Vec::new());
     }
     let target = run.path.as_ref().map_or("", |path| path.target.as_str());
-    let host = target.rsplit_once(':').map_or(target, |(host, _)| host);
+    let host = host_of(target);
     let ip_version = run.path.as_ref().map(|path| if path.server_addr.starts_with('[') { 6 } else { 4 });
     let client = run.hosts.client.as_ref();
     let t0 = humantime::format_rfc3339_micros(UNIX_EPOCH + std::time::Duration::from_secs_f64(t0_s.max(0.0)));
     let metadata = json!({
         "NAME": test.name,
         "TITLE": parameters.title,
-        "NOTE": format!("landspeed run {}", run.id),
+        "NOTE": note(run),
         "HOST": host,
         "HOSTS": [host],
         "LOCAL_HOST": client.map(|host| host.hostname.clone()),
         "KERNEL_RELEASE": client.map(|host| host.kernel_release.clone()),
         "TIME": t0.to_string(),
         "T0": t0.to_string(),
-        "LENGTH": parameters.time_ns.map(|ns| ns.div_ceil(1_000_000_000)),
+        // flent computes with it: a run of so many bytes has the time that they took.
+        "LENGTH": parameters.time_ns.unwrap_or(end_ns).div_ceil(1_000_000_000),
         "TOTAL_LENGTH": span_ns as f64 / 1e9,
         "STEP_SIZE": step_ns as f64 / 1e9,
         "TEST_PARAMETERS": test.parameters,
@@ -149,9 +162,15 @@ struct File {
 }
 
 impl File {
-    fn add(&mut self, name: &str, series: &[Option<f64>], units: &str, runner: &str, raw: Vec<Value>) {
-        let known: Vec<f64> = series.iter().flatten().copied().collect();
-        let mean = (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64);
+    fn add(
+        &mut self,
+        name: &str,
+        series: &[Option<f64>],
+        mean: Option<f64>,
+        units: &str,
+        runner: &str,
+        raw: Vec<Value>,
+    ) {
         self.results.insert(name.to_owned(), json!(series));
         if !raw.is_empty() {
             self.raw.insert(name.to_owned(), Value::Array(raw));
@@ -176,6 +195,40 @@ fn flow_meta(meta: &mut Value, stream: &Stream, parameters: &Parameters, index: 
     meta["TCP_RETRANSMIT"] = json!(sender.and_then(|end| end.retransmits));
     meta["CONG_CONTROL"] = json!(sender.and_then(|end| end.congestion.clone()));
     meta["TCP_MSS"] = json!(sender.and_then(|end| end.mss_bytes));
+}
+
+/// Returns the host of a target: `HOST`, `HOST:PORT`, `[IPV6]` or `[IPV6]:PORT`.
+fn host_of(target: &str) -> &str {
+    if let Some((host, _)) = target.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        return host;
+    }
+    match target.split_once(':') {
+        Some((host, port)) if !port.contains(':') => host,
+        _ => target,
+    }
+}
+
+/// Returns what a reader of the file must know about the run.
+fn note(run: &RunDocument) -> String {
+    let mut note = format!("landspeed run {}", run.id);
+    if run.status != Status::Complete {
+        let code = run.errors.first().map(|error| format!(" ({})", error.code)).unwrap_or_default();
+        let _ = write!(note, ", not complete{code}");
+    }
+    let by_acks = run.streams.iter().filter(|stream| stream.intervals_from == "sender").count();
+    if by_acks > 0 {
+        let _ = write!(note, ", rates of {by_acks} of {} streams from the sender's ACKs", run.streams.len());
+    }
+    note
+}
+
+/// Returns the mean rate of a stream, Mb/s; `None` without an interval.
+fn mean_rate(stream: &Stream) -> Option<f64> {
+    let sums = |(bytes, ns): (u64, u64), interval: &Interval| {
+        (bytes + interval.bytes, ns + interval.end_ns - interval.start_ns)
+    };
+    let (bytes, ns) = traffic(stream).fold((0, 0), sums);
+    (ns > 0).then(|| bytes as f64 * 8e3 / ns as f64)
 }
 
 /// The intervals of a stream. A receiver that waits for more after the last byte is no interval.
@@ -320,6 +373,56 @@ mod tests {
         let upload = series("TCP upload BE::1");
         assert!(upload[9].is_null() && upload[10].as_f64().is_some(), "{upload:?}");
         assert_eq!(upload.len(), file["x_values"].as_array().expect("times").len());
+    }
+
+    #[test]
+    fn a_run_of_so_many_bytes_has_a_length() {
+        let mut run = read("crates/diagnose/fixtures/real/bidir-loopback-bbr.json");
+        for parameters in [Some(&mut run.requested), run.effective.as_mut()].into_iter().flatten() {
+            parameters.time_ns = None;
+        }
+        let file = data_file(&run).expect("a data file");
+        let last_s = file["metadata"]["TOTAL_LENGTH"].as_f64().expect("seconds");
+        assert_eq!(file["metadata"]["LENGTH"].as_u64(), Some(last_s.ceil() as u64));
+    }
+
+    #[test]
+    fn the_mean_is_bytes_over_time() {
+        let mut run = read("crates/diagnose/fixtures/real/bidir-loopback-bbr.json");
+        let intervals =
+            &mut run.streams.iter_mut().find(|s| s.direction == Direction::Upload).expect("one").intervals;
+        let first = Interval { start_ns: 0, end_ns: 3_000_000_000, bytes: 3_000_000, ..intervals[0].clone() };
+        // The second takes the last, short step of the series.
+        let second = Interval { start_ns: 3_000_000_000, end_ns: 3_010_000_000, bytes: 1_000_000, ..first.clone() };
+        *intervals = vec![first, second];
+        let file = data_file(&run).expect("a data file");
+        let mean = file["metadata"]["SERIES_META"]["TCP upload BE::1"]["MEAN_VALUE"].as_f64().expect("Mb/s");
+        assert!((mean - 32.0 / 3.01).abs() < 1e-9, "{mean}");
+    }
+
+    #[test]
+    fn a_stream_without_intervals_is_refused() {
+        let mut run = read("crates/diagnose/fixtures/real/bidir-loopback-bbr.json");
+        run.streams[0].intervals.clear();
+        let why = data_file(&run).expect_err("its sum is unknown");
+        assert!(why.contains("stream") && why.contains("unknown"), "{why}");
+    }
+
+    #[test]
+    fn the_note_says_what_the_file_cannot() {
+        let mut run = read("crates/diagnose/fixtures/real/bidir-loopback-bbr.json");
+        let of = |run: &RunDocument| data_file(run).expect("a file")["metadata"]["NOTE"].as_str().map(str::to_owned);
+        assert_eq!(of(&run), Some(format!("landspeed run {}", run.id)));
+        run.status = Status::Partial;
+        run.streams[0].intervals_from = "sender".to_owned();
+        let note = of(&run).expect("a note");
+        assert!(note.contains("not complete") && note.contains("rates of 1 of 4 streams"), "{note}");
+    }
+
+    #[test]
+    fn the_host_has_neither_brackets_nor_port() {
+        let cases = ["dtn", "dtn:5210", "::1", "[::1]", "[::1]:5210", "192.0.2.1:1"];
+        assert_eq!(cases.map(host_of), ["dtn", "dtn", "::1", "::1", "::1", "192.0.2.1"]);
     }
 
     #[test]

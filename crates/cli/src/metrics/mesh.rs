@@ -38,6 +38,10 @@ static ENDED: Family = Family::counter(
     "Tests that ended, by outcome: measured, failed, client-unreachable, server-unreachable, interrupted",
 )
 .labels(&["test", "outcome"]);
+static INTERVAL: Family =
+    Family::gauge("landspeed_mesh_interval", "Time from one start of a pair's test to the next (interval)")
+        .unit("seconds")
+        .labels(&["test"]);
 static RUNNING: Family = Family::gauge("landspeed_mesh_tests_running", "Tests running now");
 static WAITING: Family = Family::gauge(
     "landspeed_mesh_waiting_pairs",
@@ -76,6 +80,7 @@ pub const FAMILIES: &[&Family] = &[
     &MEASURED,
     &FAILURES,
     &ENDED,
+    &INTERVAL,
     &RUNNING,
     &WAITING,
     &REACHABLE,
@@ -87,7 +92,7 @@ pub const FAMILIES: &[&Family] = &[
 ];
 
 /// Values of the label `reason`.
-const REASONS: [&str; 6] = ["busy", "claimed", "host-budget", "link-budget", "unreachable", "maintenance"];
+pub const REASONS: [&str; 6] = ["busy", "claimed", "host-budget", "link-budget", "unreachable", "maintenance"];
 
 /// Facts that the document of a mesh does not have.
 #[derive(Debug)]
@@ -107,6 +112,9 @@ fn samples(document: &MeshDocument, scheduler: &Scheduler, counts: &Counts<'_>) 
     let mut samples = Samples::default();
     for (cell, measured_ns) in document.cells.iter().zip(counts.measured_ns) {
         add_pair(&mut samples, cell, *measured_ns);
+    }
+    for test in &document.tests {
+        samples.add_labelled(&INTERVAL, &[&test.name], test.interval_ns as f64 / 1e9);
     }
     for (test, counts) in document.tests.iter().zip(counts.ended) {
         for (outcome, count) in EndOutcome::ALL.iter().zip(counts) {

@@ -43,9 +43,11 @@ pub fn short_summary(results: &[LatencyResult]) -> String {
 /// Formats idle latency and latency under load.
 pub fn under_load(load: &LatencyUnderLoad) -> String {
     let idle = load.idle.as_ref().map(|idle| format!("idle {}; ", tail(idle))).unwrap_or_default();
-    let rpm = load.responsiveness.as_ref().and_then(|responsiveness| responsiveness.rpm);
-    let rpm = rpm.map(|rpm| format!("; {rpm:.0} round trips/min")).unwrap_or_default();
-    format!("{idle}under load {}{rpm}", tail(&load.loaded))
+    let rpm = load.responsiveness.as_ref().map(|responsiveness| match responsiveness.rpm {
+        Some(rpm) => format!("; {rpm:.0} round trips/min"),
+        None => "; round trips/min unknown".to_owned(),
+    });
+    format!("{idle}under load {}{}", tail(&load.loaded), rpm.unwrap_or_default())
 }
 
 /// Prints all sizes and quantiles.
@@ -57,11 +59,13 @@ pub fn details(d: &RunDocument, page: &mut Page) {
     if let Some(load) = &d.latency_under_load {
         page.raw("latency", format!("{:<8}{}", "", header()).trim_end());
         if let Some(idle) = &load.idle {
-            page.raw("", format!("{:<8}{}", "idle", row(idle)).trim_end());
+            page.raw("", format!("{:<8}{}{}", "idle", row(idle), lost(idle)).trim_end());
         }
-        page.raw("", format!("{:<8}{}", "loaded", row(&load.loaded)).trim_end());
+        page.raw("", format!("{:<8}{}{}", "loaded", row(&load.loaded), lost(&load.loaded)).trim_end());
         if let Some(responsiveness) = &load.responsiveness {
-            page.line("RPM", &round_trips(responsiveness));
+            let why = d.unknown.get("latency_under_load.responsiveness.rpm");
+            let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+            page.line("RPM", &format!("{}{why}", round_trips(responsiveness)));
         }
     }
 }
@@ -70,9 +74,13 @@ pub fn details(d: &RunDocument, page: &mut Page) {
 fn table(results: &[LatencyResult], page: &mut Page) {
     page.raw("latency", format!("{:>15} {:>9} {}", "bytes", "per second", header()).trim_end());
     for r in results {
-        let lost = if r.unanswered > 0 { format!("  {} unanswered", r.unanswered) } else { String::new() };
-        page.raw("", format!("{:>15} {:>10.0} {}{lost}", sizes(r), r.achieved_per_s, row(r)).trim_end());
+        page.raw("", format!("{:>15} {:>10.0} {}{}", sizes(r), r.achieved_per_s, row(r), lost(r)).trim_end());
     }
+}
+
+/// Formats the number of unanswered requests at the end of a row.
+fn lost(r: &LatencyResult) -> String {
+    if r.unanswered > 0 { format!("  {} unanswered", r.unanswered) } else { String::new() }
 }
 
 fn sizes(r: &LatencyResult) -> String {
@@ -112,12 +120,13 @@ fn round_trips(r: &Responsiveness) -> String {
     )
 }
 
-/// Formats the median and the tail of a latency.
+/// Formats the median and the tail of a latency, and how many probes have none.
 fn tail(r: &LatencyResult) -> String {
     if r.completed == 0 {
         return "no response arrived".to_owned();
     }
-    format!("p50 {}, p95 {}, p99 {}", time(r.p50_ns), time(quantile_of(&r.histogram, 0.95)), time(r.p99_ns))
+    let lost = if r.unanswered > 0 { format!(", {} of {} unanswered", r.unanswered, r.sent) } else { String::new() };
+    format!("p50 {}, p95 {}, p99 {}{lost}", time(r.p50_ns), time(quantile_of(&r.histogram, 0.95)), time(r.p99_ns))
 }
 
 /// Returns the quantile `p` of a histogram: the upper end of the bucket that has it; `None` if the histogram is empty.

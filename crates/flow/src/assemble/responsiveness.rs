@@ -1,8 +1,8 @@
-//! Responsiveness under load in round trips per minute (draft-ietf-ippm-responsiveness-08).
+//! Responsiveness under load in round trips per minute (draft-ietf-ippm-responsiveness-09).
 
 use landspeed_calc::round_trips_per_minute;
 use landspeed_model::{
-    LatencyResult, LatencyUnderLoad, Parameters, Phase, PhaseName, Protocol, Responsiveness, Stream,
+    Bucket, LatencyResult, LatencyUnderLoad, Parameters, Phase, PhaseName, Protocol, Responsiveness, Stream,
 };
 use landspeed_stats::trimmed_mean;
 
@@ -26,17 +26,17 @@ pub fn add(
         }
         Err(why) => (Vec::new(), Err(why)),
     };
-    let unanswered = || "no probe was answered".to_owned();
-    let foreign_rpm = rpm_of_probes(&load.loaded).ok_or_else(unanswered);
+    let foreign_rpm = rpm_of_probes(&load.loaded);
     let mean = foreign_rpm.clone().and_then(|foreign| Ok(foreign.midpoint(loaded_rpm.clone()?)));
     let mut field = |name: &str, rpm| unknown.field(format!("latency_under_load.responsiveness.{name}"), rpm);
     let responsiveness = Responsiveness {
         rpm: field("rpm", mean),
         foreign_rpm: field("foreign_rpm", foreign_rpm),
         foreign_samples: load.loaded.completed,
+        foreign_unanswered: without_answer(&load.loaded),
         loaded_samples: if loaded_rpm.is_ok() { rtts.len() as u64 } else { 0 },
         loaded_rpm: field("loaded_rpm", loaded_rpm),
-        idle_rpm: load.idle.as_ref().and_then(rpm_of_probes),
+        idle_rpm: load.idle.as_ref().and_then(|idle| field("idle_rpm", rpm_of_probes(idle))),
     };
     LatencyUnderLoad { responsiveness: Some(responsiveness), ..load }
 }
@@ -46,9 +46,24 @@ fn rpm(rtts_ns: impl IntoIterator<Item = (f64, u64)>) -> Option<f64> {
     trimmed_mean(rtts_ns, KEPT).and_then(|mean_ns| round_trips_per_minute(mean_ns / 1e9))
 }
 
-/// Each value of a bucket counts as its middle: buckets are 0.1 % wide.
-fn rpm_of_probes(probes: &LatencyResult) -> Option<f64> {
-    rpm(probes.histogram.iter().map(|bucket| ((bucket.low_ns as f64).midpoint(bucket.high_ns as f64), bucket.count)))
+/// Number of probes that were due and got no answer, among them those that could not be sent.
+fn without_answer(probes: &LatencyResult) -> u64 {
+    probes.scheduled.max(probes.sent).saturating_sub(probes.completed)
+}
+
+/// Each value of a bucket counts as its middle: buckets are 0.1 % wide. A probe without an answer counts as longer than all that
+/// were answered: losing probes improves no figure.
+fn rpm_of_probes(probes: &LatencyResult) -> Known<f64> {
+    if probes.completed == 0 {
+        return Err("no probe was answered".to_owned());
+    }
+    let missing = without_answer(probes);
+    let middle = |bucket: &Bucket| (bucket.low_ns as f64).midpoint(bucket.high_ns as f64);
+    let answered = probes.histogram.iter().map(|bucket| (middle(bucket), bucket.count));
+    rpm(answered.chain([(f64::INFINITY, missing)])).ok_or_else(|| {
+        let due = missing + probes.completed;
+        format!("{missing} of {due} probes were not answered: the longest 5 % do not count, and these are more")
+    })
 }
 
 /// Returns the smoothed RTTs of the senders in the steady phase of their direction, nanoseconds.
@@ -76,7 +91,7 @@ fn load_bearing_rtts(parameters: &Parameters, streams: &[Stream], phases: &[Phas
 
 #[cfg(test)]
 mod tests {
-    use landspeed_model::{Bucket, Direction, RrMode, Sample, StreamEnd, TcpInfo};
+    use landspeed_model::{Direction, RrMode, Sample, StreamEnd, TcpInfo};
 
     use super::*;
 
@@ -87,8 +102,8 @@ mod tests {
             mode: RrMode::OpenLoop,
             offered_per_s: Some(100.0),
             achieved_per_s: 100.0,
-            scheduled: 100,
-            sent: 100,
+            scheduled: histogram.iter().map(|bucket| bucket.count).sum(),
+            sent: histogram.iter().map(|bucket| bucket.count).sum(),
             completed: histogram.iter().map(|bucket| bucket.count).sum(),
             unanswered: 0,
             send_late_p99_ns: None,
@@ -155,6 +170,43 @@ mod tests {
         let (found, unknown) = of(load, &[stream(&[1, 100, 100])]);
         assert_eq!((found.idle_rpm, found.foreign_rpm, found.loaded_rpm), (Some(6000.0), Some(1000.0), Some(600.0)));
         assert_eq!((found.rpm, found.foreign_samples, found.loaded_samples, unknown), (Some(800.0), 100, 2, 0));
+    }
+
+    /// Probes with `unanswered` that were lost and `unsent` that the host could not send.
+    fn with_missing(histogram: Vec<Bucket>, unanswered: u64, unsent: u64) -> LatencyResult {
+        let answered = probes(histogram);
+        let sent = answered.completed + unanswered;
+        LatencyResult { sent, unanswered, scheduled: sent + unsent, ..answered }
+    }
+
+    #[test]
+    fn unanswered_probes_never_improve_responsiveness() {
+        let of_loaded = |loaded| {
+            let load = LatencyUnderLoad { idle: None, loaded, responsiveness: None, timeline: Vec::new() };
+            of(load, &[stream(&[1, 100])])
+        };
+        // Five slow probes of a hundred are trimmed; without an answer they still take the place of the longest.
+        let slow = || vec![bucket(60, 90), bucket(120, 5)];
+        let (answered, _) = of_loaded(probes([slow(), vec![bucket(5000, 5)]].concat()));
+        for (unanswered, unsent) in [(5, 0), (0, 5), (3, 2)] {
+            let (lost, unknown) = of_loaded(with_missing(slow(), unanswered, unsent));
+            assert_eq!((lost.foreign_rpm, lost.rpm), (answered.foreign_rpm, answered.rpm));
+            assert_eq!((lost.foreign_samples, lost.foreign_unanswered, unknown), (95, 5, 0));
+        }
+        let (lost, unknown) = of_loaded(with_missing(slow(), 6, 0));
+        assert_eq!((lost.foreign_rpm, lost.rpm, lost.foreign_unanswered, unknown), (None, None, 6, 2));
+    }
+
+    #[test]
+    fn unanswered_idle_probes_are_unknown_with_the_reason() {
+        let load = LatencyUnderLoad {
+            idle: Some(with_missing(vec![bucket(10, 90)], 10, 0)),
+            loaded: probes(vec![bucket(60, 100)]),
+            responsiveness: None,
+            timeline: Vec::new(),
+        };
+        let (found, unknown) = of(load, &[stream(&[1, 100])]);
+        assert_eq!((found.idle_rpm, found.rpm.is_some(), unknown), (None, true, 1));
     }
 
     #[test]

@@ -33,6 +33,9 @@ pub struct ProbePlan {
 impl ProbePlan {
     /// Default rate, probes per second.
     pub const RATE_PER_S: f64 = 100.0;
+    /// UDP: time after which a probe counts as unanswered, nanoseconds. Longer than the queues of most access links: a probe that
+    /// is given up earlier would be missing where the latency is worst.
+    const TIMEOUT_NS: u64 = 10_000_000_000;
     /// Default message sizes.
     pub const SIZE: RrSize = RrSize { request_bytes: 64, response_bytes: 64 };
 
@@ -55,6 +58,7 @@ impl ProbePlan {
             measure_from_ns: self.loaded_from_ns,
             idle_until_ns: (self.idle_until_ns > self.start_ns).then_some(self.idle_until_ns),
             timeline_bin_ns: Some(TIMELINE_BIN_NS),
+            response_timeout_ns: Self::TIMEOUT_NS,
             ..RrPlan::new(self.size, load, self.start_ns, self.end_ns)
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use landspeed_sys::clock::monotonic_ns;
 
-use super::super::{Load, RrError, RrOutcome, RrPlan, request_udp};
+use super::super::{Load, ProbePlan, RrError, RrOutcome, RrPlan, request_udp};
 use super::{MS, assert_conserved, open, pause, plan, slower_than_100ms, udp_pair, with_udp_responder};
 use crate::shared::{Counters, Stop};
 
@@ -116,6 +116,21 @@ fn late_duplicate_and_junk_datagrams_are_distinguished() {
     assert_eq!((outcome.measured.tally.sent, outcome.junk), (30, 2));
     // A second copy of a late response also counts as a duplicate.
     assert_eq!(outcome.duplicate, 2);
+}
+
+#[test]
+fn probes_measure_round_trips_of_more_than_a_second() {
+    let now_ns = monotonic_ns();
+    let plan = ProbePlan::new(now_ns, now_ns, now_ns + 100 * MS).to_plan();
+    let outcome = against(&plan, |socket, count, message| {
+        if count == 0 {
+            pause(1200);
+        }
+        socket.send(message).unwrap();
+    });
+    let tally = outcome.measured.tally;
+    assert_eq!((tally.completed, tally.unanswered, outcome.late), (10, 0, 0));
+    assert!(outcome.measured.histogram.min_ns().is_some_and(|ns| ns > 1000 * MS));
 }
 
 #[test]
