@@ -191,7 +191,7 @@ impl Carriers {
         let direction = self.links.iter().find_map(|carrier| {
             let sender = carrier.senders.iter().position(|sender| *sender == port);
             // Frames in forward direction leave the wire by its second port.
-            let index = sender.or_else(|| (carrier.node == port.0).then_some(1 - port.1))?;
+            let index = sender.or_else(|| (carrier.node == port.0).then(|| 1 - port.1))?;
             Some(&carrier.directions[index])
         })?;
         let mut direction = lock(direction);
