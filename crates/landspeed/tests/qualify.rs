@@ -61,21 +61,15 @@ fn a_server_that_does_not_answer_is_a_failure() {
 }
 
 #[test]
-fn targets_beyond_the_interface_are_refused() {
+fn packets_that_do_not_pass_are_refused() {
     let (left, right) = (or_skip!(Namespace::new("left")), or_skip!(Namespace::new("right")));
     veth(&left, &right, "10.91.0.1/24", "10.91.0.2/24");
     let pair = Pair::across(PROGRAM, &left, &right, "10.91.0.2");
-    let refusal = |options: &[&str]| {
-        let arguments = [&["qualify", pair.target(), "--target-rtt", "92ms"], options].concat();
-        let ended = Process::start(&mut in_namespace(&left, &arguments)).end(TIMEOUT_S);
-        assert_eq!(ended.code, 2, "{}", ended.stderr);
-        ended.stderr
-    };
-    // A veth pair reports 10 Gb/s.
-    let fast = refusal(&["--target", "11G"]);
-    assert!(fast.contains("the sender's interface has 10.0 Gb/s") && fast.contains("Use --target 9414M"), "{fast}");
-    let large = refusal(&["--target", "1G", "--target-mtu", "9000"]);
-    assert!(large.contains("path MTU is 1500") && large.contains("Use --target-mtu 1500"), "{large}");
+    let arguments = ["qualify", pair.target(), "--target", "1G", "--target-rtt", "92ms", "--target-mtu", "9000"];
+    let ended = Process::start(&mut in_namespace(&left, &arguments)).end(TIMEOUT_S);
+    assert_eq!(ended.code, 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains("path MTU is 1500"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("se --target-mtu 1500"), "{}", ended.stderr);
 }
 
 #[test]
