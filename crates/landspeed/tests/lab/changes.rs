@@ -87,6 +87,15 @@ fn an_outage_loses_what_is_sent_meanwhile() {
 }
 
 #[test]
+fn a_changing_link_may_lead_to_a_branch() {
+    landspeed_testkit::needs_lab_kernel!();
+    let branch = "[host.c]\n[[link]]\nbetween = [\"t\", \"c\"]\nrate = \"1G\"\n";
+    let event = "[[event]]\nat = \"1s\"\nlink = 1\nrate = \"50M\"\n";
+    let ran = run("\"100M\"", &format!("{branch}{UDP}{event}"));
+    assert_eq!(link(&ran, "s->t")["lost"].as_u64(), Some(0));
+}
+
+#[test]
 fn a_delay_that_shrinks_reorders_nothing() {
     landspeed_testkit::needs_lab_kernel!();
     let events =
