@@ -114,10 +114,10 @@ fn sender_congestion(parameters: &Parameters, fd: BorrowedFd<'_>) -> String {
     parameters.congestion.clone().or_else(|| socket::congestion(fd).ok()).unwrap_or_default()
 }
 
-/// Returns the bytes per read, for the congestion control of the sender. Copying reads are as
-/// long as the sender's writes, up to 1 MiB, with BBR up to 64 KiB: the kernel acknowledges after a read, and a BBR
-/// sender without `fq` waits for a timer where no ACK wakes it (docs/benchmarks.md). Discarding reads use no buffer;
-/// their length makes their number negligible while the counters still advance every millisecond at 10 Gb/s.
+/// Returns the bytes per read, for the congestion control of the sender. Copying reads are as long as the sender's
+/// writes, up to 1 MiB, with BBR up to 64 KiB: the kernel acknowledges after a read, and a BBR sender without `fq`
+/// waits for a timer where no ACK wakes it (docs/benchmarks.md). Discarding reads use no buffer; their length makes
+/// their number negligible while the counters still advance every millisecond at 10 Gb/s.
 fn read_bytes(parameters: &Parameters, congestion: &str) -> usize {
     let most = if congestion == "bbr" { 64 * 1024 } else { 1 << 20 };
     match parameters.receive {
