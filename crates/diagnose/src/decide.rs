@@ -37,13 +37,22 @@ pub(crate) fn decide(flow: &Flow) -> Verdict {
     if as_sure && rivals.len() >= 2 && !named.direct {
         return undetermined(flow, &findings, &rivals);
     }
-    let mut strength = strength;
-    for weakens in [!rivals.is_empty(), !flow.complete(), !flow.is_rr() && !flow.has_enough_samples()] {
-        if weakens {
-            strength = strength.lowered();
-        }
+    let strength = if rivals.is_empty() { strength } else { strength.lowered() };
+    verdict(flow, &findings, named, &rivals, limited_by_run(flow, strength).confidence())
+}
+
+/// Lowers the strength by what the run lacks: the report of one end, its rest, samples.
+fn limited_by_run(flow: &Flow, mut strength: Strength) -> Strength {
+    if !flow.complete() {
+        strength = strength.lowered();
     }
-    verdict(flow, &findings, named, &rivals, strength.confidence())
+    if flow.is_rr() || flow.has_enough_samples() {
+        strength
+    } else if flow.is_brief() {
+        Strength::Weak
+    } else {
+        strength.lowered()
+    }
 }
 
 /// Index of the strongest finding, the first of equals; a requested rate that was reached takes precedence.
@@ -264,12 +273,7 @@ fn passed_before(flow: &Flow) -> bool {
 /// Verdict on a run that delivered nothing in its steady phase, because the path went down before.
 fn path_down(flow: &Flow) -> Option<Verdict> {
     let finding = causes::path_down(flow);
-    let mut strength = finding.strength()?;
-    for weakens in [!flow.complete(), !flow.is_rr() && !flow.has_enough_samples()] {
-        if weakens {
-            strength = strength.lowered();
-        }
-    }
+    let strength = limited_by_run(flow, finding.strength()?);
     Some(verdict(flow, &[], &finding, &[], strength.confidence()))
 }
 

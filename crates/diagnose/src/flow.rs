@@ -10,7 +10,9 @@ use crate::host::{End, HostView, Ip, mean};
 use crate::route::Route;
 use crate::stream::StreamView;
 use crate::text;
-use crate::thresholds::{CWND_FULL, MIN_SAMPLES, MIN_STEADY_NS, MSS_FELL, RAMP_RATIO};
+use crate::thresholds::{
+    CWND_FULL, MIN_SAMPLES, MIN_SAMPLES_MEDIUM, MIN_STEADY_MEDIUM_NS, MIN_STEADY_NS, MSS_FELL, RAMP_RATIO,
+};
 use crate::udp::Udp;
 
 /// One direction of a run, precomputed for evaluation.
@@ -165,6 +167,11 @@ impl<'a> Flow<'a> {
     /// byte, so it may be slightly shorter than the requested duration.
     pub(crate) fn is_long_enough(&self) -> bool {
         self.span_ns.1 - self.span_ns.0 >= MIN_STEADY_NS - MIN_STEADY_NS / 50
+    }
+
+    /// Whether the span is too short, or has too few samples, for a verdict with medium confidence.
+    pub(crate) fn is_brief(&self) -> bool {
+        self.samples() < MIN_SAMPLES_MEDIUM || self.span_ns.1 - self.span_ns.0 < MIN_STEADY_MEDIUM_NS
     }
 
     /// Formats what is missing for high confidence, such as `18 samples, 20 are needed`.

@@ -9,6 +9,12 @@ pub(crate) const MIN_SAMPLES: usize = 20;
 /// Minimum steady phase for high confidence, nanoseconds. Same source.
 pub(crate) const MIN_STEADY_NS: u64 = 2_000_000_000;
 
+/// Minimum samples for medium confidence: a quarter of those for high confidence.
+pub(crate) const MIN_SAMPLES_MEDIUM: usize = 5;
+
+/// Minimum steady phase for medium confidence, nanoseconds: twice the shortest phase with a verdict.
+pub(crate) const MIN_STEADY_MEDIUM_NS: u64 = 400_000_000;
+
 /// Share of a host's core time that is steal time: worth a warning.
 pub(crate) const STEAL_SHARE: f64 = 0.03;
 

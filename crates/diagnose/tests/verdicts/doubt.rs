@@ -134,6 +134,14 @@ fn few_samples_never_have_high_confidence() {
 }
 
 #[test]
+fn three_samples_or_a_third_of_a_second_have_low_confidence() {
+    for (samples, interval_ms) in [(3, 100), (30, 10), (3, 1000)] {
+        let verdict = judge(&Scenario { samples, interval_ms, ..send_buffer() }.document());
+        assert_eq!((verdict.cause, verdict.confidence), (Cause::SendBuffer, Confidence::Low), "{samples}");
+    }
+}
+
+#[test]
 fn run_without_bytes_is_undetermined() {
     let verdict = judge(&Scenario { goodput_bps: 0.0, ..Scenario::default() }.document());
     assert_eq!((verdict.cause, verdict.confidence), (Cause::Undetermined, Confidence::Low));
