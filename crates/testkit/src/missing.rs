@@ -3,6 +3,7 @@
 //! A recording is what a client collected: the reports of both ends, before they are combined into a document. They are
 //! taken from recorded documents, which have every report in full.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -196,8 +197,10 @@ fn compare(
             invented.push(format!("{path}: {other}, was {value}"));
         }
         (full, partial) if full.is_some_and(is_tree) || partial.is_some_and(is_tree) => {
-            for key in keys(full, partial) {
-                let [full, partial] = [full, partial].map(|tree| tree.and_then(|tree| member(tree, &key)));
+            let [full, partial] = [full, partial].map(|tree| tree.map(members).unwrap_or_default());
+            let added = partial.keys().filter(|key| !full.contains_key(*key));
+            for key in full.keys().chain(added) {
+                let [full, partial] = [&full, &partial].map(|tree| tree.get(key).copied());
                 compare(&format!("{path}/{key}"), full, partial, invented, unknown);
             }
         }
@@ -209,26 +212,14 @@ fn is_tree(value: &Value) -> bool {
     value.is_object() || value.is_array()
 }
 
-fn keys(full: Option<&Value>, partial: Option<&Value>) -> Vec<String> {
-    let mut keys = Vec::new();
-    for tree in [full, partial].into_iter().flatten() {
-        let of_tree: Vec<String> = match tree {
-            Value::Object(fields) => fields.keys().cloned().collect(),
-            Value::Array(items) => (0..items.len()).map(|index| item_key(&items[index], index)).collect(),
-            _ => Vec::new(),
-        };
-        keys.extend(of_tree.into_iter().filter(|key| !keys.contains(key)).collect::<Vec<_>>());
-    }
-    keys
-}
-
-fn member<'a>(tree: &'a Value, key: &str) -> Option<&'a Value> {
+/// Fields of an object or items of a list; of items with one key, the first.
+fn members(tree: &Value) -> BTreeMap<String, &Value> {
     match tree {
-        Value::Object(fields) => fields.get(key),
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
         Value::Array(items) => {
-            items.iter().enumerate().find(|(index, item)| item_key(item, *index) == key).map(|(_, item)| item)
+            items.iter().enumerate().rev().map(|(index, item)| (item_key(item, index), item)).collect()
         }
-        _ => None,
+        _ => BTreeMap::new(),
     }
 }
 
