@@ -61,6 +61,16 @@ pub fn only_flow(document: &Value) -> &Value {
     flow
 }
 
+/// Whether a verdict names a thread that waited for a core: the true cause on a busy machine, whatever the test set up.
+pub fn names_wait_for_core(verdict: &Value) -> bool {
+    let metric = "share of time runnable without a core";
+    let waits = |reading: &Value| {
+        reading["met"] == true && reading["metric"].as_str().is_some_and(|name| name.starts_with(metric))
+    };
+    (verdict["cause"] == "sender-cpu" || verdict["cause"] == "receiver-cpu")
+        && list(&verdict["evidence"]).iter().any(waits)
+}
+
 /// Returns an array of a document, empty if missing.
 pub fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()

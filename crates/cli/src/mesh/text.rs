@@ -162,8 +162,9 @@ fn notes(document: &MeshDocument) -> String {
     let budgets = budgets.chain(document.links.iter().map(|link| (&link.name, link.usage)));
     for (name, usage) in budgets.filter(|(_, usage)| usage.bytes_per_day.is_some() || usage.time_per_day_ns.is_some())
     {
-        let bytes =
-            usage.bytes_per_day.map(|most| format!("{} of {}", Bytes::new(usage.bytes_24h), Bytes::new(most)));
+        let bytes = usage
+            .bytes_per_day
+            .map(|most| format!("{}{}", Bytes::new(usage.bytes_24h), of_budget(usage.bytes_24h, most)));
         let time =
             usage.time_per_day_ns.map(|most| format!("{} of {}", Nanos::new(usage.time_24h_ns), Nanos::new(most)));
         let parts: Vec<String> = [bytes, time].into_iter().flatten().collect();
@@ -235,10 +236,20 @@ pub fn dry_run(plan: &MeshPlan) -> String {
     page.text + &first_tests(plan)
 }
 
+/// Formats a budget in bytes, with the share that `bytes` is of it: the two may be in different units.
+fn of_budget(bytes: u64, most: u64) -> String {
+    let share = Ratio::of(bytes, most).map(|share| format!(" ({share})")).unwrap_or_default();
+    format!(" of {}{share}", Bytes::new(most))
+}
+
 fn load_text(load: &ResourceLoad) -> String {
     let bytes =
         load.bytes.map_or_else(|| "any number of bytes".to_owned(), |bytes| Bytes::new(bytes as u64).to_string());
-    let of_bytes = load.budget.bytes.map(|most| format!(" of {}", Bytes::new(most))).unwrap_or_default();
+    let of_bytes = match (load.bytes, load.budget.bytes) {
+        (Some(bytes), Some(most)) => of_budget(bytes as u64, most),
+        (None, Some(most)) => format!(" of {}", Bytes::new(most)),
+        (_, None) => String::new(),
+    };
     let of_time = load.budget.time_ns.map(|most| format!(" of {}", Nanos::new(most))).unwrap_or_default();
     let time = Nanos::new(load.time_ns as u64);
     let ratio = load.ratio();
