@@ -192,29 +192,36 @@ fn loss_in_every_interval_may_be_a_shallow_buffer() {
     names(&Scenario { goodput_bps: 1e9, ..lossy() }, Cause::ShallowBuffer, Confidence::Low);
 }
 
+/// A path that reorders segments and delivers unevenly; both TCPs counted the same segments.
+fn judge_reordering(congestion: &'static str, srtt_us: u32) -> Verdict {
+    let scenario = Scenario { congestion, srtt_us, resent_ratio: 0.005, ..lossy() };
+    let mut document = each_reading(scenario.document(), |k, tcp| {
+        (tcp.reord_seen, tcp.dsack_dups) = (Some(k), Some(tcp.total_retrans));
+        // Uneven delivery: one interval carries more than the next.
+        tcp.delivered = Some(k * 450 + k % 2 * 200);
+    });
+    let sent = document.streams[0].sender.as_ref().unwrap().samples.last().unwrap().tcp.as_ref().unwrap();
+    let sent = sent.data_segs_out;
+    let received = document.streams[0].receiver.as_mut().unwrap().samples.last_mut().unwrap();
+    received.tcp.as_mut().unwrap().data_segs_in = sent;
+    judge(&document)
+}
+
 #[test]
 fn reordering_on_a_full_path_is_a_hint() {
-    let judged = |congestion: &'static str, srtt_us: u32| {
-        let scenario = Scenario { congestion, srtt_us, resent_ratio: 0.005, ..lossy() };
-        let mut document = each_reading(scenario.document(), |k, tcp| {
-            (tcp.reord_seen, tcp.dsack_dups) = (Some(k), Some(tcp.total_retrans));
-            // Uneven delivery: one interval carries more than the next.
-            tcp.delivered = Some(k * 450 + k % 2 * 200);
-        });
-        // Both TCPs counted the same segments.
-        let sent = document.streams[0].sender.as_ref().unwrap().samples.last().unwrap().tcp.as_ref().unwrap();
-        let sent = sent.data_segs_out;
-        let received = document.streams[0].receiver.as_mut().unwrap().samples.last_mut().unwrap();
-        received.tcp.as_mut().unwrap().data_segs_in = sent;
-        judge(&document)
-    };
-    for doubtful in [judged("cubic", 60_000), judged("bbr", 20_100)] {
+    for doubtful in [judge_reordering("cubic", 60_000), judge_reordering("bbr", 20_100)] {
         assert!(
             doubtful.cause != Cause::Reordering || doubtful.confidence == Confidence::Low,
             "{}",
             doubtful.summary
         );
     }
+}
+
+#[test]
+fn reordering_does_not_limit_bbr_on_a_full_path() {
+    let full = judge_reordering("bbr", 60_000);
+    assert_eq!(full.cause, Cause::NetworkPath, "{full:#?}");
 }
 
 #[test]

@@ -311,10 +311,11 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> NamedCause {
     }
     // Reordering makes a sender reduce and regrow its window; a path that delivers evenly is full
     // nevertheless.
-    if let Some(strength) = reorders(seen, retransmits).filter(|_| !seen.delivers_evenly()) {
-        // BBR keeps its rate when it takes reordering for loss, and a standing queue means that the path is full.
-        let doubtful = flow.is_model_based() || seen.queue == Queue::Standing;
-        let strength = if doubtful { Strength::Weak } else { strength };
+    let reorders = reorders(seen, retransmits).filter(|_| !seen.delivers_evenly());
+    // BBR keeps its rate when it takes reordering for loss: any other cause comes first.
+    if let Some(strength) = reorders.filter(|_| !flow.is_model_based()) {
+        // A standing queue means that the path is full.
+        let strength = if seen.queue == Queue::Standing { Strength::Weak } else { strength };
         return reordering(seen, strength);
     }
     let one_end = !flow.receiver_seen();
@@ -347,7 +348,7 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> NamedCause {
     }
     let shrugs =
         flow.is_model_based() && seen.loss.is_some_and(|loss| loss < MODEL_LOSS) && seen.queue != Queue::Standing;
-    if (lossy && !shrugs) || seen.marked > 0.0 {
+    if (lossy && !shrugs && reorders.is_none()) || seen.marked > 0.0 {
         return lossy_path(flow, seen, retransmits);
     }
     match seen.queue {
@@ -363,6 +364,7 @@ fn by_counts(flow: &Flow, seen: &Symptoms) -> NamedCause {
             // Losses may be the overflow of the path's queue.
             full_path(flow, None, if retransmits >= FEW_RETRANSMITS { Strength::Weak } else { Strength::Moderate })
         }
+        _ if reorders.is_some() => reordering(seen, Strength::Weak),
         _ => unexplained(flow, seen, Strength::Weak),
     }
 }
