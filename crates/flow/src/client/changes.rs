@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use landspeed_model::{Change, Family};
 
+use super::connect;
 use super::conversation::refused;
+use super::conversation::unexpected;
 use super::target::Target;
-use super::{connect, unexpected};
 use crate::control::changes::{AppliedChange, ChangeAnswer, ChangeRequest, PlannedChange};
 use crate::control::channel::{Key, Receiver, Sender};
 use crate::control::deadline::Deadline;
@@ -55,12 +56,12 @@ impl RemoteChanges {
         limit: Duration,
         stop: &'static AtomicBool,
     ) -> Result<Self, FlowError> {
-        let (tx, rx, _) = connect::control_of(target, family, key, stop)?;
+        let (version, limit_s) = (env!("CARGO_PKG_VERSION").to_owned(), limit.as_secs());
+        let begin = ToServer::Changes { n: 1, request: ChangeRequest::Begin { version, limit_s } };
+        let (tx, rx, _) = connect::control_of(target, family, key, &begin, stop)?;
         let tx = Arc::new(Mutex::new(tx));
-        let mut session = Self { tx, rx, place: String::new(), number: 0, stop, is_lost: false, heartbeat: None };
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        let limit_s = limit.as_secs();
-        match session.ask(ChangeRequest::Begin { version, limit_s }, stop).map_err(older)? {
+        let mut session = Self { tx, rx, place: String::new(), number: 1, stop, is_lost: false, heartbeat: None };
+        match session.await_answer(1, stop).map_err(older)? {
             ChangeAnswer::Begun { place } => session.place = place,
             other => return Err(protocol_error(&other)),
         }
@@ -130,6 +131,11 @@ impl RemoteChanges {
             self.is_lost = true;
             return Err(FlowError::or_interrupted(stop, error));
         }
+        self.await_answer(n, stop)
+    }
+
+    /// Waits for the answer to request `n`.
+    fn await_answer(&mut self, n: u32, stop: &AtomicBool) -> Result<ChangeAnswer, FlowError> {
         loop {
             match self.rx.wait::<ToClient>("the change of the server's host", ANSWER_TIMEOUT, stop) {
                 Ok(ToClient::Changes { n: number, answer }) if number == n => {

@@ -2,13 +2,15 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::os::fd::AsFd as _;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use landspeed_model::{Family, Parameters};
+use serde::Serialize;
 
 use super::target::Target;
-use crate::control::channel::{self, Key, Receiver, Role, Sender};
+use crate::control::channel::{self, Key, Receiver, Sender};
 use crate::control::credentials::Credentials;
 use crate::control::deadline::{Deadline, timeout};
 use crate::control::entry;
@@ -20,36 +22,43 @@ use crate::error::FlowError;
 use crate::layout::{self, Link};
 use crate::sockets;
 
+/// Timeout for each step of the server before the start, in addition to four round trips once the RTT is known.
+pub(super) const STEP_TIMEOUT: Duration = Duration::from_secs(15);
 /// Timeout for the server's answer to a preface.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Data sockets that are opened at the same time: the server's queue of new connections holds them all.
 const MAX_OPENING: usize = 256;
 
-/// Opens a control connection to the first address of a server that answers; also returns its local address.
-pub fn control_of(
+/// Opens a control connection to the first address of a server that answers, and sends the client's first message; also
+/// returns its local address.
+pub fn control_of<T: Serialize>(
     target: &Target,
     family: Family,
     key: Option<&Key>,
+    first: &T,
     stop: &AtomicBool,
 ) -> Result<(Sender, Receiver, SocketAddr), FlowError> {
     let servers: Vec<_> = target.addresses(family, stop)?.into_iter().map(|server| (server, None)).collect();
     let (stream, server) = sockets::connect_first(&servers, stop)?;
-    control(stream, server, key, stop)
+    control(stream, server, key, first, stop)
 }
 
-/// Opens the control protocol on a connection; also returns its local address.
-pub fn control(
+/// Opens the control protocol on a connection and sends the client's first message, in one round trip; two with a key.
+/// Also returns the connection's local address.
+pub fn control<T: Serialize>(
     mut stream: TcpStream,
     server: SocketAddr,
     key: Option<&Key>,
+    first: &T,
     stop: &AtomicBool,
 ) -> Result<(Sender, Receiver, SocketAddr), FlowError> {
     let setup = |source| FlowError::Setup { what: "open the control connection".into(), source };
     let local = stream.local_addr().map_err(setup)?;
-    let deadline = Deadline::after(ANSWER_TIMEOUT).with_stop(stop);
-    entry::run_handshake(&mut stream, server, Purpose::Control { keyed: key.is_some() }, &deadline)?;
-    let (tx, rx) = channel::open(stream, Role::Client, key, MAX_MESSAGE, ANSWER_TIMEOUT, stop)?;
+    let deadline = Deadline::after(timeout(ANSWER_TIMEOUT, channel::min_rtt_ns(stream.as_fd()))).with_stop(stop);
+    entry::send_preface(&mut stream, Purpose::Control { keyed: key.is_some() }, &deadline)?;
+    let answer = |stream: &mut TcpStream| entry::read_answer(stream, server, &deadline);
+    let (tx, rx) = channel::open_client(stream, key, first, MAX_MESSAGE, &deadline, answer)?;
     Ok((tx, rx, local))
 }
 

@@ -3,12 +3,14 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use landspeed_model::ErrorEntry;
 use landspeed_sys::clock;
 
 use crate::control::channel::{Receiver, Sender};
 use crate::control::deadline::timeout_ns;
-use crate::control::message::{MAX_REPORT, ToClient, ToServer};
+use crate::control::message::{MAX_REPORT, ToClient, ToServer, inflate};
 use crate::control::printable;
 use crate::end::{EndReport, Watch, drain_ns};
 use crate::error::FlowError;
@@ -39,6 +41,7 @@ pub(super) struct Conversation {
     /// Streams of the test; the server's report is checked against them.
     specs: Vec<StreamSpec>,
     report: String,
+    deflated: Vec<u8>,
     /// When the server's report began to arrive, nanoseconds after the start.
     pub report_ns: Option<u64>,
     /// Report of the server, once complete.
@@ -60,6 +63,7 @@ impl Conversation {
             remote: LiveReading::default(),
             specs,
             report: String::new(),
+            deflated: Vec::new(),
             report_ns: None,
             server: None,
             lost: None,
@@ -136,29 +140,39 @@ impl Conversation {
         match message {
             ToClient::Progress(live) => self.remote = live,
             ToClient::SenderDone(done) => watch.peer_sender_done(&done, self.t0_ns),
-            ToClient::Report { text, last } => {
-                self.report_due_ns = self.last_message_ns + self.part_ns();
-                self.report_ns.get_or_insert(self.last_message_ns.saturating_sub(self.t0_ns));
-                if self.report.len() + text.len() > MAX_REPORT {
-                    self.lost = Some(FlowError::Protocol {
-                        during: "in the server's report",
-                        message: "it is too large".into(),
-                    });
-                    return;
-                }
-                self.report.push_str(&text);
+            ToClient::Report { text, last } => self.take_report_part(last, |this| {
+                this.report.push_str(&text);
+                Ok(())
+            }),
+            ToClient::Deflated { data, last } => self.take_report_part(last, |this| {
+                this.deflated.extend(STANDARD_NO_PAD.decode(data).map_err(|error| error.to_string())?);
                 if last {
-                    match EndReport::parse_server_report(&self.report, &self.specs) {
-                        Ok(report) => self.server = Some(report),
-                        Err(message) => {
-                            self.lost = Some(FlowError::Protocol { during: "in the server's report", message });
-                        }
-                    }
-                    self.report = String::new();
+                    this.report = inflate(&std::mem::take(&mut this.deflated), MAX_REPORT)?;
                 }
-            }
+                Ok(())
+            }),
             ToClient::Error(entry) => self.lost = Some(refused(entry)),
             _ => {}
+        }
+    }
+}
+
+impl Conversation {
+    /// Takes a part of the server's report, with `add`; reads the report after the last one.
+    fn take_report_part(&mut self, last: bool, add: impl FnOnce(&mut Self) -> Result<(), String>) {
+        self.report_due_ns = self.last_message_ns + self.part_ns();
+        self.report_ns.get_or_insert(self.last_message_ns.saturating_sub(self.t0_ns));
+        let mut read = add(self);
+        if self.report.len() + self.deflated.len() > MAX_REPORT {
+            read = Err("it is too large".to_owned());
+        }
+        let report = read.and_then(|()| {
+            let text = last.then(|| std::mem::take(&mut self.report));
+            text.map(|text| EndReport::parse_server_report(&text, &self.specs)).transpose()
+        });
+        match report {
+            Ok(report) => self.server = report,
+            Err(message) => self.lost = Some(FlowError::Protocol { during: "in the server's report", message }),
         }
     }
 }
@@ -169,5 +183,16 @@ pub(super) fn refused(entry: ErrorEntry) -> FlowError {
         code: printable(&entry.code, 40),
         message: printable(&entry.message, 400),
         advice: entry.advice.map(|text| printable(&text, 400)),
+    }
+}
+
+/// Returns the server's own error, or a protocol error for an unexpected message.
+pub(super) fn unexpected(during: &'static str, message: ToClient) -> FlowError {
+    match message {
+        ToClient::Refused(entry) | ToClient::Error(entry) => refused(entry),
+        other => FlowError::Protocol {
+            during,
+            message: format!("unexpected message {}", printable(&format!("{other:?}"), 60)),
+        },
     }
 }

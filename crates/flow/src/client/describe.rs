@@ -6,8 +6,9 @@ use std::time::Duration;
 use landspeed_model::{Facts, Family};
 use serde_json::Value;
 
+use super::connect;
+use super::conversation::unexpected;
 use super::target::Target;
-use super::{connect, unexpected};
 use crate::control::channel::Key;
 use crate::control::deadline::Deadline;
 use crate::control::message::{MAX_FACTS, ToClient, ToServer};
@@ -24,9 +25,9 @@ const TOTAL_TIMEOUT: Duration = Duration::from_mins(1);
 /// # Errors
 /// The server cannot be reached, is too old for the request, refuses, or sends an unexpected answer.
 pub fn facts(target: &Target, family: Family, key: Option<&Key>, stop: &AtomicBool) -> Result<Facts, FlowError> {
-    let (mut tx, mut rx, _) = connect::control_of(target, family, key, stop)?;
+    let request = ToServer::Describe { version: env!("CARGO_PKG_VERSION").to_owned() };
+    let (_tx, mut rx, _) = connect::control_of(target, family, key, &request, stop)?;
     let deadline = Deadline::after(TOTAL_TIMEOUT).with_stop(stop);
-    tx.send(&ToServer::Describe { version: env!("CARGO_PKG_VERSION").to_owned() }, &deadline)?;
     let mut text = String::new();
     loop {
         let (part, last) = match rx.wait::<ToClient>("the description of the server's host", STEP_TIMEOUT, stop)? {

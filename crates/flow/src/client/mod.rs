@@ -5,6 +5,7 @@ mod changes;
 mod connect;
 mod conversation;
 mod describe;
+mod opening;
 mod queueing;
 mod request;
 mod server_tap;
@@ -19,10 +20,12 @@ use std::time::Duration;
 use landspeed_model::{ErrorEntry, MtuProbe, Parameters, PathInfo, RunDocument, Sample};
 use landspeed_sys::{clock, thread};
 
-use alignment::{Alignment, align};
+use alignment::Alignment;
 pub use changes::RemoteChanges;
-use conversation::{Conversation, refused};
+use connect::STEP_TIMEOUT;
+use conversation::{Conversation, unexpected};
 pub use describe::facts;
+use opening::{Opening, Readiness};
 pub use request::Request;
 pub use server_tap::ServerTap;
 pub use target::{DEFAULT_PORT, Target, TargetError, local_address};
@@ -34,10 +37,9 @@ use crate::address;
 use crate::assemble::{self, CollectedRun};
 use crate::control::channel::{Receiver, Sender};
 use crate::control::credentials::Credentials;
-use crate::control::deadline::{Deadline, timeout, timeout_ns};
+use crate::control::deadline::{timeout, timeout_ns};
 use crate::control::message::{Accepted, ToClient, ToServer};
 use crate::control::preface::Token;
-use crate::control::printable;
 use crate::dialect::Dialect;
 use crate::end::{self, EndPlan, IDLE_NS, Peer, Side, Watch};
 use crate::error::FlowError;
@@ -54,12 +56,6 @@ const SILENCE_TIMEOUT_NS: u64 = 15_000_000_000;
 /// Time after the planned end of a test that a path without any packet from the server's host gets to recover,
 /// nanoseconds, in addition to four round trips.
 pub const DOWN_TIMEOUT_NS: u64 = 3_000_000_000;
-/// Timeout for each step of the server before the start, in addition to four round trips once the RTT is known.
-const STEP_TIMEOUT: Duration = Duration::from_secs(15);
-/// Number of pings that estimate the clock offset.
-const PINGS: u32 = 10;
-/// Time that the pings may take one after the other, nanoseconds.
-const PINGS_NS: u64 = 1_000_000_000;
 
 /// Events during a run.
 #[derive(Debug, Clone)]
@@ -179,15 +175,17 @@ fn attempt(
         found.client_host = Some(landspeed_host::snapshot(Some(far)));
     }
     let interface = found.client_interface();
-    let (mut tx, mut rx, local) = connect::control(stream, server, request.key.as_ref(), interrupted)?;
     let hello = ToServer::Hello {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         parameters: Box::new(parameters.clone()),
         queue: bounds.is_none_or(|bounds| bounds.queue),
+        deflate: true,
     };
-    tx.send(&hello, &Deadline::after(STEP_TIMEOUT).with_stop(interrupted))?;
+    let (mut tx, mut rx, local) = connect::control(stream, server, request.key.as_ref(), &hello, interrupted)?;
+    let path_ns = tx.min_rtt_ns();
     let mut queued = |at| observe(RunEvent::Queued(at));
-    let accepted = match queueing::await_answer(&mut tx, &mut rx, STEP_TIMEOUT, interrupted, &mut queued)? {
+    let limit = timeout(STEP_TIMEOUT, path_ns);
+    let accepted = match queueing::await_answer(&mut tx, &mut rx, limit, interrupted, &mut queued)? {
         ToClient::Accepted(accepted) => accepted.printable(),
         other => return Err(unexpected("before the acceptance", other)),
     };
@@ -198,40 +196,44 @@ fn attempt(
         message: "the token is not 64 hex digits".to_owned(),
     })?;
     let credentials = Credentials::new(token, request.key.is_some());
-    let Alignment { clock, rtt_ns, note } = align_clocks(&mut tx, &mut rx, interrupted)?;
-    validate::check_distance(parameters, rtt_ns)?;
-    let mut path = PathInfo {
-        target: request.target.to_string(),
-        client_addr: address::display(local),
-        server_addr: address::display(far),
-        loopback: far.ip().is_loopback() || far.ip() == local.ip(),
-        control_rtt_ns: rtt_ns,
-        clock,
-        mtu: Vec::new(),
-        authenticated: request.key.is_some(),
-    };
-    observe(RunEvent::Accepted {
-        id: &accepted.id,
-        parameters: &accepted.parameters,
-        notes: &accepted.notes,
-        path: &path,
-    });
-    if let Some(tap) = &mut server_tap {
-        tap.ask(&mut tx, &mut rx, interrupted)?;
-    }
     let Accepted { id, parameters: effective, notes, host, version, .. } = accepted;
-    found.accept(id, effective.clone(), notes, host, version);
-    found.notes.extend(note);
-    if effective.probe_mtu {
-        let (stream, far) = (layout::MTU_STREAM, (far, rtt_ns));
-        let socket = connect::open_udp_flow(far, bind, &effective, stream, &credentials, interrupted)?;
-        path.mtu = crate::mtu::probe(&socket, credentials.datagram_tag(stream), rtt_ns, interrupted);
+    let opening =
+        Opening { far, local: (bind, request.local_port), parameters: &effective, credentials, stop: interrupted };
+    let mut readiness = Readiness::default();
+    let (streams, clock, rtt_ns) = std::thread::scope(|scope| {
+        // A capture begins after the acceptance, before the data connections.
+        let under_way = if server_tap.is_some() { None } else { opening.begin(scope, path_ns)? };
+        let together = under_way.is_some();
+        if together && opening.may_announce() {
+            readiness.announce(&mut tx)?;
+        }
+        let ends = (&mut tx, &mut rx);
+        let Alignment { clock, rtt_ns, note } = readiness.align_clocks(ends, path_ns, together, interrupted)?;
+        validate::check_distance(parameters, rtt_ns)?;
+        let mut path = PathInfo {
+            target: request.target.to_string(),
+            client_addr: address::display(local),
+            server_addr: address::display(far),
+            loopback: far.ip().is_loopback() || far.ip() == local.ip(),
+            control_rtt_ns: rtt_ns,
+            clock,
+            mtu: Vec::new(),
+            authenticated: request.key.is_some(),
+        };
+        observe(RunEvent::Accepted { id: &id, parameters: &effective, notes: &notes, path: &path });
+        if let Some(tap) = &mut server_tap {
+            tap.ask(&mut tx, &mut rx, interrupted)?;
+        }
+        found.accept(id, effective.clone(), notes, host, version);
+        found.notes.extend(note);
+        path.mtu = opening.probe_mtu(rtt_ns)?;
         path.mtu.iter().for_each(|probe| observe(RunEvent::Mtu(probe)));
-    }
-    found.path = Some(path);
-    let streams = connect::data((far, rtt_ns), (bind, request.local_port), &effective, credentials, interrupted)?;
-    tx.queue(&ToServer::Opened)?;
-    wait_ready(&mut rx, timeout(STEP_TIMEOUT, rtt_ns), interrupted)?;
+        found.path = Some(path);
+        let streams = opening.finish(under_way, rtt_ns)?;
+        Ok::<_, FlowError>((streams, clock, rtt_ns))
+    })?;
+    readiness.announce(&mut tx)?;
+    readiness.wait(&mut rx, rtt_ns, interrupted)?;
     // Far enough ahead for the message to arrive and for the threads of both sides to be waiting.
     let idle = if effective.probe_rate_per_s.is_some() { IDLE_NS } else { 0 };
     let soonest_ns = clock::monotonic_ns() + idle + (20_000_000 + rtt_ns).max(40_000_000);
@@ -263,57 +265,10 @@ pub fn check_cores(parameters: &Parameters) -> Result<(), FlowError> {
     Err(FlowError::Setup { what: format!("run on core {core} (--cpus)"), source })
 }
 
-fn wait_ready(rx: &mut Receiver, limit: Duration, interrupted: &AtomicBool) -> Result<(), FlowError> {
-    loop {
-        match rx.wait::<ToClient>("the server to see all data connections", limit, interrupted)? {
-            ToClient::Ready => return Ok(()),
-            ToClient::Pong { .. } => {}
-            other => return Err(unexpected("before the start", other)),
-        }
-    }
-}
-
-/// Returns the server's own error, or a protocol error for an unexpected message.
-fn unexpected(during: &'static str, message: ToClient) -> FlowError {
-    match message {
-        ToClient::Refused(entry) | ToClient::Error(entry) => refused(entry),
-        other => FlowError::Protocol {
-            during,
-            message: format!("unexpected message {}", printable(&format!("{other:?}"), 60)),
-        },
-    }
-}
-
 fn list(cores: &[u32]) -> String {
     let shown: Vec<String> = cores.iter().take(16).map(ToString::to_string).collect();
     let more = if cores.len() > 16 { ", …" } else { "" };
     format!("cores {}{more}", shown.join(", "))
-}
-
-/// Estimates the clock offset from several round trips. Over a long path only the first ping is waited for, and the
-/// others are sent together.
-fn align_clocks(tx: &mut Sender, rx: &mut Receiver, interrupted: &AtomicBool) -> Result<Alignment, FlowError> {
-    let mut readings: Vec<(u64, i64)> = Vec::new();
-    let mut sent_ns = Vec::new();
-    for n in 0..PINGS {
-        let first_ns = readings.first().map_or(0, |&(rtt_ns, _)| rtt_ns);
-        let together = first_ns * u64::from(PINGS - 1) > PINGS_NS;
-        let wanted = if together { PINGS } else { n + 1 };
-        while sent_ns.len() < wanted as usize {
-            sent_ns.push(clock::monotonic_ns());
-            tx.queue(&ToServer::Ping { n: sent_ns.len() as u32 - 1 })?;
-        }
-        match rx.wait::<ToClient>("an answer to a ping", timeout(STEP_TIMEOUT, first_ns), interrupted)? {
-            ToClient::Pong { n: echoed, now_ns } if echoed == n => {
-                let sent = sent_ns[n as usize];
-                let rtt_ns = clock::monotonic_ns() - sent;
-                // Wraps if the server's timestamp is absurd; the server then begins at once.
-                readings.push((rtt_ns, now_ns.wrapping_sub(sent + rtt_ns / 2) as i64));
-            }
-            other => return Err(unexpected("while aligning the clocks", other)),
-        }
-    }
-    Ok(align(&readings))
 }
 
 /// Runs the test: traffic on its own threads, control connection and interval output on this one.

@@ -7,7 +7,8 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 
-use super::{STEP_TIMEOUT, unexpected};
+use super::connect::STEP_TIMEOUT;
+use super::conversation::unexpected;
 use crate::control::channel::{Receiver, Sender};
 use crate::control::deadline::Deadline;
 use crate::control::message::{MAX_CAPTURE, ToClient, ToServer};

@@ -8,15 +8,12 @@ use landspeed_sys::clock;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::conversation::refused;
+use super::conversation::{refused, unexpected};
 use super::target::Target;
-use super::{
-    QueuePosition, Request, RunEvent, SILENCE_TIMEOUT_NS, STEP_TIMEOUT, bad_parameters, connect, unexpected,
-};
+use super::{QueuePosition, Request, RunEvent, SILENCE_TIMEOUT_NS, bad_parameters, connect};
 use crate::address;
 use crate::assemble::{self, CollectedRun};
 use crate::control::channel::{Receiver, Sender};
-use crate::control::deadline::Deadline;
 use crate::control::message::{MAX_FACTS, MAX_REPORT, ToClient, ToServer};
 use crate::control::third_party::{ThirdPartyEvent, ThirdPartyRequest, ThirdPartyResult};
 use crate::control::{identifier, printable_copy};
@@ -74,19 +71,16 @@ fn attempt(
     parties: &mut ThirdParty,
 ) -> Result<(), FlowError> {
     let key = request.key.as_ref();
-    let (mut tx, mut rx, local) = connect::control_of(from, Family::Any, key, interrupted)?;
-    parties.asker_addr = address::display(local);
-    parties.authenticated = request.key.is_some();
     let wanted = ThirdPartyRequest {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         target: request.target.to_string(),
         parameters: request.parameters.clone(),
         queue: true,
     };
-    tx.send(
-        &ToServer::ThirdParty { request: Box::new(wanted) },
-        &Deadline::after(STEP_TIMEOUT).with_stop(interrupted),
-    )?;
+    let wanted = ToServer::ThirdParty { request: Box::new(wanted) };
+    let (mut tx, mut rx, local) = connect::control_of(from, Family::Any, key, &wanted, interrupted)?;
+    parties.asker_addr = address::display(local);
+    parties.authenticated = request.key.is_some();
     let now_ns = clock::monotonic_ns();
     let mut asked = RequestState {
         request,

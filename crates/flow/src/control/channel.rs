@@ -114,80 +114,134 @@ pub fn open(
     patience: Duration,
     stop: &AtomicBool,
 ) -> Result<(Sender, Receiver), FlowError> {
-    let during = "in the key handshake";
-    let lost = |source| FlowError::PeerLost { during, source };
-    stream.set_nodelay(true).map_err(lost)?;
-    let session = match key {
-        None => None,
-        Some(key) => Some(Arc::new(handshake(&mut stream, role, key, patience, stop)?)),
+    let deadline = Deadline::after(patience).with_stop(stop);
+    let Some(key) = key else { return split(stream, None, limit) };
+    let mut handshake = Handshake::new(role, key)?;
+    match role {
+        Role::Client => {
+            handshake.write(&mut stream, &deadline)?;
+            handshake.read(&mut stream, &deadline)?;
+        }
+        Role::Server => {
+            handshake.read(&mut stream, &deadline)?;
+            handshake.write(&mut stream, &deadline)?;
+        }
+    }
+    split(stream, Some(handshake.finish()?), limit)
+}
+
+/// As [`open`] for a client that has sent its preface, and sends `first`. What needs no answer is sent before
+/// `read_answer` waits for the server's answer to the preface: the first message, or with a key that of the handshake.
+///
+/// # Errors
+/// Those of [`open`] and of `read_answer`.
+pub fn open_client<T: Serialize>(
+    mut stream: TcpStream,
+    key: Option<&Key>,
+    first: &T,
+    limit: usize,
+    deadline: &Deadline<'_>,
+    read_answer: impl FnOnce(&mut TcpStream) -> Result<(), FlowError>,
+) -> Result<(Sender, Receiver), FlowError> {
+    let Some(key) = key else {
+        let mut twin = stream.try_clone().map_err(lost_in_handshake)?;
+        let (mut tx, rx) = split(stream, None, limit)?;
+        let sent = tx.send(first, deadline);
+        // A server that refuses closes the connection: its answer says more than the failed write.
+        read_answer(&mut twin)?;
+        return sent.map(|()| (tx, rx));
     };
-    let twin = stream.try_clone().map_err(lost)?;
+    let mut handshake = Handshake::new(Role::Client, key)?;
+    let sent = handshake.write(&mut stream, deadline);
+    read_answer(&mut stream)?;
+    sent?;
+    handshake.read(&mut stream, deadline)?;
+    let (mut tx, rx) = split(stream, Some(handshake.finish()?), limit)?;
+    tx.send(first, deadline)?;
+    Ok((tx, rx))
+}
+
+const HANDSHAKE_OPERATION: &str = "in the key handshake";
+
+fn lost_in_handshake(source: io::Error) -> FlowError {
+    FlowError::PeerLost { during: HANDSHAKE_OPERATION, source }
+}
+
+/// Splits a connection into its two halves.
+fn split(
+    stream: TcpStream,
+    session: Option<snow::StatelessTransportState>,
+    limit: usize,
+) -> Result<(Sender, Receiver), FlowError> {
+    stream.set_nodelay(true).map_err(lost_in_handshake)?;
+    let twin = stream.try_clone().map_err(lost_in_handshake)?;
+    let session = session.map(Arc::new);
     Ok((
         Sender { stream: twin, session: session.clone(), nonce: 0, outbox: Vec::new(), blocked_ns: None },
         Receiver { stream, frames: Frames::sealed(session, limit) },
     ))
 }
 
-/// Runs the whole handshake within `patience`, even if the peer sends single bytes slowly.
-fn handshake(
-    stream: &mut TcpStream,
+/// Key handshake of a connection. Each step ends by its deadline, even if the peer sends single bytes slowly.
+struct Handshake {
+    state: snow::HandshakeState,
     role: Role,
-    key: &Key,
-    patience: Duration,
-    stop: &AtomicBool,
-) -> Result<snow::StatelessTransportState, FlowError> {
-    let during = "in the key handshake";
-    let deadline = Deadline::after(patience).with_stop(stop);
-    let unread = |error: io::Error| match error.kind() {
-        io::ErrorKind::TimedOut => deadline.missed("the key handshake"),
-        // A peer that cannot decrypt the first message closes the connection: report a wrong key.
-        _ => FlowError::WrongKey,
-    };
-    let broken = |e: snow::Error| FlowError::Protocol { during, message: e.to_string() };
-    let prologue = [b"landspeed control ".as_slice(), &PROTOCOL_VERSION.to_be_bytes()].concat();
-    let builder = NOISE_PATTERN
-        .parse()
-        .map(snow::Builder::new)
-        .and_then(|b| b.psk(0, &key.0))
-        .and_then(|b| b.prologue(&prologue))
-        .map_err(broken)?;
-    let mut buffer = [0u8; 256];
-    let mut message = [0u8; 256];
-    let mut state = match role {
-        Role::Client => builder.build_initiator(),
-        Role::Server => builder.build_responder(),
+}
+
+impl Handshake {
+    fn new(role: Role, key: &Key) -> Result<Self, FlowError> {
+        let prologue = [b"landspeed control ".as_slice(), &PROTOCOL_VERSION.to_be_bytes()].concat();
+        let builder = NOISE_PATTERN
+            .parse()
+            .map(snow::Builder::new)
+            .and_then(|b| b.psk(0, &key.0))
+            .and_then(|b| b.prologue(&prologue))
+            .map_err(|error| Self::broken(&error))?;
+        let state = match role {
+            Role::Client => builder.build_initiator(),
+            Role::Server => builder.build_responder(),
+        };
+        Ok(Self { state: state.map_err(|error| Self::broken(&error))?, role })
     }
-    .map_err(broken)?;
-    let say = |stream: &mut TcpStream, state: &mut snow::HandshakeState, buffer: &mut [u8]| {
-        let n = state.write_message(&[], buffer).map_err(broken)?;
+
+    fn broken(error: &snow::Error) -> FlowError {
+        FlowError::Protocol { during: HANDSHAKE_OPERATION, message: error.to_string() }
+    }
+
+    /// Sends this side's message.
+    fn write(&mut self, stream: &mut TcpStream, deadline: &Deadline<'_>) -> Result<(), FlowError> {
+        stream.set_nodelay(true).map_err(lost_in_handshake)?;
+        let mut buffer = [0u8; 256];
+        let n = self.state.write_message(&[], &mut buffer).map_err(|error| Self::broken(&error))?;
         let mut frame = (n as u16).to_be_bytes().to_vec();
         frame.extend_from_slice(&buffer[..n]);
-        patient::write_all(stream, &frame, &deadline).map_err(|source| deadline.write_error(during, source))
-    };
-    let mut hear = |stream: &mut TcpStream, state: &mut snow::HandshakeState| {
+        patient::write_all(stream, &frame, deadline)
+            .map_err(|source| deadline.write_error(HANDSHAKE_OPERATION, source))
+    }
+
+    /// Reads the message of the peer.
+    fn read(&mut self, stream: &mut TcpStream, deadline: &Deadline<'_>) -> Result<(), FlowError> {
+        let unread = |error: io::Error| match error.kind() {
+            io::ErrorKind::TimedOut => deadline.missed("the key handshake"),
+            // A peer that cannot decrypt the first message closes the connection: report a wrong key.
+            _ => FlowError::WrongKey,
+        };
         let mut len = [0; 2];
-        patient::read_exact(stream, &mut len, &deadline).map_err(unread)?;
+        patient::read_exact(stream, &mut len, deadline).map_err(unread)?;
         let n = usize::from(u16::from_be_bytes(len));
-        if len == BUSY_HANDSHAKE && role == Role::Client {
+        if len == BUSY_HANDSHAKE && self.role == Role::Client {
             return Err(FlowError::busy());
         }
+        let mut message = [0u8; 256];
         let body = message.get_mut(..n).ok_or(FlowError::WrongKey)?;
-        patient::read_exact(stream, body, &deadline).map_err(unread)?;
-        let mut none = [0u8; 256];
-        state.read_message(body, &mut none).map_err(|_| FlowError::WrongKey)?;
+        patient::read_exact(stream, body, deadline).map_err(unread)?;
+        self.state.read_message(body, &mut [0u8; 256]).map_err(|_| FlowError::WrongKey)?;
         Ok(())
-    };
-    match role {
-        Role::Client => {
-            say(stream, &mut state, &mut buffer)?;
-            hear(stream, &mut state)?;
-        }
-        Role::Server => {
-            hear(stream, &mut state)?;
-            say(stream, &mut state, &mut buffer)?;
-        }
     }
-    state.into_stateless_transport_mode().map_err(broken)
+
+    fn finish(self) -> Result<snow::StatelessTransportState, FlowError> {
+        self.state.into_stateless_transport_mode().map_err(|error| Self::broken(&error))
+    }
 }
 
 impl Sender {

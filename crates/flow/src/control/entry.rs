@@ -49,17 +49,26 @@ pub fn open_data_connection(
 }
 
 /// Sends a preface and reads the server's answer.
-pub fn run_handshake(
+fn run_handshake(
     stream: &mut TcpStream,
     server: SocketAddr,
     purpose: Purpose,
     deadline: &Deadline<'_>,
 ) -> Result<(), FlowError> {
+    send_preface(stream, purpose, deadline)?;
+    read_answer(stream, server, deadline)
+}
+
+/// Sends a preface.
+pub fn send_preface(stream: &mut TcpStream, purpose: Purpose, deadline: &Deadline<'_>) -> Result<(), FlowError> {
     let during = "while introducing a connection";
-    let lost = |source| FlowError::PeerLost { during, source };
-    stream.set_nodelay(true).map_err(lost)?;
+    stream.set_nodelay(true).map_err(|source| FlowError::PeerLost { during, source })?;
     patient::write_all(stream, &preface::encode(purpose), deadline)
-        .map_err(|source| deadline.write_error(during, source))?;
+        .map_err(|source| deadline.write_error(during, source))
+}
+
+/// Reads the server's answer to a preface.
+pub fn read_answer(stream: &mut TcpStream, server: SocketAddr, deadline: &Deadline<'_>) -> Result<(), FlowError> {
     let mut answer = [0; ANSWER_LEN];
     let read = patient::read_exact(stream, &mut answer, deadline);
     let other = || FlowError::NotLandspeed { addr: server, iperf3: IPERF3_ANSWERS.contains(&answer[0]) };

@@ -1,5 +1,12 @@
 //! Messages on the control connection.
 
+use std::io::{self, Read as _};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use flate2::Compression;
+use flate2::read::DeflateDecoder;
+use flate2::write::DeflateEncoder;
 use landspeed_model::{ErrorEntry, HostSnapshot, Parameters};
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +28,7 @@ pub const MAX_FACTS: usize = 16 << 20;
 pub const MAX_CAPTURE: u64 = 1 << 30;
 /// Bytes of a capture in one part; base64 makes them a third larger.
 pub const CAPTURE_PART_BYTES: usize = 192 * 1024;
-/// Bytes of a report in one part.
+/// Bytes of a report's text, or of its compressed form, in one part.
 pub const REPORT_PART_BYTES: usize = 256 * 1024;
 
 /// Messages from client to server.
@@ -37,6 +44,9 @@ pub enum ToServer {
         /// Whether the client understands [`ToClient::Queued`]; otherwise a busy server refuses it.
         #[serde(default)]
         queue: bool,
+        /// Whether the client understands [`ToClient::Deflated`]: a report takes fewer round trips.
+        #[serde(default)]
+        deflate: bool,
     },
     /// Request for the facts of the server's host, without a test.
     Describe {
@@ -146,6 +156,13 @@ pub enum ToClient {
         /// Whether this is the last part.
         last: bool,
     },
+    /// Part of a compressed report, to clients that understand it.
+    Deflated {
+        /// Bytes of this part, base64 without padding; all parts concatenated are one JSON document, deflated (RFC 1951).
+        data: String,
+        /// Whether this is the last part.
+        last: bool,
+    },
     /// Error on the server.
     Error(ErrorEntry),
 }
@@ -199,9 +216,50 @@ pub fn report_parts(report: &impl Serialize) -> serde_json::Result<Vec<ToClient>
     }
 }
 
+/// As [`report_parts`], compressed.
+pub fn deflated_parts(report: &impl Serialize) -> io::Result<Vec<ToClient>> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    serde_json::to_writer(&mut encoder, report)?;
+    let bytes = encoder.finish()?;
+    let parts: Vec<&[u8]> = bytes.chunks(REPORT_PART_BYTES).collect();
+    let message = |(at, part): (usize, &&[u8])| ToClient::Deflated {
+        data: STANDARD_NO_PAD.encode(part),
+        last: at + 1 == parts.len(),
+    };
+    Ok(parts.iter().enumerate().map(message).collect())
+}
+
+/// Decompresses a report of at most `most` bytes.
+///
+/// # Errors
+/// It is damaged, longer, or no text.
+pub fn inflate(bytes: &[u8], most: usize) -> Result<String, String> {
+    let mut text = String::new();
+    let read = DeflateDecoder::new(bytes).take(most as u64 + 1).read_to_string(&mut text);
+    read.map_err(|error| format!("it is damaged: {error}"))?;
+    if text.len() > most { Err(format!("it is longer than {most} bytes")) } else { Ok(text) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn compressed_reports_are_limited_when_decompressed() {
+        let report = vec![" ".repeat(1000); 1000];
+        let mut bytes = Vec::new();
+        let parts = deflated_parts(&report).unwrap();
+        for (at, part) in parts.iter().enumerate() {
+            let ToClient::Deflated { data, last } = part else { panic!("{part:?}") };
+            assert_eq!(*last, at + 1 == parts.len());
+            bytes.extend(STANDARD_NO_PAD.decode(data).unwrap());
+        }
+        let text = serde_json::to_string(&report).unwrap();
+        assert!(bytes.len() < text.len() / 50, "{}", bytes.len());
+        assert_eq!(inflate(&bytes, text.len()).as_ref(), Ok(&text));
+        assert!(inflate(&bytes, text.len() - 1).is_err());
+        assert!(inflate(&bytes[..bytes.len() / 2], text.len()).is_err(), "a part is missing");
+    }
 
     #[test]
     fn an_acceptance_has_no_paths_or_line_breaks() {

@@ -25,7 +25,9 @@ use crate::control::changes::ChangeRequest;
 use crate::control::channel::{self, Receiver, Role, Sender};
 use crate::control::credentials::Credentials;
 use crate::control::deadline::{Deadline, timeout};
-use crate::control::message::{Accepted, MAX_EARLY_MESSAGE, MAX_MESSAGE, ToClient, ToServer, report_parts};
+use crate::control::message::{
+    Accepted, MAX_EARLY_MESSAGE, MAX_MESSAGE, ToClient, ToServer, deflated_parts, report_parts,
+};
 use crate::control::preface::{self, Status, Token};
 use crate::control::printable;
 use crate::control::third_party::{ThirdPartyEvent, ThirdPartyRequest};
@@ -87,9 +89,10 @@ impl Session {
         let (mut tx, mut rx) =
             channel::open(stream, Role::Server, key, MAX_EARLY_MESSAGE, HANDSHAKE_TIMEOUT, &self.shared.stop)
                 .map_err(|error| self.check_slot_lost(None).unwrap_or(error))?;
-        let asked = rx.wait::<ToServer>("the client's greeting", STEP_TIMEOUT, &self.shared.stop);
+        let limit = timeout(STEP_TIMEOUT, tx.min_rtt_ns());
+        let asked = rx.wait::<ToServer>("the client's greeting", limit, &self.shared.stop);
         let asked = match asked.map_err(|error| self.check_slot_lost(Some(&mut tx)).unwrap_or(error))? {
-            ToServer::Hello { parameters, queue, .. } => (*parameters, queue),
+            ToServer::Hello { parameters, queue, deflate, .. } => (*parameters, queue, deflate),
             ToServer::Describe { .. } => return self.describe_host(&mut tx, &mut rx),
             ToServer::Changes { n, request: ChangeRequest::Begin { limit_s, .. } } => {
                 return self.change_host(n, Duration::from_secs(limit_s), &mut tx, &mut rx);
@@ -97,7 +100,7 @@ impl Session {
             ToServer::ThirdParty { request } => return self.run_third_party(&request, &mut tx, &mut rx),
             other => return Err(unexpected("before the greeting", &other)),
         };
-        let (parameters, understands) = asked;
+        let (parameters, understands, deflate) = asked;
         let queued =
             |at: QueuePosition| ToClient::Queued { position: at.position, waiting: at.waiting, wait_ns: at.wait_ns };
         let ends = (&mut tx, &mut rx);
@@ -108,7 +111,7 @@ impl Session {
             Err(why) => return self.not_granted(&why, &mut tx, &mut rx),
         };
         rx.set_limit(MAX_MESSAGE);
-        let result = self.run_test(&mut tx, &mut rx, granted, notes, local);
+        let result = self.run_test((&mut tx, &mut rx), granted, notes, local, deflate);
         self.send_error(result, &mut tx)
     }
 
@@ -266,11 +269,11 @@ impl Session {
 
     fn run_test(
         &mut self,
-        tx: &mut Sender,
-        rx: &mut Receiver,
+        (tx, rx): (&mut Sender, &mut Receiver),
         parameters: Parameters,
         notes: Vec<String>,
         local: SocketAddr,
+        deflate: bool,
     ) -> Result<(), FlowError> {
         let random = |source| FlowError::Setup { what: "read random bytes".into(), source };
         let token = Token::random().map_err(random)?;
@@ -311,8 +314,9 @@ impl Session {
             EndPlan { side, dialect, parameters, t0_ns, streams, interface, limit_ns, rtt_ns, receive_cap_bps };
         let (mut report, answered) = run_end(plan, tx, rx, (&shared, kind), rate_limit_bps)?;
         report.notes.extend(start.note);
-        let parts = report_parts(&report)
-            .map_err(|e| FlowError::Protocol { during: "writing the report", message: e.to_string() })?;
+        let parts = if deflate { deflated_parts(&report) } else { report_parts(&report).map_err(Into::into) };
+        let parts =
+            parts.map_err(|e| FlowError::Protocol { during: "writing the report", message: e.to_string() })?;
         let bytes: usize = parts.iter().map(report_bytes).sum();
         let bytes_s = bytes as u64 / REPORT_BYTES_PER_S;
         let deadline = shared.step(timeout(REPORT_TIMEOUT + Duration::from_secs(bytes_s), 2 * tx.min_rtt_ns()));
@@ -345,7 +349,10 @@ fn await_final_message(rx: &mut Receiver, shared: &Shared) {
 
 /// Returns the bytes of a part of a report; 0 for other messages.
 pub(super) fn report_bytes(part: &ToClient) -> usize {
-    if let ToClient::Report { text, .. } = part { text.len() } else { 0 }
+    match part {
+        ToClient::Report { text, .. } | ToClient::Deflated { data: text, .. } => text.len(),
+        _ => 0,
+    }
 }
 
 fn queued_request<'a>(shared: &'a Shared, asked: &'a Parameters, understands: bool) -> queueing::QueuedRequest<'a> {

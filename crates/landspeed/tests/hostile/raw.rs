@@ -90,7 +90,13 @@ pub fn ask_with(server: SocketAddr, parameters: Parameters, key: Option<&Key>) -
     assert_eq!(status, Some(Status::Welcome));
     let (mut tx, mut rx) =
         channel::open(stream, Role::Client, key, MAX_MESSAGE, IO_TIMEOUT, &NOT_INTERRUPTED).unwrap();
-    tx.queue(&ToServer::Hello { version: "0".into(), parameters: Box::new(parameters), queue: false }).unwrap();
+    tx.queue(&ToServer::Hello {
+        version: "0".into(),
+        parameters: Box::new(parameters),
+        queue: false,
+        deflate: false,
+    })
+    .unwrap();
     match receive_message(&mut rx)? {
         ToClient::Accepted(accepted) => {
             let token = Token::from_hex(&accepted.token).expect("a token");

@@ -22,9 +22,13 @@ fn short() -> Parameters {
 fn invalid_greetings_close_only_their_connection() {
     let server = Server::start(&[]);
     let idle = server.baseline();
-    let hello =
-        serde_json::to_vec(&ToServer::Hello { version: "0".into(), parameters: Box::new(short()), queue: false })
-            .unwrap();
+    let hello = serde_json::to_vec(&ToServer::Hello {
+        version: "0".into(),
+        parameters: Box::new(short()),
+        queue: false,
+        deflate: false,
+    })
+    .unwrap();
     let with = |from: &str, to: &str| frame(String::from_utf8(hello.clone()).unwrap().replace(from, to).as_bytes());
     let nested = |depth: usize| frame(format!("{}{}", "[".repeat(depth), "]".repeat(depth)).as_bytes());
     let hostile: Vec<(&str, Vec<u8>)> = vec![
@@ -72,7 +76,7 @@ fn messages_out_of_order_end_only_their_test() {
     let idle = server.baseline();
     for message in [
         ToServer::Start { at_ns: 0, lead_ns: None },
-        ToServer::Hello { version: "0".into(), parameters: Box::new(short()), queue: false },
+        ToServer::Hello { version: "0".into(), parameters: Box::new(short()), queue: false, deflate: false },
         ToServer::Bye,
         ToServer::Stop,
     ] {

@@ -226,8 +226,13 @@ fn client_displaced_during_greeting_gets_server_busy() {
     let (mut tx, mut rx) =
         channel::open(stream, Role::Client, None, MAX_MESSAGE, IO_TIMEOUT, &NOT_INTERRUPTED).unwrap();
     // The client's request is in flight when the refusal arrives.
-    tx.queue(&ToServer::Hello { version: "0".into(), parameters: Box::new(minimal_parameters()), queue: false })
-        .expect("no reset");
+    tx.queue(&ToServer::Hello {
+        version: "0".into(),
+        parameters: Box::new(minimal_parameters()),
+        queue: false,
+        deflate: false,
+    })
+    .expect("no reset");
     match receive_message(&mut rx) {
         Ok(ToClient::Refused(entry)) => assert_eq!(entry.code, "server-busy"),
         other => panic!("{other:?}"),

@@ -1,5 +1,7 @@
 //! Tests over paths with a long RTT: set-up, deadlines and the end follow the RTT and the number of streams.
 
+use std::time::SystemTime;
+
 use landspeed_testkit::iperf3::programs;
 use landspeed_testkit::netns::Namespace;
 use landspeed_testkit::pair::Pair;
@@ -49,6 +51,27 @@ fn sixty_streams_of_iperf3_over_200_ms_are_served() {
     let ended = Process::start(command).end(120);
     let said: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|why| panic!("{why}: {ended:?}"));
     assert_all_moved(&said, 60);
+}
+
+/// Returns the time from the start of a client to the start of its test, seconds.
+fn set_up_s(pair: &Pair, options: &str) -> f64 {
+    let began = SystemTime::now();
+    let document = pair.run(options);
+    assert_eq!(document["status"], "complete", "{options}: {:#}", document["errors"]);
+    let started = humantime::parse_rfc3339(document["started"].as_str().expect("a time")).expect("RFC 3339");
+    started.duration_since(began).expect("later").as_secs_f64()
+}
+
+#[test]
+fn set_up_takes_few_round_trips() {
+    let (left, right, _wire) = or_skip!(path(500));
+    let pair = Pair::across(PROGRAM, &left, &right, RIGHT);
+    // TCP: the control connection, the acceptance, the data connection, its preface and the server's report, the start.
+    // UDP: a hello and a proof instead of connection and preface, then the server's report.
+    for (options, round_trips) in [("-t 1 -P 60 -b 1M", 5.0), ("-t 1 -u -b 1M", 6.0)] {
+        let took = set_up_s(&pair, options);
+        assert!(took < round_trips + 1.0, "{options}: {took:.1} round trips of one second");
+    }
 }
 
 #[test]
