@@ -48,6 +48,11 @@ pub fn read(document: &Value) -> Result<ForeignDocument, ForeignError> {
     }
     let meta = SeriesMeta::of(metadata);
     let series: Vec<Series> = results.iter().filter_map(|(name, values)| Series::of(name, values, &meta)).collect();
+    for name in results.keys().filter(|name| !is_statistic(name)) {
+        if let Some(runner) = unknown_runner(name, &meta) {
+            record.notes.push(format!("series {name:?} left out: the runner {runner} is unknown"));
+        }
+    }
     let (upload, download) = (Transfer::of(&series, Way::Upload), Transfer::of(&series, Way::Download));
     let (primary, reverse, direction) = match (upload, download) {
         (Some(upload), Some(download)) => (Some(upload), Some(download), "both"),
@@ -162,6 +167,21 @@ const COMPUTED_NAMES: [&str; 5] = ["sum", "avg", "total", "totals", "fairness"];
 const COMPUTING_RUNNERS: [&str; 6] =
     ["SumRunner", "AverageRunner", "SmoothAverageRunner", "FairnessRunner", "DiffMinRunner", "NullRunner"];
 
+/// The classes that measure a rate: of netperf, of iperf, and those whose command a test gives.
+const MEASURING_RUNNERS: [&str; 5] =
+    ["NetperfDemoRunner", "IperfCsvRunner", "ProcessRunner", "SilentProcessRunner", "RegexpRunner"];
+
+/// Returns the class of a rate's series if it is unknown whether it measures the rate or computes it of others.
+fn unknown_runner<'a>(name: &str, meta: &SeriesMeta<'a>) -> Option<&'a str> {
+    let runner = meta.text(name, "RUNNER").filter(|_| meta.text(name, "UNITS") == Some("Mbits/s"))?;
+    (!COMPUTING_RUNNERS.contains(&runner) && !MEASURING_RUNNERS.contains(&runner)).then_some(runner)
+}
+
+/// Whether a series is a statistic of another one's socket: `TCP upload::tcp_rtt`. `TCP upload::3` is a flow.
+fn is_statistic(name: &str) -> bool {
+    name.split("::").skip(1).any(|part| part.contains('_'))
+}
+
 impl Series {
     /// `None` for a series that is neither a rate nor a ping.
     fn of(name: &str, values: &Value, meta: &SeriesMeta<'_>) -> Option<Self> {
@@ -171,16 +191,11 @@ impl Series {
             None => COMPUTED_NAMES.contains(&word),
         };
         let units = meta.text(name, "UNITS");
-        // A name such as `TCP upload::3` is a flow, `TCP upload::tcp_rtt` is not.
+        if is_statistic(name) || unknown_runner(name, meta).is_some() {
+            return None;
+        }
         let unit_by_name = || {
-            let statistic = name.split("::").skip(1).any(|part| part.contains('_'));
-            if statistic {
-                None
-            } else if name.starts_with("Ping") {
-                Some("ms")
-            } else {
-                way_by_name(name).map(|_| "Mbits/s")
-            }
+            if name.starts_with("Ping") { Some("ms") } else { way_by_name(name).map(|_| "Mbits/s") }
         };
         let kind = match units.or_else(|| meta.0.is_none().then(unit_by_name).flatten())? {
             "Mbits/s" if name.starts_with("UDP") => Kind::UdpSent,
@@ -279,6 +294,26 @@ mod tests {
     }
 
     const RATE: &str = "Mbits/s";
+
+    #[test]
+    fn statistics_of_a_socket_are_no_flow_whatever_their_unit() {
+        let series = [
+            ("TCP upload", 10.0, RATE, "NetperfDemoRunner"),
+            ("TCP upload::tcp_delivery_rate", 500.0, RATE, "SsRunner"),
+            ("TCP upload::tcp_pacing_rate", 700.0, RATE, ""),
+        ];
+        let record = record_of(&series, true);
+        assert_eq!(record.figures.get(Metric::Goodput), Some(10e6), "{record:?}");
+        assert_eq!((record.settings["streams"].as_str(), record.notes.as_slice()), ("1", &[][..]));
+    }
+
+    #[test]
+    fn series_of_unknown_runners_are_named_and_not_added() {
+        let series = [("TCP upload", 10.0, RATE, "NetperfDemoRunner"), ("Median", 10.0, RATE, "MedianRunner")];
+        let record = record_of(&series, true);
+        assert_eq!(record.figures.get(Metric::Goodput), Some(10e6), "{record:?}");
+        assert_eq!(record.notes, ["series \"Median\" left out: the runner MedianRunner is unknown"]);
+    }
 
     #[test]
     fn only_flows_are_added() {
