@@ -4,13 +4,18 @@
 //! `crates/lab/gallery.json` keeps the results, one line per exhibit; `landspeed lab gallery` reads it.
 
 use std::fmt::Write as _;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use flate2::read::MultiGzDecoder;
 use landspeed_lab::gallery::{self, EXHIBITS, Exhibit, MeasuredExhibit, MeasuredRow, Spread};
 use landspeed_lab::scenario;
-use landspeed_model::{ComparedFigure, LabDocument, Reference, SweepDocument, deviation};
+use landspeed_model::{
+    CheckedCriterion, ComparedFigure, FigureBasis, LabDocument, Reference, SweepDocument, deviation,
+};
+use landspeed_results::{check_criteria, compare_reference};
 
 /// File with the results.
 const RESULTS: &str = "crates/lab/gallery.json";
@@ -26,7 +31,8 @@ pub struct Options {
     /// Only rewrite the page from the kept results, with current sources and reasons of the scenarios
     #[arg(long, conflicts_with_all = ["exhibits", "from", "repeats", "jobs"])]
     page: bool,
-    /// Read DIR/EXHIBIT.json, written by `landspeed lab gallery run`, instead of running
+    /// Read DIR/EXHIBIT.json, written by `landspeed lab gallery run`, instead of running; with the runs in DIR/EXHIBIT
+    /// (`--out`), figures and claims are those of the current scenario
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
     /// Seeds per cell, instead of the exhibit's
@@ -83,19 +89,63 @@ fn measure(exhibit: &Exhibit, options: &Options, root: &Path) -> Result<Measured
     let text = std::fs::read_to_string(&document).with_context(|| format!("cannot read {}", document.display()))?;
     let hash = hash(exhibit)?;
     let schema: serde_json::Value = serde_json::from_str(&text).context("not a JSON document")?;
+    let reference = reference(exhibit)?;
     let result = match schema["schema"].as_str() {
         Some("landspeed.sweep/1") => {
-            MeasuredExhibit::of_sweep(exhibit.name, &hash, &serde_json::from_str::<SweepDocument>(&text)?)
+            let mut sweep = serde_json::from_str::<SweepDocument>(&text)?;
+            let runs = options.from.as_ref().map(|from| from.join(exhibit.name).join("runs"));
+            if let Some((reference, runs)) = reference.zip(runs.filter(|runs| runs.is_dir())) {
+                let runs = kept_runs(exhibit, &runs, &sweep)?;
+                sweep.reference_figures = compare_reference(&reference, &runs);
+                sweep.criteria = check_criteria(&reference, &runs);
+            }
+            MeasuredExhibit::of_sweep(exhibit.name, &hash, &sweep)
         }
         Some("landspeed.lab/2") => {
-            let run: LabDocument = serde_json::from_str(&text)?;
+            let mut run: LabDocument = serde_json::from_str(&text)?;
             ensure!(run.scenario.hash == hash, "{} is of another scenario", document.display());
+            if let Some(reference) = reference {
+                run.reference_figures = compare_reference(&reference, std::slice::from_ref(&run));
+                run.criteria = check_criteria(&reference, std::slice::from_ref(&run));
+            }
             MeasuredExhibit::of_run(exhibit.name, &hash, &run)
         }
         _ => bail!("{} is not a document of the lab", document.display()),
     };
     ensure!(!result.rows.is_empty(), "no cell is complete");
     Ok(result)
+}
+
+/// Reads the usable runs of a sweep from its directory; refuses those of another scenario.
+fn kept_runs(exhibit: &Exhibit, runs: &Path, sweep: &SweepDocument) -> Result<Vec<LabDocument>> {
+    let cells = scenario::read(exhibit.text).map_err(|problems| anyhow::anyhow!("{problems}"))?;
+    let usable = sweep.cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.usable && !run.control);
+    usable
+        .map(|run| {
+            let (path, bytes) = kept_run(runs, &run.id)?;
+            match landspeed_results::Document::read(&bytes) {
+                Ok(landspeed_results::Document::Lab(lab)) => {
+                    let is_current = cells.iter().any(|cell| cell.hash == lab.scenario.hash);
+                    ensure!(is_current, "{} is of another scenario", path.display());
+                    Ok(*lab)
+                }
+                _ => bail!("{} is not a document of the lab", path.display()),
+            }
+        })
+        .collect()
+}
+
+/// Reads the document of a run, which is compressed if it is large.
+fn kept_run(runs: &Path, id: &str) -> Result<(PathBuf, Vec<u8>)> {
+    let plain = runs.join(format!("{id}.json"));
+    if let Ok(bytes) = std::fs::read(&plain) {
+        return Ok((plain, bytes));
+    }
+    let path = runs.join(format!("{id}.json.gz"));
+    let file = std::fs::File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut bytes = Vec::new();
+    MultiGzDecoder::new(file).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok((path, bytes))
 }
 
 fn lab(exhibit: &Exhibit, options: &Options, root: &Path, directory: &Path) -> Result<PathBuf> {
@@ -153,15 +203,25 @@ fn update_reference(result: &mut MeasuredExhibit, reference: Option<&Reference>)
         figure.deviation = figure.measured.and_then(|measured| deviation(now.value, measured));
         figure.source = now.source.clone().unwrap_or_else(|| reference.source.clone());
         figure.reason.clone_from(&now.reason);
+        figure.basis = now.basis;
+    }
+    for criterion in &mut result.criteria {
+        let Some(now) = reference.criteria.iter().find(|now| now.name == criterion.name) else { continue };
+        criterion.source.clone_from(&now.source);
+        criterion.reason.clone_from(&now.reason);
     }
 }
 
 fn page(results: &[MeasuredExhibit]) -> Result<String> {
     let all: Vec<ComparedFigure> = results.iter().flat_map(|result| result.figures.clone()).collect();
     let (good, measured) = gallery::reproduced(&all);
+    let claims: Vec<CheckedCriterion> = results.iter().flat_map(|result| result.criteria.clone()).collect();
+    let (met, decided) = gallery::met(&claims);
     let mut text = format!(
         "# Lab gallery: every figure beside the reported one\n\n\
-         {good} of {measured} figures are within 10 % of the reported ones. The others have their reason here.\n\n\
+         {good} of the {measured} figures that a source prints are within 10 % of it. Computed values (set-ups, formulas, \
+         balances of printed\nrates: *computed*) and zeros are compared and not counted. {met} of {decided} claims without a number are met, as \
+         limits of ramp, variation,\norder or slope. Every other figure and claim has its reason here.\n\n\
          `cargo xtask gallery` runs the exhibits and writes this page; [lab-gallery.md](lab-gallery.md) explains them. Measured values are\n\
          medians over the seeds, with (min..max). All are network-limited: the lab's hosts have infinite CPU and no NIC.\n"
     );
@@ -180,6 +240,7 @@ fn page(results: &[MeasuredExhibit]) -> Result<String> {
             let _ = write!(text, "{}: {}\n\n", reference.source, reference.reported);
         }
         figures(&mut text, &result.figures, reference.as_ref().map_or("", |reference| &reference.source));
+        claims_table(&mut text, result);
         rows(&mut text, result);
         let day = result.started.get(..10).unwrap_or_default();
         let _ = writeln!(text, "{day}, Linux {}.{}", result.kernels.join(" and Linux "), unusable(result.unusable));
@@ -194,13 +255,14 @@ fn unusable(count: usize) -> String {
 /// Writes the table of reported figures. A source equal to the exhibit's (`whole`) is not repeated.
 fn figures(text: &mut String, figures: &[ComparedFigure], whole: &str) {
     if figures.is_empty() {
-        text.push_str("No number is reported for this set-up.\n\n");
+        text.push_str("No number is printed for this set-up.\n\n");
         return;
     }
     text.push_str("| figure | reported | measured | deviation | where reported |\n|---|---|---|---|---|\n");
     for figure in figures {
         let [name, reported, measured, deviation] = gallery::row(figure);
         let source = if figure.source == whole { "" } else { &figure.source };
+        let reported = if figure.basis == FigureBasis::Computed { format!("*{reported}*") } else { reported };
         let _ = writeln!(text, "| {name} | {reported} | {measured} | {deviation} | {source} |");
     }
     text.push('\n');
@@ -209,6 +271,30 @@ fn figures(text: &mut String, figures: &[ComparedFigure], whole: &str) {
         let _ = writeln!(text, "- **{}**: {}.", figure.name, figure.reason.as_deref().unwrap_or("no known reason"));
     }
     if off().next().is_some() {
+        text.push('\n');
+    }
+}
+
+/// Writes the table of claims: limits that follow from the source, and what each cell measured.
+fn claims_table(text: &mut String, result: &MeasuredExhibit) {
+    if result.criteria.is_empty() {
+        return;
+    }
+    text.push_str("| claim | cell | limit | measured | runs | result | source |\n|---|---|---|---|---|---|---|\n");
+    for criterion in &result.criteria {
+        let _ = writeln!(text, "| {} | {} |", gallery::criterion_row(criterion).join(" | "), criterion.source);
+    }
+    text.push('\n');
+    let mut reasons: Vec<String> = Vec::new();
+    for criterion in result.criteria.iter().filter(|criterion| criterion.met == Some(false)) {
+        let reason =
+            format!("- **{}**: {}.\n", criterion.name, criterion.reason.as_deref().unwrap_or("no known reason"));
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    if !reasons.is_empty() {
+        text.push_str(&reasons.concat());
         text.push('\n');
     }
 }

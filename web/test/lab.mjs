@@ -102,4 +102,11 @@ async function figureClaims(page, lab, claim) {
     const good = typeof figure.deviation === "number" && Math.abs(figure.deviation) <= 0.1;
     if (typeof figure.measured === "number" && !good) claim("a large deviation has a reason, or says that none is known", cells[4].length > 0, cells.join(" | "));
   }
+  const criteria = lab.criteria ?? [];
+  const limits = page.locator("#criteria tbody tr");
+  claim("every criterion has a row", (await limits.count()) === criteria.length, `not ${criteria.length}`);
+  for (const [i, criterion] of criteria.entries()) {
+    const cells = (await limits.nth(i).locator("td").allInnerTexts()).map(plain);
+    if (criterion.met === false) claim("a missed criterion says so, with its reason", cells[2] === "not met" && cells[4].length > 0, cells.join(" | "));
+  }
 }

@@ -215,7 +215,21 @@ test("a deviation has its sign, and none when it rounds to nothing", () => {
   assert.equal(reference.deviationText(0.05), "+5.0 %");
   assert.equal(reference.deviationText(12.3), "+1\u202f230 %");
   assert.equal(reference.deviationText(-0.0002), "0 %");
+  for (const half of [24.345, 24.345000000000002, 24.344999999999999]) assert.equal(reference.deviationText(half), "+2\u202f435 %");
   assert.equal(reference.deviationText(null), "–");
+});
+
+test("computed values and zeros are not counted as reported", () => {
+  const figure = (reported, measured, basis) => ({ reported, measured, basis, deviation: reported === 0 ? null : measured === null ? null : measured / reported - 1 });
+  const figures = [figure(1, 1.05), figure(1, 1.2), figure(1, null), figure(0, 0), figure(1, 1, "computed")];
+  assert.equal(reference.countText(figures), "1 of 2 reported values within 10 %; 1 not run; 2 computed or zero");
+  assert.equal(reference.countText([figure(1, 1, "computed")]), "1 computed or zero");
+});
+
+test("a criterion has its limits with their unit", () => {
+  assert.equal(reference.limitsText({ at_least: 0.9, at_most: 1.1, unit: "ratio" }), "0.900 to 1.10");
+  assert.equal(reference.limitsText({ at_least: null, at_most: 1900, unit: "ms" }), "≤ 1\u202f900 ms");
+  assert.equal(reference.limitsText({ at_least: 1, at_most: null, unit: "segments" }), "≥ 1");
 });
 
 test("a figure counts as reproduced within ten per cent, and not when it was not run", () => {

@@ -6,7 +6,7 @@ use landspeed_problems::suggest_or_list;
 
 use crate::scenario::Problems;
 
-pub use landspeed_model::figure_text::{number, reproduced, row};
+pub use landspeed_model::figure_text::{count_text, criterion_row, limits, met, number, reproduced, row};
 pub use measured::{MeasuredExhibit, MeasuredFlow, MeasuredRow, Spread, kernel_text, measured};
 
 /// A scenario that is part of the program.
@@ -35,27 +35,34 @@ macro_rules! exhibits {
 
 /// Every exhibit, the switch buffers first.
 pub const EXHIBITS: &[Exhibit] = exhibits![
-    ("buffer-size", 10, "throughput over switch buffer size"),
+    ("buffer-size", 10, "switch buffer size"),
     ("buffer-fq", 5, "a small buffer, fq and TSO"),
+    ("fq-buffers", 5, "the gain of fq by buffer"),
     ("buffer-cc", 6, "H-TCP and BBR on two buffers"),
+    ("bbr-paths", 8, "H-TCP and BBR on four paths"),
     ("small-upstream", 5, "a small buffer upstream"),
-    ("nuttcp-burst", 2, "UDP bursts against buffer size"),
-    ("bits-per-10ms", 2, "LAN and WAN, congested and not"),
-    ("tap-buffers", 2, "1, 5 and 50 % of a router's buffer"),
+    ("nuttcp-burst", 2, "UDP bursts by buffer size"),
+    ("bits-per-10ms", 2, "LAN and WAN, congested or not"),
+    ("tap-buffers", 2, "1, 5, 50 % of a router buffer"),
     ("loss-rtt", 10, "0.0046 % loss, RTT 2 to 100 ms"),
-    ("bbr-cubic-loss", 5, "BBR and CUBIC at 1 % loss, 100 ms"),
-    ("pace-100g", 5, "four streams at 100G, paced or not"),
-    ("fast-to-slow", 3, "100G to 10G and 10G to 1G, paced"),
-    ("ramp-100g", 3, "one stream's ramp at 100G, 92 ms"),
-    ("pair-40g", 2, "one and two streams, 40G to 40G"),
-    ("fan-in", 3, "one and two streams, 40G into 10G"),
-    ("streams-10g", 3, "four streams into 10G, fq, paced"),
-    ("lfn", 5, "10G across 10, 500 and 1600 ms"),
-    ("lfn-window", 2, "a window too large for the path"),
-    ("delayed-ack", 1, "window growth and delayed ACKs"),
-    ("ipv4-ipv6", 1, "IPv4 and IPv6 on the same path"),
+    ("bbr-cubic-loss", 5, "BBR and CUBIC at 1 % loss"),
+    ("wan-paths", 3, "three WAN paths, unpaced, fq"),
+    ("pace-100g", 5, "four streams at 100G, paced"),
+    ("fast-to-slow", 3, "100G to 10G, 10G to 1G, paced"),
+    ("ramp-100g", 3, "ramp at 100G across 92 ms"),
+    ("core-100g", 2, "one core that copies at 100G"),
+    ("pair-40g", 2, "1 and 2 streams, 40G to 40G"),
+    ("streams-40g", 4, "4 streams on their own cores"),
+    ("fan-in", 3, "1 and 2 streams, 40G into 10G"),
+    ("fan-in-rtt", 3, "the same at other RTTs"),
+    ("streams-10g", 3, "4 streams into 10G, fq, paced"),
+    ("lfn", 5, "10G across 10 to 1600 ms"),
+    ("lfn-window", 2, "a window larger than the path"),
+    ("ack-framing", 2, "real and pseudo LFN"),
+    ("delayed-ack", 1, "window growth, delayed ACKs"),
+    ("ipv4-ipv6", 3, "IPv4 and IPv6 on three paths"),
     ("kernels", 5, "two versions of Linux"),
-    ("netem-limit", 5, "netem's default limit on the hosts"),
+    ("netem-limit", 5, "netem's limit on the hosts"),
 ];
 
 /// Returns an exhibit by name, or an error with a suggestion.
@@ -98,6 +105,7 @@ mod tests {
         ("buffer-cc", &["same-rate-link"]),
         ("buffer-fq", &["same-rate-link"]),
         ("buffer-size", &["same-rate-link"]),
+        ("fq-buffers", &["same-rate-link"]),
         ("kernels", &["same-rate-link"]),
         ("lfn-window", &["buffers-below-bdp"]),
         ("netem-limit", &["netem-on-host", "same-rate-link"]),
@@ -105,6 +113,7 @@ mod tests {
         ("small-upstream", &["same-rate-link"]),
         ("streams-10g", &["pace-above-path"]),
         ("tap-buffers", &["same-rate-link"]),
+        ("wan-paths", &["same-rate-link"]),
     ];
 
     #[test]
@@ -165,6 +174,10 @@ mod tests {
             let wanted: Vec<(String, f64)> = figures.map(|figure| (figure.name.clone(), figure.value)).collect();
             let found: Vec<(String, f64)> = result.figures.iter().map(|f| (f.name.clone(), f.reported)).collect();
             assert_eq!(found, wanted, "{}: run `cargo xtask gallery --page`", exhibit.name);
+            for claim in cells[0].scenario.reference.iter().flat_map(|reference| &reference.criteria) {
+                let measured = result.criteria.iter().any(|found| found.name == claim.name && found.met.is_some());
+                assert!(measured, "{}: `{}`: run `cargo xtask gallery {0}`", exhibit.name, claim.name);
+            }
         }
     }
 
@@ -173,6 +186,21 @@ mod tests {
         for result in measured() {
             for figure in result.figures.iter().filter(|figure| figure.reproduced() == Some(false)) {
                 assert!(figure.reason.is_some(), "{}: `{}`", result.exhibit, figure.name);
+            }
+            for claim in result.criteria.iter().filter(|claim| claim.met == Some(false)) {
+                assert!(claim.reason.is_some(), "{}: `{}`", result.exhibit, claim.name);
+            }
+        }
+    }
+
+    #[test]
+    fn deviations_above_100_percent_name_an_experiment() {
+        for result in measured() {
+            let far = result.figures.iter().filter(|figure| figure.deviation.is_some_and(|d| d.abs() > 1.0));
+            for figure in far {
+                let named = figure.reason.as_ref().and_then(|reason| reason.split('`').nth(1));
+                let found = named.is_some_and(|name| find(name).is_ok());
+                assert!(found, "{}: `{}`: {:?}", result.exhibit, figure.name, figure.reason);
             }
         }
     }

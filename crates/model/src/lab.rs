@@ -529,8 +529,13 @@ pub enum LabFigure {
     Retransmits,
     /// Maximum cwnd of TCP in the steady phase, sum of the streams, bytes.
     Cwnd,
-    /// Goodput of the slowest stream / goodput of the fastest, 0..=1.
+    /// Jain's fairness index of the streams' goodput, 0..=1.
     Balance,
+    /// Time from the start of a flow until its goodput, in steps of 100 ms, first reaches 90 % of its largest.
+    #[serde(rename = "ramp-time")]
+    RampTime,
+    /// Variation over time: standard deviation / mean of a flow's goodput in steps of 100 ms, in the steady phase.
+    Variation,
 }
 
 /// A flow over time: point `i` covers `i * interval_ns` to `(i + 1) * interval_ns` after the start of the flow.

@@ -91,7 +91,7 @@ pub use qualify::{
     QualifySection, QualifyTarget, QualifyTest, QualifyTokenBucket, QualifyWeight,
 };
 pub use reference::{
-    CheckedCriterion, ComparedFigure, Criterion, Reference, ReferenceFigure, ReferenceUnit, deviation,
+    CheckedCriterion, ComparedFigure, Criterion, FigureBasis, Reference, ReferenceFigure, ReferenceUnit, deviation,
 };
 pub use run::{
     BuildInfo, ClockAlignment, EndTotals, Ends, ErrorEntry, MtuProbe, PathInfo, Phase, PhaseName, RunDocument,

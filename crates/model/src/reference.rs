@@ -62,6 +62,9 @@ pub struct Criterion {
     pub until_s: Option<f64>,
     /// Source of the limits: document and section, or why they were chosen.
     pub source: String,
+    /// Known reason why measured values are not within the limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A criterion next to the measured figure of one cell. Values and limits are in `unit`.
@@ -92,6 +95,9 @@ pub struct CheckedCriterion {
     pub met: Option<bool>,
     /// Source of the limits.
     pub source: String,
+    /// Known reason why measured values are not within the limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A published figure, and the measured figure it corresponds to.
@@ -104,6 +110,9 @@ pub struct ReferenceFigure {
     pub value: f64,
     /// Unit of the published value.
     pub unit: ReferenceUnit,
+    /// Origin of the value; default `reported`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub basis: FigureBasis,
     /// Measured figure; default `goodput`.
     #[serde(default)]
     pub figure: LabFigure,
@@ -131,6 +140,21 @@ pub struct ReferenceFigure {
     /// Known reason for a difference between the measured and the published value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+/// Origin of the value that a measured figure is compared with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FigureBasis {
+    /// The source prints the value, or the two values whose difference or ratio it is.
+    #[default]
+    Reported,
+    /// The value follows from a set-up, a formula or other values.
+    Computed,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Unit of a published value.
@@ -193,6 +217,9 @@ pub struct ComparedFigure {
     pub name: String,
     /// Unit of all values.
     pub unit: ReferenceUnit,
+    /// Origin of `reported`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub basis: FigureBasis,
     /// Measured figure.
     pub figure: LabFigure,
     /// Name of the flow; `None`: all flows together.
@@ -226,6 +253,13 @@ pub struct ComparedFigure {
 impl ComparedFigure {
     /// Largest absolute deviation that counts as reproduced.
     pub const TOLERANCE: f64 = 0.1;
+
+    /// Whether the figure counts among those that a source reports: not a computed value, and not 0, from which no
+    /// relative deviation exists.
+    #[must_use]
+    pub fn is_counted(&self) -> bool {
+        self.basis == FigureBasis::Reported && self.reported != 0.0
+    }
 
     /// Returns whether the measured value is within 10 % of the published one; `None` if nothing was measured.
     #[must_use]

@@ -28,7 +28,7 @@ use thiserror::Error;
 
 pub use demo::render_demo;
 pub use draw::{Anchor, Ink, Scene, Shape, scene, svg};
-pub use figures::{Limit, MAX_OVERLAYS, Source, figures, has_figures, map_axes, of_records};
+pub use figures::{Limit, MAX_RUNS, Source, figures, has_figures, map_axes, of_records};
 pub use tables::{csv, gnuplot, markdown};
 pub use tuneup::render_tuneup;
 

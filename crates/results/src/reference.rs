@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 
 use landspeed_model::{
-    CheckedCriterion, ComparedFigure, Criterion, FlowSeries, LabDocument, LabFigure, LabFlow, LabStatus, PhaseName,
-    Reference, ReferenceFigure, RunDocument, Sample, Stream, deviation,
+    CheckedCriterion, ComparedFigure, Criterion, FigureBasis, FlowSeries, LabDocument, LabFigure, LabFlow, LabStatus,
+    PhaseName, Reference, ReferenceFigure, RunDocument, Sample, Stream, deviation,
 };
 
 use crate::{balance, steady_bps};
 
 /// Approximate maximum number of points of a series; in longer flows each point covers several intervals.
 const MAX_POINTS: u64 = 6000;
+/// Width of the steps in which ramp and variation of a flow are determined.
+const STEP_NS: u64 = 100_000_000;
+/// Share of the largest goodput that ends the ramp of a flow.
+const RAMP_SHARE: f64 = 0.9;
 
 /// Levels of factors by key.
 type Levels = BTreeMap<String, serde_json::Value>;
@@ -32,6 +36,7 @@ fn compared(figure: &ReferenceFigure, source: &str, documents: &[LabDocument]) -
     ComparedFigure {
         name: figure.name.clone(),
         unit: figure.unit,
+        basis: figure.basis,
         figure: figure.figure,
         flow: figure.flow.clone(),
         cell: figure.cell.clone(),
@@ -73,6 +78,7 @@ fn checked(criterion: &Criterion, cell: &Levels, documents: &[LabDocument]) -> C
         name: String::new(),
         value: 0.0,
         unit: criterion.unit,
+        basis: FigureBasis::default(),
         figure: criterion.figure,
         flow: flow.clone(),
         cell: BTreeMap::new(),
@@ -108,6 +114,7 @@ fn checked(criterion: &Criterion, cell: &Levels, documents: &[LabDocument]) -> C
         met_runs: count(values.iter().filter(|value| is_met(**value)).count()),
         met: measured.filter(|_| criterion.at_least.or(criterion.at_most).is_some()).map(is_met),
         source: criterion.source.clone(),
+        reason: criterion.reason.clone(),
     }
 }
 
@@ -183,7 +190,43 @@ fn value(document: &LabDocument, figure: &ReferenceFigure) -> Option<f64> {
             let steady = runs.iter().filter_map(|run| steady(run)).reduce(together);
             cwnd_bytes(streams(), window.or(steady)?).map(|bytes| bytes as f64)
         }
+        LabFigure::RampTime => runs.iter().filter_map(|run| ramp_ns(run)).max().map(|ns| ns as f64),
+        LabFigure::Variation => {
+            let variations =
+                runs.iter().map(|run| variation(run, window.or(steady(run))?)).collect::<Option<Vec<_>>>()?;
+            variations.into_iter().reduce(f64::max)
+        }
     }
+}
+
+/// Returns the goodput of a flow in steps of at least [`STEP_NS`], bits/s, and the width of a step.
+fn steps_bps(run: &RunDocument) -> Option<(u64, Vec<f64>)> {
+    let series = flow_series(run)?;
+    let points = STEP_NS.div_ceil(series.interval_ns).max(1);
+    let steps = series.goodput_bps.chunks_exact(usize::try_from(points).ok()?);
+    let mean = |rates: &[u64]| rates.iter().sum::<u64>() as f64 / rates.len() as f64;
+    Some((series.interval_ns * points, steps.map(mean).collect()))
+}
+
+/// Returns the time until the goodput first reaches [`RAMP_SHARE`] of its largest; `None` if nothing was delivered.
+fn ramp_ns(run: &RunDocument) -> Option<u64> {
+    let (step_ns, rates) = steps_bps(run)?;
+    let largest = rates.iter().copied().fold(0.0, f64::max);
+    let first = rates.iter().position(|rate| largest > 0.0 && *rate >= RAMP_SHARE * largest)?;
+    Some((first as u64 + 1) * step_ns)
+}
+
+/// Returns standard deviation / mean of the goodput of the steps within a window; `None` with fewer than two steps,
+/// or if nothing was delivered.
+fn variation(run: &RunDocument, (from_ns, until_ns): (u64, u64)) -> Option<f64> {
+    let (step_ns, rates) = steps_bps(run)?;
+    let inside = |step: usize| step as u64 * step_ns >= from_ns && (step as u64 + 1) * step_ns <= until_ns;
+    let rates: Vec<f64> =
+        rates.into_iter().enumerate().filter(|(step, _)| inside(*step)).map(|(_, rate)| rate).collect();
+    let count = rates.len() as f64;
+    let mean = rates.iter().sum::<f64>() / count;
+    let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    (rates.len() > 1 && mean > 0.0).then(|| (squares / (count - 1.0)).sqrt() / mean)
 }
 
 /// Returns the share of packets lost, over all UDP flows.

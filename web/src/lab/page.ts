@@ -7,7 +7,7 @@ import { integer, isNumber, nanos, NONE, percent, perSecond, rate, seconds, sign
 import { caveats, commandLine, date, causeText, pageButtons, plural, remarked, sentence } from "../headline";
 import { attempt, footer, runParts } from "../run";
 import type { Moment } from "../panel";
-import { referenceSection } from "./reference";
+import { criteriaSection, referenceSection } from "./reference";
 import { arrow, totalGoodput, totalRetransmits } from "./flows";
 import { topologySection } from "./picture";
 import { checksPart, eventsSection, linksSection, prediction, programsSection, provenanceSection, queuesSection, referencePart, scenarioSection, spelled } from "./tables";
@@ -21,6 +21,7 @@ export function labPage(lab: LabDocument, save: () => void): Child[] {
     lab.flows.length > 0 ? attempt("conclusion", () => h("p.conclusion", null, conclusion(lab.flows))) : null,
     attempt("headline", () => headline(lab)),
     attempt("figures", () => referenceSection(lab, lab.scenario.reference?.source)),
+    attempt("criteria", () => criteriaSection(lab)),
     attempt("charts", () => labTimeline(lab)),
     caveats(lab),
     attempt("events", () => eventsSection(lab)),

@@ -8,7 +8,6 @@ use landspeed_lab::gallery::{self, EXHIBITS, Exhibit};
 
 use super::run;
 use crate::CommandOutcome;
-use crate::board::duration;
 use crate::output::Sink;
 
 const EXAMPLES: &str = "\
@@ -104,27 +103,43 @@ fn run_all(options: &run::Options) -> anyhow::Result<CommandOutcome> {
 fn list() -> anyhow::Result<String> {
     let results = gallery::measured();
     let width = EXHIBITS.iter().map(|exhibit| exhibit.name.len()).max().unwrap_or(0);
-    let mut text = format!("  {:width$}  CELLS        TIME  FIGURES  EXPERIMENT\n", "EXHIBIT");
-    let (mut all_good, mut all_measured) = (0, 0);
+    let mut text = format!("  {:width$}  CELLS    TIME  FIGURES  CLAIMS  EXPERIMENT\n", "EXHIBIT");
+    let (mut figures, mut claims) = ((0, 0), (0, 0));
     for exhibit in EXHIBITS {
         let (cells, wall_s) = gallery::estimate_cost(exhibit)?;
-        let estimate_cost = duration(wall_s / 2.0);
         let result = results.iter().find(|result| result.exhibit == exhibit.name);
-        let (good, measured) = result.map_or((0, 0), |result| gallery::reproduced(&result.figures));
-        (all_good, all_measured) = (all_good + good, all_measured + measured);
-        let figures = if measured > 0 { format!("{good}/{measured}") } else { "-".to_owned() };
+        let of_figures = result.map_or((0, 0), |result| gallery::reproduced(&result.figures));
+        let of_claims = result.map_or((0, 0), |result| gallery::met(&result.criteria));
+        figures = (figures.0 + of_figures.0, figures.1 + of_figures.1);
+        claims = (claims.0 + of_claims.0, claims.1 + of_claims.1);
         let _ = writeln!(
             text,
-            "  {:width$}  {cells:>5}  {estimate_cost:>10}  {figures:>7}  {}",
-            exhibit.name, exhibit.title
+            "  {:width$}  {cells:>5}  {:>6}  {:>7}  {:>6}  {}",
+            exhibit.name,
+            brief(wall_s / 2.0),
+            share(of_figures),
+            share(of_claims),
+            exhibit.title
         );
     }
     let _ = writeln!(
         text,
-        "\n  TIME is an estimate, for two cells at once. FIGURES are those within 10 % of\n  the reported value, of all that are \
-         reported as a number: {all_good} of {all_measured}.\n  Run one: landspeed lab gallery run EXHIBIT"
+        "\n  TIME is an estimate, for two cells at once. FIGURES are those within 10 % of\n  the reported value, of all that a \
+         source prints: {} of {}. CLAIMS are\n  statements without a number, as limits: {} of {} are met.\n  Run one: landspeed \
+         lab gallery run EXHIBIT",
+        figures.0, figures.1, claims.0, claims.1
     );
     Ok(text)
+}
+
+/// Formats an estimate in seconds or whole minutes.
+fn brief(seconds: f64) -> String {
+    if seconds < 59.5 { format!("{seconds:.0} s") } else { format!("{:.0} min", (seconds / 60.0).ceil()) }
+}
+
+/// Formats `2/3`; `-` if there is none.
+fn share((good, all): (usize, usize)) -> String {
+    if all > 0 { format!("{good}/{all}") } else { "-".to_owned() }
 }
 
 #[cfg(test)]
@@ -146,9 +161,12 @@ mod tests {
         let text = list().expect("the exhibits read");
         for result in gallery::measured() {
             let line = text.lines().find(|line| line.trim_start().starts_with(&format!("{} ", result.exhibit)));
-            let (good, measured) = gallery::reproduced(&result.figures);
-            let count = if measured > 0 { format!(" {good}/{measured} ") } else { " - ".to_owned() };
-            assert!(line.is_some_and(|line| line.contains(&count)), "{}: no {count}\n{text}", result.exhibit);
+            let counts = format!(
+                "  {}  {:>6}  ",
+                share(gallery::reproduced(&result.figures)),
+                share(gallery::met(&result.criteria))
+            );
+            assert!(line.is_some_and(|line| line.contains(&counts)), "{}: no {counts}\n{text}", result.exhibit);
         }
     }
 

@@ -135,7 +135,7 @@ fn show(suite: &Suite) -> String {
         page.text.push('\n');
         page.line("case", &format!("{}: {} ({})", case.name, case.title, case.section));
         for criterion in &case.criteria {
-            let limits = figures::limits(criterion.at_least, criterion.at_most, criterion.unit);
+            let limits = landspeed_lab::gallery::limits(criterion.at_least, criterion.at_most, criterion.unit);
             page.line("", &format!("{}: {limits}: {}", criterion.name, criterion.source));
         }
         if let Some(hidden) = &case.hidden {

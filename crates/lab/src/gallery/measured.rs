@@ -1,8 +1,8 @@
 //! The latest results of the exhibits, kept in `gallery.json`, which `cargo xtask gallery` writes.
 
 use landspeed_model::{
-    ComparedFigure, LabDocument, LabFlow, LabStatus, Metric, QueueRole, SweepCell, SweepDocument, SweepEnvironment,
-    SweepRun,
+    CheckedCriterion, ComparedFigure, LabDocument, LabFlow, LabStatus, Metric, QueueRole, SweepCell, SweepDocument,
+    SweepEnvironment, SweepRun,
 };
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,9 @@ pub struct MeasuredExhibit {
     pub rows: Vec<MeasuredRow>,
     /// The reported figures, with the measured ones.
     pub figures: Vec<ComparedFigure>,
+    /// Claims of the source without a number, as limits, in each cell.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub criteria: Vec<CheckedCriterion>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -106,6 +109,7 @@ impl MeasuredExhibit {
                 .filter_map(|cell| row(cell, varied().map(|factor| value_text(&cell.levels[&factor.name])).collect()))
                 .collect(),
             figures: sweep.reference_figures.clone(),
+            criteria: sweep.criteria.clone(),
         }
     }
 
@@ -137,6 +141,7 @@ impl MeasuredExhibit {
             varied: Vec::new(),
             rows: if is_good { vec![row] } else { Vec::new() },
             figures: run.reference_figures.clone(),
+            criteria: run.criteria.clone(),
         }
     }
 }

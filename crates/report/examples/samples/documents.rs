@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 
 use landspeed_model::{
-    AuditDocument, BuildInfo, ComparedFigure, Difference, ErrorEntry, FlowSeries, LabChart, LabChartAxis,
-    LabDocument, LabFigure, LabStatus, ReferenceUnit, RunDocument, Status, SweepDocument, TRACE_COMPARISON_SCHEMA,
-    TRACE_SCHEMA, TraceComparison, TraceDifference, TraceDocument, TraceFigure, WatchDocument,
+    AuditDocument, BuildInfo, ComparedFigure, Difference, ErrorEntry, FigureBasis, FlowSeries, LabChart,
+    LabChartAxis, LabDocument, LabFigure, LabStatus, ReferenceUnit, RunDocument, Status, SweepDocument,
+    TRACE_COMPARISON_SCHEMA, TRACE_SCHEMA, TraceComparison, TraceDifference, TraceDocument, TraceFigure,
+    WatchDocument,
 };
 use landspeed_results::Document;
 use serde::Serialize;
@@ -254,6 +255,7 @@ fn with_figures() -> SweepDocument {
     let figure = |name: &str, unit, reported: f64, measured: Option<f64>, reason: Option<&str>| ComparedFigure {
         name: name.to_owned(),
         unit,
+        basis: FigureBasis::Reported,
         figure: LabFigure::Goodput,
         flow: Some(flow.clone()),
         cell: sweep.cells[0].levels.clone(),

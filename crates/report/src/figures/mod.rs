@@ -28,8 +28,10 @@ pub(crate) use tuneup::{
     drawn as tuneup, headline as tuneup_headline, ratio as tuneup_ratio, whole_rate as tuneup_rate,
 };
 
-/// Maximum number of runs that are overlaid.
-pub const MAX_OVERLAYS: usize = 20;
+/// Maximum number of runs that are drawn.
+pub const MAX_RUNS: usize = 20;
+/// Maximum number of runs that are overlaid, one colour each; more are small multiples.
+const MAX_OVERLAYS: usize = 8;
 
 /// A saved document and its name.
 #[derive(Debug, Clone, PartialEq)]

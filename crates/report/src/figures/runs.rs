@@ -8,14 +8,14 @@ use landspeed_model::{
 };
 use landspeed_results::{figures as totals, streams_bps};
 
-use super::{MAX_OVERLAYS, plural, quantity, sweep};
+use super::{MAX_OVERLAYS, MAX_RUNS, plural, quantity, sweep};
 
 /// Maximum number of points of a line: longer runs are averaged over longer intervals.
 const MAX_POINTS: u64 = 400;
 
 /// Returns the page of runs.
 pub(crate) fn figures(runs: &[(String, &RunDocument)]) -> FiguresDocument {
-    let drawn = &runs[..runs.len().min(MAX_OVERLAYS)];
+    let drawn = &runs[..runs.len().min(MAX_RUNS)];
     let names = unique_names(drawn);
     let mut figures: Vec<Figure> = [
         over_time(drawn, &names, "goodput", "Goodput over time", ("Goodput", "bit/s"), goodput),
@@ -53,7 +53,7 @@ pub(crate) fn figures(runs: &[(String, &RunDocument)]) -> FiguresDocument {
         notes.push(FigureNote {
             serious: true,
             text: format!(
-                "{} runs, of which the first {MAX_OVERLAYS} are drawn. Not drawn: {}{more}.",
+                "{} runs, of which the first {MAX_RUNS} are drawn. Not drawn: {}{more}.",
                 runs.len(),
                 left.join(", ")
             ),
@@ -151,21 +151,32 @@ fn over_time(
         return None;
     }
     let missing = runs.len() - lines.len();
+    let drawn = lines.len();
+    let overlaid = drawn <= MAX_OVERLAYS;
+    let panels = if overlaid {
+        vec![FigurePanel { title: String::new(), lines }]
+    } else {
+        let alone = |line: FigureLine| FigurePanel {
+            title: names[line.series].clone(),
+            lines: vec![FigureLine { series: 0, ..line }],
+        };
+        lines.into_iter().map(alone).collect()
+    };
     let missing =
         if missing > 0 { format!(" {} without this figure.", plural(missing, "run")) } else { String::new() };
     Some(Figure {
         id: id.to_owned(),
         title: title.to_owned(),
         caption: format!(
-            "n = {}, one line per run; one point per interval of up to {}.{missing}",
-            lines.len(),
+            "n = {drawn}, one {} per run; one point per interval of up to {}.{missing}",
+            if overlaid { "line" } else { "chart" },
             quantity::text(longest_ns as f64, "ns")
         ),
         drawing: Drawing::Chart(FigureChart {
             x: FigureAxis { title: "Time from the start".to_owned(), unit: "s".to_owned(), ..FigureAxis::default() },
             y: FigureAxis { title: axis.to_owned(), unit: unit.to_owned(), ..FigureAxis::default() },
-            series: names.to_vec(),
-            panels: vec![FigurePanel { title: String::new(), lines }],
+            series: if overlaid { names.to_vec() } else { vec![String::new()] },
+            panels,
             marks: Vec::new(),
         }),
     })

@@ -100,7 +100,10 @@ fn row(criterion: &CheckedCriterion) -> FigureRow {
     FigureRow {
         label: format!("{cell}{}", criterion.name),
         text: measured,
-        detail: criterion.source.clone(),
+        detail: match criterion.reason.as_ref().filter(|_| criterion.met == Some(false)) {
+            Some(reason) => format!("{reason}; {}", criterion.source),
+            None => criterion.source.clone(),
+        },
         to: share(criterion.measured),
         low: share(criterion.min),
         high: share(criterion.max),

@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
 use landspeed_model::{
-    Better, ComparedFigure, Drawing, FigureChart, FigureGrid, FlowSeries, LabChart, LabChartAxis, LabFigure,
-    ReferenceUnit, SweepCell, SweepDesign, SweepDocument, SweepEngine, SweepFactor, SweepFlow, SweepMetric, SweepRun,
-    SweepStatus,
+    Better, ComparedFigure, Drawing, FigureBasis, FigureChart, FigureGrid, FlowSeries, LabChart, LabChartAxis,
+    LabDocument, LabFigure, ReferenceUnit, SweepCell, SweepDesign, SweepDocument, SweepEngine, SweepFactor,
+    SweepFlow, SweepMetric, SweepRun, SweepStatus,
 };
 use serde_json::{Value, json};
 
@@ -274,6 +274,7 @@ fn reported_values_are_marked_at_their_level() {
     sweep.reference_figures = vec![ComparedFigure {
         name: "one stream".to_owned(),
         unit: ReferenceUnit::Gigabits,
+        basis: FigureBasis::Reported,
         figure: LabFigure::Goodput,
         flow: Some("tcp".to_owned()),
         cell: BTreeMap::from([("buffer".to_owned(), json!("100KB"))]),
@@ -310,4 +311,18 @@ fn a_chart_over_time_has_a_panel_for_each_cell() {
     assert_eq!((panels.len(), panels[1].title.as_str()), (6, "buffer 20KB, congestion bbr"));
     assert_eq!((panels[1].lines[0].x[2], panels[1].lines[0].y[2]), (2_500_000.0, Some(7.0)));
     assert_eq!(page.figures[0].id, "goodput-tcp-time");
+}
+
+#[test]
+fn more_than_eight_runs_are_small_multiples() {
+    let run: LabDocument =
+        serde_json::from_str(include_str!("../../../../fixtures/reports/lab.json")).expect("a recorded document");
+    let run = run.flows[0].run.clone().expect("a run");
+    let source = |at: usize| Source { name: format!("r{at}"), document: Document::Run(Box::new(run.clone())) };
+    let drawn = |count: usize| figures(&(0..count).map(source).collect::<Vec<_>>(), &[]);
+    let (overlaid, apart) = (drawn(8), drawn(9));
+    let (overlaid, apart) = (chart(&overlaid), chart(&apart));
+    assert_eq!((overlaid.panels.len(), overlaid.panels[0].lines.len(), overlaid.series.len()), (1, 8, 8));
+    assert_eq!((apart.panels.len(), apart.panels[8].lines.len(), apart.panels[8].title.as_str()), (9, 1, "r8"));
+    assert!(apart.panels.iter().all(|panel| panel.lines[0].series < apart.series.len()));
 }

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use landspeed_model::{
-    Direction, Interval, LabDocument, LabFigure, LabStatus, Phase, PhaseName, Reference, ReferenceFigure,
-    ReferenceUnit, RunDocument, Sample, Stream, StreamEnd, TcpInfo,
+    Direction, FigureBasis, Interval, LabDocument, LabFigure, LabStatus, Phase, PhaseName, Reference,
+    ReferenceFigure, ReferenceUnit, RunDocument, Sample, Stream, StreamEnd, TcpInfo,
 };
 
 use super::{compare_reference, flow_series};
@@ -82,6 +82,7 @@ fn figure(value: f64, unit: ReferenceUnit, figure: LabFigure) -> ReferenceFigure
         name: "figure".to_owned(),
         value,
         unit,
+        basis: FigureBasis::Reported,
         figure,
         flow: None,
         cell: BTreeMap::new(),
@@ -283,4 +284,79 @@ fn loss_and_rtt_without_a_flow_cover_all_flows() {
     let cross =
         ReferenceFigure { flow: Some("cross".to_owned()), ..figure(1.0, ReferenceUnit::Ratio, LabFigure::Loss) };
     assert_eq!(of(cross), Some(0.0));
+}
+
+/// A stream of one-second intervals, all of the steady phase after the first, with the MB of each.
+fn over_time(megabytes: &[u64]) -> Vec<LabDocument> {
+    let mut stream = stream(0, [0; 4], [0; 4]);
+    let end = megabytes.len() as u64 * SECOND;
+    stream.intervals = (0..)
+        .zip(megabytes)
+        .map(|(i, mb)| Interval {
+            start_ns: i * SECOND,
+            end_ns: (i + 1) * SECOND,
+            phase: if i == 0 { PhaseName::Omitted } else { PhaseName::Steady },
+            bytes: mb * 1_000_000,
+            packets: None,
+        })
+        .collect();
+    let mut document = document("1MB", 1, vec![stream]);
+    if let Some(run) = &mut document.flows[0].run {
+        run.phases[0].end_ns = end;
+    }
+    vec![document]
+}
+
+#[test]
+fn a_ramp_ends_at_nine_tenths_of_the_largest_rate() {
+    let ramp = || figure(3000.0, ReferenceUnit::Milliseconds, LabFigure::RampTime);
+    assert_eq!(measured(ramp(), &over_time(&[10, 89, 91, 100, 60])).0, Some(3000.0));
+    assert_eq!(measured(ramp(), &over_time(&[100, 50, 50, 50])).0, Some(1000.0));
+    assert_eq!(measured(ramp(), &over_time(&[0, 0, 0, 0])).0, None);
+}
+
+#[test]
+fn variation_is_of_the_steady_phase_or_the_window() {
+    let variation = || figure(0.0, ReferenceUnit::Percent, LabFigure::Variation);
+    assert_eq!(measured(variation(), &over_time(&[1, 50, 50, 50])).0, Some(0.0));
+    // Mean 50, standard deviation 10.
+    assert_eq!(measured(variation(), &over_time(&[1, 40, 50, 60])).0, Some(20.0));
+    let late = ReferenceFigure { from_s: Some(3.0), ..variation() };
+    assert_eq!(measured(late, &over_time(&[1, 10, 90, 50, 50])).0, Some(0.0));
+    assert_eq!(measured(variation(), &over_time(&[1, 0, 0, 0])).0, None);
+}
+
+/// Checks one criterion; returns whether it is met, the median, and the runs that meet it.
+fn check(criterion: &serde_json::Value, documents: &[LabDocument]) -> (Option<bool>, Option<f64>, u32) {
+    let reference = serde_json::json!({ "source": "a deck", "reported": "a chart", "criteria": [criterion] });
+    let reference: Reference = serde_json::from_value(reference).expect("a reference");
+    let checked = super::check_criteria(&reference, documents).remove(0);
+    assert_eq!(checked.reason.as_deref(), Some("a path that is longer"));
+    (checked.met, checked.measured, checked.met_runs)
+}
+
+#[test]
+fn a_claim_of_shape_fails_on_another_path() {
+    let claim = |figure: &str, unit: &str, most: f64| {
+        let reason = "a path that is longer";
+        serde_json::json!({ "name": "shape", "figure": figure, "unit": unit, "flow": "tcp", "at_most": most, "source": "a chart", "reason": reason })
+    };
+    let (short, long) = (over_time(&[90, 100, 100, 100]), over_time(&[1, 10, 90, 100]));
+    assert_eq!(check(&claim("ramp-time", "ms", 1900.0), &short), (Some(true), Some(1000.0), 1));
+    assert_eq!(check(&claim("ramp-time", "ms", 1900.0), &long), (Some(false), Some(3000.0), 0));
+    assert_eq!(check(&claim("variation", "%", 1.0), &short), (Some(true), Some(0.0), 1));
+    assert_eq!(check(&claim("variation", "%", 1.0), &long).0, Some(false));
+}
+
+#[test]
+fn a_claim_of_order_fails_in_the_other_order() {
+    let claim = |cell: &str, other: &str| {
+        serde_json::json!({ "name": "order", "unit": "ratio", "flow": "tcp", "at_least": 1.0, "source": "a chart",
+            "cell": { "buffer": cell }, "over": { "buffer": other }, "reason": "a path that is longer" })
+    };
+    let run = |buffer: &str, megabytes: u64| document(buffer, 1, vec![stream(0, [megabytes; 4], [0; 4])]);
+    let documents = [run("1MB", 50), run("16MB", 100)];
+    assert_eq!(check(&claim("16MB", "1MB"), &documents), (Some(true), Some(2.0), 1));
+    assert_eq!(check(&claim("1MB", "16MB"), &documents), (Some(false), Some(0.5), 0));
+    assert_eq!(check(&claim("16MB", "4MB"), &documents), (None, None, 0));
 }

@@ -93,7 +93,9 @@ fn judge_window(key: String, window: (Option<f64>, Option<f64>), figure: LabFigu
     if !(0.0..until_s).contains(&from_s) {
         judgement.refuse_with(key.clone(), "no time lies in this window", "use 0 <= from_s < until_s");
     }
-    if from_s > 0.0 && matches!(figure, LabFigure::Loss | LabFigure::Time | LabFigure::LatencyP99) {
+    if from_s > 0.0
+        && matches!(figure, LabFigure::Loss | LabFigure::Time | LabFigure::LatencyP99 | LabFigure::RampTime)
+    {
         judgement.refuse_with(key, "this figure is of the whole run", "leave `from_s` out");
     }
 }
@@ -135,7 +137,13 @@ fn charts(scenario: &Scenario, judgement: &mut Judgement) {
         if chart.over.is_none()
             && matches!(
                 chart.figure,
-                LabFigure::Cwnd | LabFigure::Balance | LabFigure::RttMax | LabFigure::Time | LabFigure::LatencyP99
+                LabFigure::Cwnd
+                    | LabFigure::Balance
+                    | LabFigure::RttMax
+                    | LabFigure::Time
+                    | LabFigure::LatencyP99
+                    | LabFigure::RampTime
+                    | LabFigure::Variation
             )
         {
             judgement.refuse_with(
@@ -166,6 +174,8 @@ fn is_single_flow(figure: LabFigure) -> bool {
             | LabFigure::Cwnd
             | LabFigure::Time
             | LabFigure::LatencyP99
+            | LabFigure::RampTime
+            | LabFigure::Variation
     )
 }
 
@@ -175,10 +185,10 @@ fn units(figure: LabFigure) -> &'static [ReferenceUnit] {
         LabFigure::Goodput => &[ReferenceUnit::Gigabits, ReferenceUnit::Megabits],
         LabFigure::Retransmits => &[ReferenceUnit::Segments],
         LabFigure::Cwnd => &[ReferenceUnit::Megabytes],
-        LabFigure::Rtt | LabFigure::RttMax | LabFigure::Time | LabFigure::LatencyP99 => {
+        LabFigure::Rtt | LabFigure::RttMax | LabFigure::Time | LabFigure::LatencyP99 | LabFigure::RampTime => {
             &[ReferenceUnit::Milliseconds]
         }
-        LabFigure::Loss => &[ReferenceUnit::Percent],
+        LabFigure::Loss | LabFigure::Variation => &[ReferenceUnit::Percent],
         LabFigure::Balance => &[ReferenceUnit::Ratio],
     }
 }
