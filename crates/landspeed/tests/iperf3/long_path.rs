@@ -1,6 +1,6 @@
 //! Tests over paths with a long RTT: set-up, deadlines and the end follow the RTT and the number of streams.
 
-use std::time::SystemTime;
+use std::time::{Duration, UNIX_EPOCH};
 
 use landspeed_testkit::iperf3::programs;
 use landspeed_testkit::netns::Namespace;
@@ -55,7 +55,7 @@ fn sixty_streams_of_iperf3_over_200_ms_are_served() {
 
 /// Returns the time from the start of a client to the start of its test, seconds.
 fn set_up_s(pair: &Pair, options: &str) -> f64 {
-    let began = SystemTime::now();
+    let began = UNIX_EPOCH + Duration::from_nanos(landspeed_sys::clock::realtime_ns());
     let document = pair.run(options);
     assert_eq!(document["status"], "complete", "{options}: {:#}", document["errors"]);
     let started = humantime::parse_rfc3339(document["started"].as_str().expect("a time")).expect("RFC 3339");
@@ -70,7 +70,7 @@ fn set_up_takes_few_round_trips() {
     // UDP: a hello and a proof instead of connection and preface, then the server's report.
     for (options, round_trips) in [("-t 1 -P 60 -b 1M", 5.0), ("-t 1 -u -b 1M", 6.0)] {
         let took = set_up_s(&pair, options);
-        assert!(took < round_trips + 1.0, "{options}: {took:.1} round trips of one second");
+        assert!(took < round_trips + 2.0, "{options}: {took:.1} round trips of one second");
     }
 }
 
