@@ -244,7 +244,11 @@ fn exhibits() -> Vec<CompletionCandidate> {
 
 fn kernels() -> Vec<CompletionCandidate> {
     let kernels = landspeed_lab::kernel::Cache::open(None).and_then(|cache| cache.list()).unwrap_or_default();
-    kernels.iter().map(|kernel| candidate_with_help(&kernel.release, &*kernel.id)).collect()
+    let of = |kernel: &landspeed_lab::kernel::Kernel| match kernel.is_stock() {
+        true => candidate_with_help(&kernel.release, &*kernel.id),
+        false => candidate_with_help(kernel.display_name(), &*kernel.id),
+    };
+    kernels.iter().map(of).collect()
 }
 
 fn congestion_controls() -> Vec<String> {

@@ -126,7 +126,7 @@ pub fn run_in_lab_kernel(why: &str) {
     passed().insert(test);
 }
 
-/// Returns the newest kernel built by `landspeed lab kernel build`; `None` if there is none.
+/// Returns the newest kernel without patches built by `landspeed lab kernel build`; `None` if there is none.
 pub fn newest() -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let cache = set("LANDSPEED_KERNELS")
@@ -136,7 +136,8 @@ pub fn newest() -> Option<PathBuf> {
         let kernel = entry.path().join("vmlinux");
         let record = std::fs::read(entry.path().join("kernel.json")).ok()?;
         let record: Value = serde_json::from_slice(&record).ok()?;
-        kernel.is_file().then_some((record["built_at_ns"].as_u64()?, kernel))
+        let is_stock = record["patches"].as_array().is_none_or(Vec::is_empty);
+        (is_stock && kernel.is_file()).then_some((record["built_at_ns"].as_u64()?, kernel))
     });
     kernels.max().map(|(_, kernel)| kernel)
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use landspeed_compare::Group;
-use landspeed_results::Document;
+use landspeed_model::SweepFactor;
+use landspeed_results::{Document, Record};
 
 use crate::source::{self, LoadedData, Source};
 
@@ -67,19 +68,24 @@ fn levels(operand: &str) -> anyhow::Result<Groups> {
              `landspeed compare --help`."
         );
     };
-    let groups = factor.levels.iter().map(|level| {
-        let level = level.as_str().map_or_else(|| level.to_string(), str::to_owned);
-        let of_level = |record: &&landspeed_results::Record| record.settings.get(&factor.name) == Some(&level);
-        let records: Vec<_> = item.records.iter().filter(of_level).cloned().collect();
-        Group::new(level.clone(), format!("{}:{}={level}", source.operand, factor.name), records)
-    });
-    let groups: Vec<Group> = groups.filter(|group| !group.records.is_empty()).collect();
+    let groups = of_levels(&factor, &item.records, &source.operand);
     anyhow::ensure!(
         groups.len() > 1,
         "cannot compare {operand}: fewer than two levels of {} were measured",
         factor.name
     );
     Ok(Groups { groups, factors: vec![factor.name], unreadable })
+}
+
+/// Returns one group for each level of a factor that has results in `records`; `source` names their origin.
+pub fn of_levels(factor: &SweepFactor, records: &[Record], source: &str) -> Vec<Group> {
+    let groups = factor.levels.iter().map(|level| {
+        let level = level.as_str().map_or_else(|| level.to_string(), str::to_owned);
+        let of_level = |record: &&Record| record.settings.get(&factor.name) == Some(&level);
+        let records: Vec<_> = records.iter().filter(of_level).cloned().collect();
+        Group::new(level.clone(), format!("{source}:{}={level}", factor.name), records)
+    });
+    groups.filter(|group| !group.records.is_empty()).collect()
 }
 
 /// Returns a unique name for each group: the given one, or one derived from its operand.

@@ -1,7 +1,7 @@
 //! `landspeed compare`.
 
 mod args;
-mod groups;
+pub mod groups;
 pub mod text;
 
 use std::time::{Duration, UNIX_EPOCH};

@@ -19,6 +19,9 @@ Examples:
   landspeed lab kernel build                             the newest kernel in Debian
   landspeed lab kernel build --version 7.2               an older one, beside it
   landspeed lab kernel build --source linux-6.16.tar.xz  from your own source
+  landspeed lab kernel build --keep-build                keep source and objects, to build patched kernels fast
+  landspeed lab kernel build --patch iw20.patch          a patched kernel beside the stock one, named iw20
+  landspeed lab run path.toml --kernels stock,iw20       compare the two on a path
   landspeed lab kernel list
   landspeed lab kernel remove 7.2
 
@@ -60,7 +63,13 @@ struct BuildArgs {
     /// Parallel compile jobs [default: one per core]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Keep the source and the object files
+    /// Patch to apply, as written by `git diff`; may be repeated. The kernel is built beside the stock one
+    #[arg(long, value_name = "FILE")]
+    patch: Vec<PathBuf>,
+    /// Name of the patched kernel [default: that of the patch file]
+    #[arg(long, value_name = "NAME", requires = "patch")]
+    name: Option<String>,
+    /// Keep the source and the object files: patched kernels then compile only what a patch changes
     #[arg(long)]
     keep_build: bool,
     /// Build even if the kernel exists
@@ -83,7 +92,7 @@ struct ListArgs {
 
 #[derive(Debug, clap::Args)]
 struct RemoveArgs {
-    /// Kernel, by id, release, or the beginning of either
+    /// Kernel, by id, release, the beginning of either, or the name of a patched one
     #[arg(value_name = "ID|RELEASE", required_unless_present = "all")]
     kernels: Vec<String>,
     /// All kernels, and the remains of interrupted builds
@@ -114,16 +123,19 @@ fn build(cache: &Cache, args: &BuildArgs) -> anyhow::Result<CommandOutcome> {
         keep_build: args.keep_build,
         force: args.force,
         mirror: args.mirror.clone().or_else(mirror),
+        patches: args.patch.clone(),
+        name: args.name.clone(),
     };
     let mut view = View::new();
     let result = kernel::build(cache, &request, process::catch_interrupts(), &mut |event| view.show(&event));
     view.clear();
     let outcome = result?;
     let kernel = &outcome.kernel;
+    let with = if kernel.is_stock() { String::new() } else { format!(" with {}", kernel.display_name()) };
     if outcome.fresh {
-        errln!("built Linux {} ({}) in {}", kernel.release, kernel.id, duration(kernel.build_seconds));
+        errln!("built Linux {}{with} ({}) in {}", kernel.release, kernel.id, duration(kernel.build_seconds));
     } else {
-        errln!("Linux {} ({}) from {} exists; nothing to do", kernel.release, kernel.id, kernel.source);
+        errln!("Linux {}{with} ({}) from {} exists; nothing to do", kernel.release, kernel.id, kernel.source);
     }
     match &args.json {
         Some(sink) => sink.write(format!("{}\n", serde_json::to_string_pretty(kernel)?).as_bytes())?,
@@ -149,7 +161,13 @@ fn list(cache: &Cache, args: &ListArgs) -> anyhow::Result<CommandOutcome> {
     } else {
         out!("{}", table(&kernels));
     }
-    let unfinished = cache.unfinished()?.len();
+    let (kept, unfinished): (Vec<_>, Vec<_>) =
+        cache.unfinished()?.into_iter().partition(|tree| Cache::is_kept_tree(tree));
+    if !kept.is_empty() {
+        let trees = if kept.len() == 1 { "build tree" } else { "build trees" };
+        errln!("{} kept {trees}: `remove --all` deletes everything", kept.len());
+    }
+    let unfinished = unfinished.len();
     if unfinished > 0 {
         let builds = if unfinished == 1 { "build" } else { "builds" };
         errln!(
@@ -190,21 +208,22 @@ fn table(kernels: &[Kernel]) -> String {
     let row = |kernel: &Kernel| {
         [
             kernel.id.clone(),
+            kernel.display_name().to_owned(),
             kernel.release.clone(),
             Bytes::new(kernel.size_bytes).to_string(),
             date(kernel.built_at_ns),
             kernel.source.to_string(),
         ]
     };
-    let head = ["ID", "RELEASE", "SIZE", "BUILT (UTC)", "SOURCE"].map(str::to_owned);
-    let rows: Vec<[String; 5]> = std::iter::once(head).chain(kernels.iter().map(row)).collect();
+    let head = ["ID", "NAME", "RELEASE", "SIZE", "BUILT (UTC)", "SOURCE"].map(str::to_owned);
+    let rows: Vec<[String; 6]> = std::iter::once(head).chain(kernels.iter().map(row)).collect();
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..4).map(width).collect();
+    let widths: Vec<usize> = (0..5).map(width).collect();
     rows.iter().fold(String::new(), |mut text, row| {
         for (cell, width) in row.iter().zip(&widths) {
             let _ = write!(text, "{cell:width$}  ");
         }
-        let _ = writeln!(text, "{}", row[4]);
+        let _ = writeln!(text, "{}", row[5]);
         text
     })
 }

@@ -6,6 +6,7 @@ mod engine;
 pub mod figures;
 mod gallery;
 mod kernel;
+mod kernels;
 mod new;
 pub mod run;
 pub mod suite;

@@ -19,7 +19,7 @@ use landspeed_sys::process::available_memory;
 use landspeed_units::Bytes;
 
 use super::command::{self, CommandArgs};
-use super::{text, vary};
+use super::{kernels, text, vary};
 use crate::board::{CONFIRM_S, Nouns, ProgressLine, duration};
 use crate::output::{OutputArgs, Sink};
 use crate::{CommandOutcome, keep, sweep};
@@ -31,6 +31,7 @@ Examples:
   landspeed lab run path.toml --set switch.west.queue.limit=64MB
   landspeed lab run path.toml --set switch.west.queue.limit=64KB,1MB,64MB --jobs 2
   landspeed lab run path.toml --set repeats=10 -o path.sweep   keep the runs, to resume
+  landspeed lab run path.toml --kernels stock,iw20 compare two kernels over 10 seeds
   landspeed lab run path.toml --pcap sender:west   capture headers with virtual timestamps
   landspeed lab run path.toml -- iperf3 -c server  any program, between two hosts of the scenario
 
@@ -58,9 +59,13 @@ pub struct Options {
     /// Seed of the first run
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Kernel to run, by id or release [default: the newest]
+    /// Kernel to run, by id, release or name [default: the newest without patches]
     #[arg(long, value_name = "ID|RELEASE")]
     pub kernel: Option<String>,
+    /// Kernels to compare, by id, release, name, or `stock` for the one without patches: runs the scenario with the same seeds
+    /// on each, and prints the differences to the first with their intervals
+    #[arg(long, value_name = "KERNEL,KERNEL", value_delimiter = ',', conflicts_with_all = ["kernel", "pcap"])]
+    pub kernels: Vec<String>,
     /// Directory of the kernels
     #[arg(long, value_name = "DIR")]
     pub cache: Option<PathBuf>,
@@ -124,7 +129,10 @@ pub fn run(name: &str, text: &str, options: &Options, for_command: bool) -> anyh
         "cannot capture to {0}: there is no such directory\nCreate it: mkdir -p {0}",
         options.pcap_dir.display()
     );
-    let text = edit::set(text, &options.set);
+    let mut text = edit::set(text, &options.set);
+    if !options.kernels.is_empty() {
+        text = kernels::vary(name, &text, options)?;
+    }
     let name = if options.set.is_empty() { name } else { "scenario with --set" };
     let mut loaded = scenario::load(&text).map_err(|problems| anyhow!("{}", problems.named(name)))?;
     if let Some(seed) = options.seed {
@@ -182,7 +190,9 @@ fn vary(name: &str, text: &str, loaded: &Loaded, options: &Options) -> anyhow::R
     setup.directory.write("scenario.toml", text.as_bytes())?;
     let session = vary::measure(&lab, setup, quiet);
     let command = std::env::args().collect::<Vec<_>>().join(" ");
-    sweep::finish(&session, options.out.as_ref().map(|_| command.as_str()), &options.output)
+    sweep::finish_with(&session, options.out.as_ref().map(|_| command.as_str()), &options.output, |document| {
+        if options.kernels.is_empty() { String::new() } else { kernels::differences(document) }
+    })
 }
 
 /// Runs a scenario with one cell. Returns its document, with verdicts.

@@ -81,7 +81,7 @@ struct RunArgs {
     /// Runs of each case and congestion control, with different seeds
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: u32,
-    /// Kernel to run, by id or release [default: the newest]
+    /// Kernel to run, by id, release or name [default: the newest without patches]
     #[arg(long, value_name = "ID|RELEASE")]
     kernel: Option<String>,
     /// Directory of the kernels

@@ -263,13 +263,23 @@ fn may_start(need: &CostEstimate, setup: &Setup, args: &Args, quiet: bool) -> an
 /// Prints the summary, and writes the document and the report. `resume` is the command that makes missing runs; `None`
 /// if the runs are not kept.
 pub fn finish(session: &Session, resume: Option<&str>, output: &OutputArgs) -> anyhow::Result<CommandOutcome> {
+    finish_with(session, resume, output, |_| String::new())
+}
+
+/// Like [`finish`], with further text after the summary.
+pub fn finish_with(
+    session: &Session,
+    resume: Option<&str>,
+    output: &OutputArgs,
+    more: impl FnOnce(&SweepDocument) -> String,
+) -> anyhow::Result<CommandOutcome> {
     let quiet = !output.prints();
     let document = session.end();
     // However the sweep ended, the measured runs are archived.
     archive(session, document.as_ref().ok());
     let document = document?;
     if !quiet {
-        out!("{}", text::summary(&document, resume.map(|_| session.setup.directory.root())));
+        out!("{}{}", text::summary(&document, resume.map(|_| session.setup.directory.root())), more(&document));
     }
     for error in &document.errors {
         errln!("landspeed: {}", crate::text::error(error));

@@ -1,6 +1,7 @@
 //! The cache of kernels: a directory per kernel, named by its id.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -8,8 +9,10 @@ use std::path::{Path, PathBuf};
 use landspeed_sys::home::base_directory;
 use landspeed_sys::process::effective_uid;
 
+use super::build::COMPLETE;
 use super::error::Error;
 use super::lock::Lock;
+use super::patch::STOCK;
 use super::record::Kernel;
 use super::version::Version;
 
@@ -96,36 +99,91 @@ impl Cache {
         Ok(())
     }
 
-    /// Returns the kernel that `wanted` names: by id or prefix of an id, by release (`7.3.4`), or by version (`7.3`),
-    /// of which the newest is returned. `None` is the newest release.
+    /// Returns the kernel that `wanted` names: by id or prefix of an id, by release (`7.3.4`), by version (`7.3`), of which
+    /// the newest is returned, or by `stock`. `None` and `stock` are the newest release. A kernel with patches is found by its
+    /// name and by the digest of the patches only.
     pub fn find(&self, wanted: Option<&str>) -> Result<Kernel, Error> {
         let kernels = self.list()?;
-        let Some(text) = wanted else {
-            return kernels.into_iter().next().ok_or(Error::NotFound { wanted: None, have: Vec::new() });
+        let have = || kernels.iter().map(|k| (k.id.clone(), k.release.clone())).collect();
+        let mut stock = kernels.iter().filter(|kernel| kernel.is_stock());
+        let Some(text) = wanted.filter(|wanted| *wanted != STOCK) else {
+            return stock.next().cloned().ok_or_else(|| Error::NotFound { wanted: None, have: have() });
         };
         let version: Option<Version> = text.parse().ok();
         let within = |kernel: &&Kernel| {
             kernel.version().zip(version.as_ref()).is_some_and(|(kernel, wanted)| kernel.is_within(wanted))
         };
-        if let Some(kernel) =
-            kernels.iter().find(|k| k.id == text || k.release == text).or(kernels.iter().find(within))
+        if let Some(kernel) = (kernels.iter().find(|kernel| kernel.id == text))
+            .or_else(|| stock.clone().find(|kernel| kernel.release == text))
+            .or_else(|| stock.find(within))
+            .or_else(|| kernels.iter().find(|kernel| kernel.name.as_deref() == Some(text)))
         {
             return Ok(kernel.clone());
         }
         let prefix = text.to_ascii_lowercase();
+        let is_called = |kernel: &&Kernel| match kernel.patch_digest() {
+            Some(digest) => digest.starts_with(&prefix) || prefix.contains('-') && kernel.id.starts_with(&prefix),
+            None => kernel.id.starts_with(&prefix),
+        };
         let called: Vec<&Kernel> =
-            kernels.iter().filter(|k| prefix.len() >= MIN_ID_DIGITS && k.id.starts_with(&prefix)).collect();
+            kernels.iter().filter(|_| prefix.len() >= MIN_ID_DIGITS).filter(is_called).collect();
         match called[..] {
             [kernel] => Ok(kernel.clone()),
-            [] => {
-                let have = kernels.iter().map(|k| (k.id.clone(), k.release.clone())).collect();
-                Err(Error::NotFound { wanted: Some(text.to_owned()), have })
-            }
+            [] => Err(Error::NotFound { wanted: Some(text.to_owned()), have: have() }),
             _ => Err(Error::Ambiguous {
                 wanted: text.to_owned(),
                 have: called.iter().map(|kernel| kernel.id.clone()).collect(),
             }),
         }
+    }
+
+    /// Returns kernels to compare, each with the name by which [`Cache::find`] finds it. `stock` is the kernel without the
+    /// patches of the others.
+    ///
+    /// # Errors
+    /// If there is no such kernel, or if the others have patches of different kernels.
+    pub fn find_each(&self, names: &[String]) -> Result<Vec<(String, Kernel)>, Error> {
+        let named = names.iter().filter(|name| *name != STOCK);
+        let found = named.map(|name| self.find(Some(name))).collect::<Result<Vec<_>, _>>()?;
+        let patched: Vec<&Kernel> = found.iter().filter(|kernel| !kernel.is_stock()).collect();
+        let bases: BTreeSet<&str> = patched.iter().map(|kernel| kernel.stock_id()).collect();
+        let stock = || match patched.first() {
+            None => self.find(None),
+            Some(kernel) if bases.len() == 1 => self.exact(kernel.stock_id()).ok_or_else(|| Error::NoStock {
+                patched: kernel.display_name().to_owned(),
+                stock: kernel.stock_id().to_owned(),
+                release: kernel.release.clone(),
+            }),
+            Some(_) => Err(Error::Ambiguous {
+                wanted: STOCK.to_owned(),
+                have: bases.iter().map(|id| (*id).to_owned()).collect(),
+            }),
+        };
+        let mut found = found.iter();
+        let mut each = Vec::new();
+        for name in names {
+            let kernel = if name == STOCK { stock()? } else { found.next().expect("one for each name").clone() };
+            let is_newest = name != STOCK || self.find(Some(name)).is_ok_and(|newest| newest.id == kernel.id);
+            each.push((if is_newest { name.clone() } else { kernel.id.clone() }, kernel));
+        }
+        Ok(each)
+    }
+
+    /// Checks that no kernel other than `id` has a name.
+    pub(super) fn check_name(&self, name: Option<&str>, id: &str) -> Result<(), Error> {
+        let Some(name) = name else { return Ok(()) };
+        match self.list()?.into_iter().find(|kernel| kernel.name.as_deref() == Some(name) && kernel.id != id) {
+            Some(other) => Err(Error::NameTaken { name: name.to_owned(), id: other.id }),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives a patched kernel another name.
+    pub(super) fn rename(&self, kernel: Kernel, name: Option<String>) -> Result<Kernel, Error> {
+        self.check_name(name.as_deref(), &kernel.id)?;
+        let kernel = Kernel { name, ..kernel };
+        kernel.save(&self.kernel_directory(&kernel.id))?;
+        Ok(kernel)
     }
 
     /// Returns the kernel with exactly this id.
@@ -141,12 +199,17 @@ impl Cache {
         std::fs::remove_dir_all(&leaving).map_err(Error::io("remove", &leaving))
     }
 
-    /// Returns the directories of interrupted, failed and running builds, and the remains of interrupted removals.
+    /// Returns the directories of interrupted, failed, running and kept builds, and the remains of interrupted removals.
     pub fn unfinished(&self) -> Result<Vec<PathBuf>, Error> {
         let mut found = directories(&self.root.join(BUILDS))?;
         let leaving = |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with(".leaving."));
         found.extend(directories(&self.root)?.into_iter().filter(leaving));
         Ok(found)
+    }
+
+    /// Whether a directory of [`Cache::unfinished`] is the tree of a finished build, kept for builds with patches.
+    pub fn is_kept_tree(directory: &Path) -> bool {
+        directory.join(COMPLETE).exists()
     }
 
     /// Removes the directories of [`Cache::unfinished`], except those of running builds, which are returned.
@@ -213,9 +276,13 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::kernel::record::{CONFIG, EXECUTABLE, RECORD, SCHEMA, Source};
+    use crate::kernel::record::{AppliedPatch, CONFIG, EXECUTABLE, RECORD, SCHEMA, Source};
 
     fn keep(cache: &Cache, id: &str, release: &str) {
+        keep_named(cache, id, release, None);
+    }
+
+    fn keep_named(cache: &Cache, id: &str, release: &str, name: Option<&str>) {
         let directory = cache.kernel_directory(id);
         let kernel = Kernel {
             schema: SCHEMA.to_owned(),
@@ -226,6 +293,12 @@ mod tests {
             config_hash: String::new(),
             edits_hash: String::new(),
             edits: Vec::new(),
+            name: name.map(str::to_owned),
+            patches: id
+                .contains('-')
+                .then(|| AppliedPatch { file: "x".into(), hash: "00".into() })
+                .into_iter()
+                .collect(),
             compiler: "gcc".to_owned(),
             built_at_ns: 1,
             build_seconds: 2.0,
@@ -270,6 +343,48 @@ mod tests {
             assert_eq!(cache.find(Some(wanted)).expect(wanted).release, release);
         }
         assert!(matches!(cache.find(Some("aaaa")), Err(Error::Ambiguous { .. })));
+    }
+
+    #[test]
+    fn patched_kernels_are_found_by_name_and_digest_only() {
+        let (_guard, cache) = filled();
+        keep_named(&cache, "aaaa999922223333-1a2b3c4d", "7.10.1", Some("iw20"));
+        keep_named(&cache, "aaaa999922223333-5e6f7a8b", "7.10.1", Some("iw30"));
+        keep_named(&cache, "bbbb111122223333-9c9c9c9c", "6.16.0", None);
+        let id = |wanted: Option<&str>| cache.find(wanted).expect("found").id;
+        for wanted in [None, Some("stock"), Some("7"), Some("7.10.1"), Some("aaaa9"), Some("aaaa999922223333")] {
+            assert_eq!(id(wanted), "aaaa999922223333", "{wanted:?}");
+        }
+        assert_eq!(id(Some("iw20")), "aaaa999922223333-1a2b3c4d");
+        for wanted in ["1a2b", "1a2b3c4d", "aaaa999922223333-1", "AAAA999922223333-1a2b3c4d"] {
+            assert_eq!(id(Some(wanted)), "aaaa999922223333-1a2b3c4d", "{wanted}");
+        }
+        let error = cache.check_name(Some("iw20"), "aaaa999922223333-5e6f7a8b").expect_err("taken").to_string();
+        assert!(error.contains("aaaa999922223333-1a2b3c4d has this name"), "{error}");
+        assert!(cache.check_name(Some("iw20"), "aaaa999922223333-1a2b3c4d").is_ok());
+        assert_eq!(cache.find(Some("9c9c")).expect("found").display_name(), "9c9c9c9c");
+        cache.remove(&cache.find(Some("6.16")).expect("there")).expect("removed");
+        assert!(cache.find(Some("bbbb")).is_err() && cache.find(Some("6.16")).is_err());
+    }
+
+    #[test]
+    fn stock_is_the_kernel_below_the_patches() {
+        let (_guard, cache) = filled();
+        keep_named(&cache, "bbbb111122223333-1a2b3c4d", "6.16.0", Some("iw20"));
+        keep_named(&cache, "aaaa999922223333-5e6f7a8b", "7.10.1", Some("iw30"));
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let of = |each: &[&str]| {
+            let each = cache.find_each(&names(each)).expect("found");
+            each.into_iter().map(|(name, kernel)| (name, kernel.id)).collect::<Vec<_>>()
+        };
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        assert_eq!(of(&["stock", "iw30"])[0], pair("stock", "aaaa999922223333"));
+        assert_eq!(of(&["iw20", "stock"])[1], pair("bbbb111122223333", "bbbb111122223333"), "`stock` is another one");
+        assert_eq!(of(&["stock", "7.3"])[1], pair("7.3", "aaaa111122223333"));
+        assert!(matches!(cache.find_each(&names(&["stock", "iw20", "iw30"])), Err(Error::Ambiguous { .. })));
+        cache.remove(&cache.find(Some("6.16")).expect("there")).expect("removed");
+        let error = cache.find_each(&names(&["stock", "iw20"])).expect_err("no base").to_string();
+        assert!(error.contains("lab kernel build --version 6.16.0"), "{error}");
     }
 
     #[test]

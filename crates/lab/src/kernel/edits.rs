@@ -103,6 +103,19 @@ pub fn hash() -> String {
     hasher.hex()
 }
 
+/// Makes a directory with the files that the edits change, and the texts that they expect.
+#[cfg(test)]
+pub(super) fn fitting_source() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for edit in Edit::all() {
+        let path = edit.path_in(directory.path());
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+        let before = std::fs::read_to_string(&path).unwrap_or_default();
+        std::fs::write(path, format!("{before}before\n{}after\n", edit.old)).expect("written");
+    }
+    directory
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

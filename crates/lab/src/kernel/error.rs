@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use landspeed_units::Bytes;
 
 use super::edits::EditError;
+use super::patch::PatchError;
 use super::tools::{Missing, describe_missing};
 use super::version::{MIN_VERSION, NotAVersion, Version};
 
@@ -85,6 +86,36 @@ pub enum Error {
     /// An edit does not fit the source.
     #[error(transparent)]
     Edit(#[from] EditError),
+    /// A patch of the user does not fit the source.
+    #[error(transparent)]
+    Patch(#[from] PatchError),
+    /// A name that a patched kernel cannot have.
+    #[error(
+        "cannot name a kernel `{0}`: a name has letters, digits and `._+-`, and must not be a version, an id or `stock`\nUse another name, such as iw20."
+    )]
+    BadName(String),
+    /// A name that another kernel has.
+    #[error(
+        "cannot name a kernel `{name}`: {id} has this name\nChoose another with --name, or remove that one: landspeed lab kernel remove {name}"
+    )]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// Id of the other kernel.
+        id: String,
+    },
+    /// The kernel without the patches of another one is not in the cache.
+    #[error(
+        "no stock kernel of `{patched}`: {stock} is not built\nBuild it: landspeed lab kernel build --version {release}"
+    )]
+    NoStock {
+        /// Name of the patched kernel.
+        patched: String,
+        /// Id of the missing kernel.
+        stock: String,
+        /// Its release.
+        release: String,
+    },
     /// The configuration lacks core symbols.
     #[error("cannot configure the kernel for the lab: it does not accept {}\nBuild another version.", .0.join(", "))]
     Config(Vec<String>),
@@ -195,6 +226,9 @@ fn not_found(wanted: Option<&str>, have: &[(String, String)]) -> String {
     let there_is =
         if list.is_empty() { ": none is built".to_owned() } else { format!("; there is {}", list.join(", ")) };
     match wanted {
+        None if !list.is_empty() => {
+            format!("no kernel without patches is built{there_is}\nBuild one: landspeed lab kernel build")
+        }
         None => "no kernel is built\nBuild one in a few minutes: landspeed lab kernel build".to_owned(),
         // The command contains the name only if it is a version, which needs no quoting.
         Some(wanted) => match wanted.parse::<Version>() {

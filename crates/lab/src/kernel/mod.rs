@@ -1,6 +1,6 @@
 //! Kernels for the lab: origin of the source, build, and cache.
 //!
-//! A kernel is identified by what it is built from: source, configuration, edits, compiler. [`Cache`] finds one
+//! A kernel is identified by what it is built from: source, configuration, edits, compiler, patches. [`Cache`] finds one
 //! that is built; [`build`] builds one, in steps that report progress as [`Event`]s and that can be interrupted
 //! and resumed. `docs/lab-kernel.md` describes the edits of the source and their reasons.
 
@@ -14,6 +14,7 @@ mod error;
 mod hash;
 mod lock;
 mod make;
+mod patch;
 mod record;
 mod source;
 mod tools;
@@ -25,6 +26,7 @@ pub use cache::{Cache, ENVIRONMENT};
 pub use config::Features;
 pub use edits::{Edit, EditError};
 pub use error::Error;
-pub use record::{Kernel, SCHEMA, Source};
+pub use patch::{PatchError, STOCK};
+pub use record::{AppliedPatch, Kernel, SCHEMA, Source};
 pub use tools::Tool;
 pub use version::{MIN_VERSION, NotAVersion, Version};

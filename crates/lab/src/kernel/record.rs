@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Features;
 use super::error::Error;
+use super::patch::STOCK;
 use super::version::Version;
 
 /// Schema of the record.
@@ -23,8 +24,12 @@ pub(super) const CONFIG: &str = "config";
 pub struct Kernel {
     /// Schema of the record: [`SCHEMA`].
     pub schema: String,
-    /// Id: 16 hexadecimal digits of the hash over source, configuration, edits and compiler.
+    /// Id: 16 hexadecimal digits of the hash over source, configuration, edits and compiler; with patches, `-` and 8 digits
+    /// of the hash over them.
     pub id: String,
+    /// Name of a kernel with patches, if it has one.
+    #[serde(default)]
+    pub name: Option<String>,
     /// Kernel release, such as `7.3.4`.
     pub release: String,
     /// Path of the executable. It follows from the path of the record, so that a cache can be moved.
@@ -38,6 +43,9 @@ pub struct Kernel {
     /// Names of the edits; empty in records older than this field.
     #[serde(default)]
     pub edits: Vec<String>,
+    /// Patches of the user, in the order in which they were applied.
+    #[serde(default)]
+    pub patches: Vec<AppliedPatch>,
     /// Compiler, as it prints its name and version.
     pub compiler: String,
     /// Build time, nanoseconds since the Unix epoch.
@@ -50,6 +58,15 @@ pub struct Kernel {
     pub executable_hash: String,
     /// Requested features that this version does not have.
     pub missing_features: Vec<String>,
+}
+
+/// A patch of the user that a kernel was built with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppliedPatch {
+    /// Name of the patch file.
+    pub file: String,
+    /// SHA-256 over the patch.
+    pub hash: String,
 }
 
 /// Origin of a kernel's source.
@@ -107,6 +124,33 @@ impl Kernel {
         let mut kernel: Self = serde_json::from_slice(&text).map_err(|e| Error::io("read", &path)(e.into()))?;
         kernel.executable = directory.join(EXECUTABLE);
         Ok(kernel)
+    }
+
+    /// Writes the record into a directory.
+    pub(super) fn save(&self, directory: &Path) -> Result<(), Error> {
+        let path = directory.join(RECORD);
+        let text = serde_json::to_string_pretty(self).expect("a record is plain data");
+        std::fs::write(&path, text).map_err(Error::io("write", &path))
+    }
+
+    /// Whether the kernel has no patches of the user.
+    pub fn is_stock(&self) -> bool {
+        self.patches.is_empty()
+    }
+
+    /// Returns the id of the kernel without the patches.
+    pub fn stock_id(&self) -> &str {
+        self.id.split('-').next().unwrap_or(&self.id)
+    }
+
+    /// Returns the first digits of the hash over the patches; `None` without patches.
+    pub fn patch_digest(&self) -> Option<&str> {
+        Some(self.id.split_once('-')?.1)
+    }
+
+    /// Returns the name: that of a patched kernel, or `stock`; the digest of the patches if they have no name.
+    pub fn display_name(&self) -> &str {
+        self.name.as_deref().or_else(|| self.patch_digest()).unwrap_or(STOCK)
     }
 
     /// Returns the directory of the kernel.

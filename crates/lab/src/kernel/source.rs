@@ -102,6 +102,15 @@ fn judge(path: &Path, makefile: &str) -> Result<Version, Error> {
     if version < MIN_VERSION { Err(Error::TooOld(version.to_string())) } else { Ok(version) }
 }
 
+/// Returns the patterns of the files that a copy of the source omits.
+pub(super) fn unused_files() -> impl Iterator<Item = String> {
+    let of = |directory: &&str| {
+        let directory = (*directory).to_owned();
+        UNUSED_EXTENSIONS.iter().map(move |extension| format!("{directory}/*.{extension}"))
+    };
+    UNUSED.iter().flat_map(of)
+}
+
 /// Unpacks the used part of a tarball; `file` is called for each file.
 pub(super) fn unpack(
     tarball: &Path,
@@ -112,9 +121,7 @@ pub(super) fn unpack(
     let mut command = Command::new("tar");
     command.arg("-xvf").arg(tarball).arg("-C").arg(into);
     command.args(["--strip-components=1", "--no-same-owner", "--no-same-permissions"]);
-    for directory in UNUSED {
-        command.args(UNUSED_EXTENSIONS.iter().map(|extension| format!("--exclude={directory}/*.{extension}")));
-    }
+    command.args(unused_files().map(|pattern| format!("--exclude={pattern}")));
     let place = into.parent().unwrap_or(into).to_owned();
     Job { what: "unpacking the source", command, interrupted, log: None, place }.run(|_| file())
 }
@@ -211,6 +218,14 @@ pub(super) fn copy(
     Ok(Some(()))
 }
 
+/// Copies a build tree with source and objects, with the times of its files: make then compiles only what changes.
+pub(super) fn copy_tree(from: &Path, into: &Path, interrupted: &AtomicBool) -> Result<(), Error> {
+    let mut command = Command::new("cp");
+    command.args(["-a", "--reflink=auto", "--"]).arg(from).arg(into);
+    let place = into.parent().unwrap_or(into).to_owned();
+    Job { what: "copying the build tree", command, interrupted, log: None, place }.run(|_| ())
+}
+
 /// Applies all edits to a copy of the source, or none: the first that does not fit is the error.
 pub(super) fn edit(source: &Path) -> Result<(), Error> {
     let mut changed: Vec<(PathBuf, String)> = Vec::new();
@@ -234,6 +249,7 @@ pub(super) fn edit(source: &Path) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::edits::fitting_source;
 
     const MAKEFILE: &str = "VERSION = 7\nPATCHLEVEL = 3\nSUBLEVEL = 4\nEXTRAVERSION =\n";
 
@@ -322,18 +338,6 @@ mod tests {
         assert_ne!(hash_of_files(into.path(), &files, &not_interrupted()).expect("readable"), hash);
         assert_eq!(fs::read_to_string(source.path().join("kernel/fork.c")).expect("there"), "x");
         assert!(source.path().join("kernel/fork.o").exists());
-    }
-
-    fn fitting_source() -> tempfile::TempDir {
-        let edits = Edit::all();
-        let mut files: std::collections::BTreeMap<&str, String> = std::collections::BTreeMap::new();
-        for edit in &edits {
-            let text = files.entry(edit.file.to_str().expect("plain")).or_default();
-            text.push_str("before\n");
-            text.push_str(&edit.old);
-            text.push_str("after\n");
-        }
-        tree(&files.iter().map(|(name, text)| (*name, text.as_str())).collect::<Vec<_>>())
     }
 
     #[test]

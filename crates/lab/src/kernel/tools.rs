@@ -45,6 +45,9 @@ const DEBIAN_TOOLS: &[Tool] = &[
     tool(KEYRING, "debian-archive-keyring", "debian-keyring"),
 ];
 
+/// The programs that a build with patches needs in addition.
+pub(super) const PATCH_TOOLS: [Tool; 2] = [tool("git", "git", "git"), tool("cp", "coreutils", "coreutils")];
+
 /// Keyring with the keys that sign Debian's index.
 pub(super) const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 

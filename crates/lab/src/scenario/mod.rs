@@ -52,7 +52,7 @@ pub struct Scenario {
     /// Runs of each cell, with seeds `seed`, `seed + 1` …
     #[serde(default = "one_u32")]
     pub repeats: u32,
-    /// Kernel to run, by id or release; default: the newest.
+    /// Kernel to run, by id, release or name; default: the newest without patches.
     pub kernel: Option<String>,
     /// Memory of the guest; default: computed from the paths.
     pub memory: Option<Size>,

@@ -8,6 +8,7 @@ mod changes;
 mod cpu;
 mod determinism;
 mod exact;
+mod kernels;
 mod linux;
 mod precision;
 mod programs;

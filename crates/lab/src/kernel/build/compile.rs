@@ -6,11 +6,12 @@ use std::process::Command;
 
 use landspeed_sys::clock;
 
-use super::{Builder, Event, Origin, Step, config_hash};
+use super::{Builder, Event, Material, Origin, Step, config_hash};
 use crate::kernel::config::{self, Features};
 use crate::kernel::error::Error;
 use crate::kernel::make::{APPROX_OBJECTS, Make, MakeOutput};
-use crate::kernel::record::{CONFIG, EXECUTABLE, Kernel, RECORD, SCHEMA};
+use crate::kernel::patch::Patch;
+use crate::kernel::record::{CONFIG, EXECUTABLE, Kernel, SCHEMA};
 use crate::kernel::{edits, hash};
 
 impl Builder<'_> {
@@ -22,11 +23,15 @@ impl Builder<'_> {
         source: &Path,
     ) -> Result<Kernel, Error> {
         let started = clock::monotonic_ns();
-        let objects = build.join("objects");
+        // In a subdirectory of the source, make uses relative paths: a copy of both compiles only what changes.
+        let objects = source.join("objects");
         let log = build.join("build.log");
         let make = Make { source, objects: &objects, log, place: build, interrupted: self.interrupted };
         let missing_features = self.configure(&make)?;
-        self.begin(Step::Compile, format!("Linux {}", origin.kernel));
+        let with = self.name.as_ref().map(|name| format!(" with {name}")).unwrap_or_default();
+        self.begin(Step::Compile, format!("Linux {}{with}", origin.kernel));
+        // The number of objects that a patch changes is unknown.
+        let counted = !matches!(origin.material, Material::Tree(_));
         // make continues an interrupted build.
         let counter = build.join("objects.count");
         let mut done: u64 = fs::read_to_string(&counter).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
@@ -35,7 +40,9 @@ impl Builder<'_> {
         let result = make.run("compiling", "vmlinux", jobs, |said| match said {
             MakeOutput::Object => {
                 done += 1;
-                watch(Event::Progress { step: Step::Compile, done, total: APPROX_OBJECTS.max(done) });
+                if counted {
+                    watch(Event::Progress { step: Step::Compile, done, total: APPROX_OBJECTS.max(done) });
+                }
             }
             MakeOutput::Link => watch(Event::Begins(Step::Link, EXECUTABLE.to_owned())),
             MakeOutput::Other => {}
@@ -110,12 +117,14 @@ impl Builder<'_> {
         let kernel = Kernel {
             schema: SCHEMA.to_owned(),
             id: id.to_owned(),
+            name: self.name.clone(),
             release: release.to_owned(),
             executable: self.cache.kernel_directory(id).join(EXECUTABLE),
             source: origin.source.clone(),
             config_hash: config_hash(),
             edits_hash: edits::hash(),
             edits: edits::Edit::all().into_iter().map(|edit| edit.name).collect(),
+            patches: self.patches.iter().map(Patch::record).collect(),
             compiler: self.compiler.clone(),
             built_at_ns: clock::realtime_ns(),
             build_seconds: (clock::monotonic_ns() - started) as f64 / 1e9,
@@ -123,9 +132,11 @@ impl Builder<'_> {
             executable_hash: hash.ok_or_else(|| Error::Interrupted(build.to_owned()))?,
             missing_features,
         };
-        let record = ready.join(RECORD);
-        let text = serde_json::to_string_pretty(&kernel).expect("a record is plain data");
-        fs::write(&record, text).map_err(Error::io("write", &record))?;
+        kernel.save(&ready)?;
+        for (number, patch) in self.patches.iter().enumerate() {
+            let name = patch.copy_name(number);
+            fs::copy(build.join(&name), ready.join(&name)).map_err(Error::io("copy", &build.join(&name)))?;
+        }
         if let Some(old) = self.cache.exact(id) {
             self.cache.remove(&old)?;
         }

@@ -78,11 +78,20 @@ impl Builder<'_> {
         let tarball = match &origin.material {
             Material::Package(package) => Some(self.download(package, build)?),
             Material::Tarball(path) => Some(path.clone()),
-            Material::Directory(..) => None,
+            Material::Directory(..) | Material::Tree(_) => None,
         };
         // A partial source cannot be used.
         if source.exists() {
             fs::remove_dir_all(&source).map_err(Error::io("remove", &source))?;
+        }
+        if let Material::Tree(tree) = &origin.material {
+            self.begin(Step::Unpack, format!("a copy of {}", tree.display()));
+            let lock = self.lock(tree)?.ok_or_else(|| Error::Interrupted(build.to_owned()))?;
+            source::copy_tree(&tree.join("source"), &source, self.interrupted)?;
+            lock.remove();
+            self.patch(origin, build, &source)?;
+            fs::write(&stamp, "").map_err(Error::io("write", &stamp))?;
+            return Ok(source);
         }
         fs::create_dir_all(&source).map_err(Error::io("create", &source))?;
         self.begin(Step::Unpack, origin.source.to_string());
@@ -100,7 +109,7 @@ impl Builder<'_> {
             (Material::Directory(path, files), _) => source::copy(path, files, &source, self.interrupted, &mut file)?
                 .ok_or_else(|| Error::Interrupted(build.to_owned()))?,
             (_, Some(tarball)) => source::unpack(tarball, &source, self.interrupted, &mut file)?,
-            (_, None) => unreachable!("a source that is not a directory has a tarball"),
+            (_, None) => unreachable!("a source that is neither a directory nor a build tree has a tarball"),
         }
         if matches!(origin.material, Material::Package(_)) && !self.request.keep_build {
             let package = build.join("package");
@@ -108,8 +117,20 @@ impl Builder<'_> {
         }
         self.begin(Step::Edit, format!("{} edits", edits::Edit::all().len()));
         source::edit(&source)?;
+        self.patch(origin, build, &source)?;
         fs::write(&stamp, "").map_err(Error::io("write", &stamp))?;
         Ok(source)
+    }
+
+    /// Applies the patches of the user to the edited source.
+    fn patch(&mut self, origin: &Origin, build: &Path, source: &Path) -> Result<(), Error> {
+        for number in 0..self.patches.len() {
+            self.begin(Step::Edit, self.patches[number].file.clone());
+            let patch = &self.patches[number];
+            let copy = build.join(patch.copy_name(number));
+            patch.apply(source, &copy, &origin.kernel, self.interrupted)?;
+        }
+        Ok(())
     }
 
     /// Returns the tarball of a package, which is downloaded unless it is complete, verified, and unpacked.
