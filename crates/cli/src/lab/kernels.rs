@@ -17,8 +17,11 @@ pub const DEFAULT_SEEDS: u32 = 10;
 /// The key of a scenario that names its kernel, and the factor of the sweep.
 const KEY: &str = "kernel";
 
-/// Recorded properties that differ between kernels on purpose.
-const FACTORS: [&str; 3] = [KEY, "kernel_build", "kernel_release"];
+/// Recorded properties that differ between kernels on purpose, if they differ: a patched kernel has the release of the stock one.
+const PROPERTIES: [&str; 2] = ["kernel_build", "kernel_release"];
+
+/// Unit of replication of the intervals.
+const UNIT: &str = "  unit     the seed: each block is a pair of runs with one seed\n";
 
 /// The metrics compared, as far as the runs have them. Each one more widens all intervals.
 const METRICS: [Metric; 5] = [Metric::Goodput, Metric::Retransmits, Metric::RttP50, Metric::Loss, Metric::LatencyP50];
@@ -63,9 +66,13 @@ pub fn differences(sweep: &SweepDocument) -> String {
     let Some(factor) = sweep.factors.iter().find(|factor| factor.key == KEY) else { return String::new() };
     let groups = compare::groups::of_levels(factor, &records, "this run");
     let measured = |metric: &Metric| sweep.metrics.iter().any(|known| known.name == metric.name());
+    let differs = |property: &&str| {
+        let key = format!("lab.{property}");
+        records.iter().any(|record| record.hosts.get(&key) != records[0].hosts.get(&key))
+    };
     let options = CompareOptions {
         metrics: METRICS.into_iter().filter(measured).collect(),
-        factors: FACTORS.map(str::to_owned).to_vec(),
+        factors: std::iter::once(KEY).chain(PROPERTIES.into_iter().filter(differs)).map(str::to_owned).collect(),
         ..CompareOptions::default()
     };
     let build = BuildInfo { version: env!("CARGO_PKG_VERSION").to_owned(), server_version: None };
@@ -73,5 +80,5 @@ pub fn differences(sweep: &SweepDocument) -> String {
     if document.metrics.is_empty() {
         return "kernels cannot be compared: no flow has figures on both\n".to_owned();
     }
-    format!("\n{}", compare::text::report(&document))
+    format!("\n{}{UNIT}", compare::text::report(&document))
 }

@@ -68,6 +68,7 @@ fn the_same_code_on_both_sides_shows_no_difference() {
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("copy against stock: no detectable difference"), "{text}");
     assert!(text.contains("median ratio within 7 blocks"), "a seed is a pair: {text}");
+    assert!(text.contains("unit     the seed") && !text.contains("do not differ in"), "{text}");
     for metric in ["goodput", "retransmits", "rtt_p50"] {
         let row = text.lines().find(|line| line.trim_start().starts_with(&format!("{metric} ")));
         assert!(row.is_some_and(|row| row.contains("no detectable difference")), "{metric}: {text}");
