@@ -244,9 +244,9 @@ fn exhibits() -> Vec<CompletionCandidate> {
 
 fn kernels() -> Vec<CompletionCandidate> {
     let kernels = landspeed_lab::kernel::Cache::open(None).and_then(|cache| cache.list()).unwrap_or_default();
-    let of = |kernel: &landspeed_lab::kernel::Kernel| match kernel.is_stock() {
-        true => candidate_with_help(&kernel.release, &*kernel.id),
-        false => candidate_with_help(kernel.display_name(), &*kernel.id),
+    let of = |kernel: &landspeed_lab::kernel::Kernel| {
+        let word = if kernel.is_stock() { &kernel.release } else { kernel.display_name() };
+        candidate_with_help(word, &*kernel.id)
     };
     kernels.iter().map(of).collect()
 }

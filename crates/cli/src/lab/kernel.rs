@@ -19,8 +19,8 @@ Examples:
   landspeed lab kernel build                             the newest kernel in Debian
   landspeed lab kernel build --version 7.2               an older one, beside it
   landspeed lab kernel build --source linux-6.16.tar.xz  from your own source
-  landspeed lab kernel build --keep-build                keep source and objects, to build patched kernels fast
-  landspeed lab kernel build --patch iw20.patch          a patched kernel beside the stock one, named iw20
+  landspeed lab kernel build --keep-build                keep source and objects for patches
+  landspeed lab kernel build --patch iw20.patch          a patched kernel, named iw20
   landspeed lab run path.toml --kernels stock,iw20       compare the two on a path
   landspeed lab kernel list
   landspeed lab kernel remove 7.2

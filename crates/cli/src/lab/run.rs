@@ -31,7 +31,7 @@ Examples:
   landspeed lab run path.toml --set switch.west.queue.limit=64MB
   landspeed lab run path.toml --set switch.west.queue.limit=64KB,1MB,64MB --jobs 2
   landspeed lab run path.toml --set repeats=10 -o path.sweep   keep the runs, to resume
-  landspeed lab run path.toml --kernels stock,iw20 compare two kernels over 10 seeds
+  landspeed lab run path.toml --kernels stock,iw20   compare two kernels over 10 seeds
   landspeed lab run path.toml --pcap sender:west   capture headers with virtual timestamps
   landspeed lab run path.toml -- iperf3 -c server  any program, between two hosts of the scenario
 
