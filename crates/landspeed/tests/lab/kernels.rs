@@ -82,7 +82,9 @@ fn the_same_code_on_both_sides_shows_no_difference() {
     let (stock, copy) = (runs(0), runs(1));
     assert_eq!((stock.len(), copy.len()), (7, 7));
     for (stock, copy) in stock.iter().zip(&copy) {
-        assert_eq!((&stock["seed"], &stock["digest"]), (&copy["seed"], &copy["digest"]), "{id}");
+        // The digests differ: they cover the id of the kernel.
+        let figures = |run: &Value| (run["seed"].clone(), run["flows"][0]["figures"].clone());
+        assert_eq!(figures(stock), figures(copy), "{id}");
     }
 }
 
