@@ -1,5 +1,7 @@
 //! `lab run --kernels`: the same scenario and seeds on several kernels, and the differences between them.
 
+use std::path::Path;
+
 use anyhow::{anyhow, ensure};
 use landspeed_compare::Options as CompareOptions;
 use landspeed_experiment::edit;
@@ -8,7 +10,6 @@ use landspeed_lab::scenario;
 use landspeed_model::{BuildInfo, Metric, SweepDocument};
 use landspeed_results::Document;
 
-use super::run::Options;
 use crate::compare;
 
 /// Number of seeds unless the scenario or `--set repeats=N` says another.
@@ -26,12 +27,18 @@ const UNIT: &str = "  unit     the seed: each block is a pair of runs with one s
 /// The metrics compared, as far as the runs have them. Each one more widens all intervals.
 const METRICS: [Metric; 5] = [Metric::Goodput, Metric::Retransmits, Metric::RttP50, Metric::Loss, Metric::LatencyP50];
 
-/// Returns the scenario with the kernels of `options` as values of its key `kernel`, and enough seeds.
+/// Returns the scenario with kernels of a cache as values of its key `kernel`, and enough seeds unless `set` sets them.
 ///
 /// # Errors
 /// If a kernel is not in the cache or named twice, or if all seeds would give the same run.
-pub fn vary(name: &str, text: &str, options: &Options) -> anyhow::Result<String> {
-    let kernels = Cache::open(options.cache.as_deref())?.find_each(&options.kernels)?;
+pub fn vary(
+    name: &str,
+    text: &str,
+    kernels: &[String],
+    cache: Option<&Path>,
+    set: &[String],
+) -> anyhow::Result<String> {
+    let kernels = Cache::open(cache)?.find_each(kernels)?;
     ensure!(
         kernels.len() > 1,
         "cannot compare kernels: --kernels names one\nName two, such as --kernels stock,{}.",
@@ -48,7 +55,7 @@ pub fn vary(name: &str, text: &str, options: &Options) -> anyhow::Result<String>
     let values: Vec<String> = kernels.iter().map(|(name, _)| format!("{name:?}")).collect();
     let mut text = edit::set(text, &[format!("{KEY}={}", values.join(","))]);
     let load = |text: &str| scenario::load(text).map_err(|problems| anyhow!("{}", problems.named(name)));
-    let asked = options.set.iter().any(|set| set.split('=').next().is_some_and(|key| key.trim() == "repeats"));
+    let asked = set.iter().any(|set| set.split('=').next().is_some_and(|key| key.trim() == "repeats"));
     if load(&text)?.cells[0].repeats == 1 && !asked {
         text = edit::set(&text, &[format!("repeats={DEFAULT_SEEDS}")]);
     }

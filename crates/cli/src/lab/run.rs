@@ -131,7 +131,7 @@ pub fn run(name: &str, text: &str, options: &Options, for_command: bool) -> anyh
     );
     let mut text = edit::set(text, &options.set);
     if !options.kernels.is_empty() {
-        text = kernels::vary(name, &text, options)?;
+        text = kernels::vary(name, &text, &options.kernels, options.cache.as_deref(), &options.set)?;
     }
     let name = if options.set.is_empty() { name } else { "scenario with --set" };
     let mut loaded = scenario::load(&text).map_err(|problems| anyhow!("{}", problems.named(name)))?;

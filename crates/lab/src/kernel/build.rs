@@ -13,7 +13,7 @@ use landspeed_sys::disk;
 use landspeed_units::Bytes;
 
 use super::apt::{Apt, Package};
-use super::cache::{Cache, lock_of};
+use super::cache::{COMPLETE, Cache, lock_of};
 use super::child::Job;
 use super::config;
 use super::edits;
@@ -31,9 +31,6 @@ const ID_DIGITS: usize = 16;
 /// Peak space of a build in addition to the package file and its contents, bytes: source 0.53 GB, objects 0.1 GB,
 /// and a margin.
 const SPACE_BYTES: u64 = 900_000_000;
-
-/// File in a kept build tree that was compiled to its end.
-pub(super) const COMPLETE: &str = "complete";
 
 /// Note before a patched kernel that is compiled from scratch.
 const NO_TREE: &str = "no build tree of the kernel without patches is kept, so everything is compiled; `landspeed lab kernel build \

@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 use landspeed_sys::home::base_directory;
 use landspeed_sys::process::effective_uid;
 
-use super::build::COMPLETE;
 use super::error::Error;
 use super::lock::Lock;
-use super::patch::STOCK;
-use super::record::Kernel;
+use super::record::{Kernel, STOCK};
 use super::version::Version;
+
+/// File in a kept build tree that was compiled to its end.
+pub(super) const COMPLETE: &str = "complete";
 
 /// Environment variable with the directory of the cache.
 pub const ENVIRONMENT: &str = "LANDSPEED_KERNELS";

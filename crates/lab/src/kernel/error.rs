@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use landspeed_units::Bytes;
 
 use super::edits::EditError;
-use super::patch::PatchError;
 use super::tools::{Missing, describe_missing};
 use super::version::{MIN_VERSION, NotAVersion, Version};
 
@@ -192,6 +191,18 @@ pub enum Error {
         /// Ids with this prefix.
         have: Vec<String>,
     },
+}
+
+/// Error: a patch does not fit the source.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("cannot apply patch {patch}: {}\n{advice}", .failures.join("\n"))]
+pub struct PatchError {
+    /// Name of the patch file.
+    pub patch: String,
+    /// What does not fit: file, hunk and expected text.
+    pub failures: Vec<String>,
+    /// What to do.
+    pub advice: String,
 }
 
 impl Error {

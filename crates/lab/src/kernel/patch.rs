@@ -9,14 +9,11 @@ use std::sync::atomic::AtomicBool;
 use landspeed_sys::file;
 
 use super::child::Job;
-use super::error::Error;
+use super::error::{Error, PatchError};
 use super::hash::Hasher;
-use super::record::AppliedPatch;
+use super::record::{AppliedPatch, STOCK};
 use super::source;
 use super::version::Version;
-
-/// Name of the kernel without patches.
-pub const STOCK: &str = "stock";
 
 /// Number of digits of the digest of the patches in a kernel's id.
 const DIGEST_DIGITS: usize = 8;
@@ -37,18 +34,6 @@ pub(super) struct Patch {
     pub file: String,
     /// The patch, in the unified format.
     pub text: String,
-}
-
-/// Error: a patch does not fit the source.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("cannot apply patch {patch}: {}\n{advice}", .failures.join("\n"))]
-pub struct PatchError {
-    /// Name of the patch file.
-    pub patch: String,
-    /// What does not fit: file, hunk and expected text.
-    pub failures: Vec<String>,
-    /// What to do.
-    pub advice: String,
 }
 
 impl Patch {

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::config::Features;
 use super::error::Error;
-use super::patch::STOCK;
 use super::version::Version;
+
+/// Name of the kernel without patches.
+pub const STOCK: &str = "stock";
 
 /// Schema of the record.
 pub const SCHEMA: &str = "landspeed.kernel/1";
