@@ -5,7 +5,7 @@ use landspeed_flow::assemble::{self, CollectedRun};
 use landspeed_flow::client::Request;
 use landspeed_flow::end::phases::{Grid, Phase, Phases, StreamsState};
 use landspeed_flow::end::{EndReport, PhaseEnds, StreamReport};
-use landspeed_model::{Direction, Parameters, PathInfo, PhaseName, RunDocument, Sample, Status, StreamEnd};
+use landspeed_model::{Direction, Parameters, PathInfo, PhaseName, RunDocument, Sample, Status, StreamEnd, TcpInfo};
 use proptest::prelude::*;
 
 use crate::recorded_runs::{contradicts_itself, shift};
@@ -229,4 +229,34 @@ fn late_sender_leaves_no_complete_document() {
     assert!(contradicts_itself(&run), "{:?} {:?}", run.phases, run.warnings);
     let warnings = format!("{:?}", run.warnings);
     assert!(warnings.contains("none of it in the steady phase, while the server sent most of it then"), "{warnings}");
+}
+
+#[test]
+fn a_test_shorter_than_the_rtt_does_not_contradict_itself() {
+    let parameters = Parameters { time_ns: Some(1_000 * MS), ..Parameters::default() };
+    // The sender fills its buffer in the test, and sends it as ACKs come, 2 s later and 4 s later.
+    let written = |ms: u64| ms.min(1_000) * 100;
+    let by_kernel = |ms: u64| written(ms).min(10_000 + ms / 2_000 * 45_000);
+    let sampled = |end_ms: u64, samples: Vec<Sample>| SampledFlow {
+        cuts: PhaseEnds {
+            startup_end_ns: Some(1_000 * MS),
+            omit_end_ns: None,
+            steady_end_ns: Some(1_000 * MS),
+            end_ns: Some(end_ms * MS),
+        },
+        samples,
+        flow: Flow { bytes_per_ms: 0, first_ns: 0, last_ns: None },
+    };
+    let sent = |ms: u64| Sample {
+        t_ns: ms * MS,
+        bytes: written(ms),
+        tcp: Some(Box::new(TcpInfo { bytes_sent: Some(by_kernel(ms)), ..TcpInfo::default() })),
+        ..Sample::default()
+    };
+    let received =
+        |ms: u64| Sample { t_ns: ms * MS, bytes: by_kernel(ms.saturating_sub(1_001)), ..Sample::default() };
+    let sender = sampled(5_000, (0..=5_000).step_by(100).map(sent).collect());
+    let receiver = sampled(6_001, (0..=60).map(|n| received(n * 100)).chain([received(6_001)]).collect());
+    let run = document(parameters, report(&sender, true), report(&receiver, false), (1_000, 6_001 * MS));
+    assert!(!contradicts_itself(&run), "{:?} {:?}", run.phases, run.warnings);
 }

@@ -122,12 +122,15 @@ impl<'a> Flow<'a> {
         // Where the path is longer than the test, all data arrives after the steady phase.
         let rtt_ns = self.run.path.as_ref().map_or(0, |path| path.control_rtt_ns);
         let sending_ns = SENDING_NS.saturating_add(self.pause_ns()).saturating_add(rtt_ns);
+        // What is sent in the last RTT of the test, or after it from a buffer, may arrive after the steady phase too.
+        let time_ns = self.parameters.time_ns.map(|time_ns| time_ns.saturating_add(self.parameters.omit_ns));
+        let until_ns = time_ns.map_or(u64::MAX, |time_ns| time_ns.saturating_sub(rtt_ns));
         let mut sent_before = 0_u64;
         for stream in &self.streams {
             let samples = &stream.sender.as_ref()?.samples;
             let first_ns = samples.iter().find(|sample| sample.bytes > 0)?.t_ns;
             let from_ns = first_ns.max(self.parameters.omit_ns).saturating_add(sending_ns);
-            let first = samples.iter().find(|sample| sample.t_ns >= from_ns)?;
+            let first = samples.iter().find(|sample| (from_ns..=until_ns).contains(&sample.t_ns))?;
             sent_before = sent_before.saturating_add(self.sent_at_most(first));
         }
         let received = self.received();
