@@ -260,3 +260,33 @@ fn a_test_shorter_than_the_rtt_does_not_contradict_itself() {
     let run = document(parameters, report(&sender, true), report(&receiver, false), (1_000, 6_001 * MS));
     assert!(!contradicts_itself(&run), "{:?} {:?}", run.phases, run.warnings);
 }
+
+#[test]
+fn a_sampler_that_was_interrupted_before_its_counters_is_no_contradiction() {
+    let parameters = Parameters { time_ns: Some(2_000 * MS), ..Parameters::default() };
+    let cuts = PhaseEnds {
+        startup_end_ns: Some(MS),
+        omit_end_ns: None,
+        steady_end_ns: Some(2_000 * MS),
+        end_ns: Some(2_000 * MS),
+    };
+    let written = |ms: u64| ms.min(2_000) << 20;
+    // The counters of one sample are those of 100 ms later, less than the sampler records as a gap.
+    let sampled = |late_ms: u64| {
+        let sample = |n: u64| {
+            let later = if n == 100 { late_ms } else { 0 };
+            Sample { t_ns: n * 10 * MS, bytes: written(n * 10 + later), ..Sample::default() }
+        };
+        let mut samples: Vec<Sample> = (0..=200).map(sample).collect();
+        for at in 1..samples.len() {
+            samples[at].bytes = samples[at].bytes.max(samples[at - 1].bytes);
+        }
+        SampledFlow { cuts, samples, flow: Flow { bytes_per_ms: 1 << 20, first_ns: 0, last_ns: None } }
+    };
+    let run = |late_ms| {
+        let (sender, receiver) = (sampled(0), sampled(late_ms));
+        document(parameters.clone(), report(&sender, true), report(&receiver, false), (0, 2_200 * MS))
+    };
+    assert!(!contradicts_itself(&run(100)), "{:?}", run(100).warnings);
+    assert!(contradicts_itself(&run(500)), "a clock that is wrong by half a second");
+}

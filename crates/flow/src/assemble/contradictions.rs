@@ -4,9 +4,8 @@
 use landspeed_model::{Direction, Parameters, Phase, PhaseName, Protocol, RunDocument, Sample, Stream};
 use landspeed_units::{Bytes, Nanos};
 
-/// Tolerance of times in addition to the uncertainty of the clocks, nanoseconds: a sampler may be interrupted between
-/// the clock and the counters. Gaps of the samplers are added.
-const SAMPLING_NS: u64 = 50_000_000;
+use crate::end::MAX_UNRECORDED_NS;
+
 /// The two clocks may drift apart by 1 in this many (200 ppm, twice the tolerance of a common crystal).
 const DRIFT: u64 = 5_000;
 /// A sender that still sends this long after the first byte could arrive was not only filling buffers, nanoseconds.
@@ -28,13 +27,19 @@ pub fn find(run: &RunDocument, report_ns: Option<u64>) -> Vec<String> {
     found
 }
 
-/// Tolerance of a comparison between the clocks of the two ends, `t_ns` after the start.
-fn tolerance_ns(run: &RunDocument, t_ns: u64) -> u64 {
-    let uncertainty_ns = run.path.as_ref().map_or(0, |path| path.clock.uncertainty_ns);
+/// Longest time by which a sample's counters may be newer than its time, nanoseconds: the sampler may be interrupted
+/// between the two, for a gap that it recorded or for less than it records.
+fn sampling_ns(run: &RunDocument) -> u64 {
     let series = [&run.host_series.client, &run.host_series.server];
     let gaps = series.into_iter().flatten().flat_map(|series| &series.sampler_gaps);
     let gap_ns = gaps.map(|gap| gap.end_ns.saturating_sub(gap.start_ns)).max().unwrap_or(0);
-    uncertainty_ns.saturating_add(gap_ns).saturating_add(SAMPLING_NS + t_ns / DRIFT)
+    gap_ns.max(MAX_UNRECORDED_NS)
+}
+
+/// Tolerance of a comparison between the clocks of the two ends, `t_ns` after the start.
+fn tolerance_ns(run: &RunDocument, t_ns: u64) -> u64 {
+    let uncertainty_ns = run.path.as_ref().map_or(0, |path| path.clock.uncertainty_ns);
+    uncertainty_ns.saturating_add(sampling_ns(run)).saturating_add(t_ns / DRIFT)
 }
 
 /// One direction of the run.
@@ -92,13 +97,11 @@ impl<'a> Flow<'a> {
     }
 
     fn disordered_times(&self) -> Option<String> {
-        let end_ns = self.phases.last()?.end_ns;
+        let end_ns = self.phases.last()?.end_ns.saturating_add(sampling_ns(self.run));
         let follows = |pair: &[&Phase]| pair[0].end_ns == pair[1].start_ns;
         let ordered = self.phases.iter().all(|phase| phase.start_ns <= phase.end_ns);
         let intervals = || self.streams.iter().flat_map(|stream| &stream.intervals);
-        let inside = intervals().all(|interval| {
-            interval.start_ns <= interval.end_ns && interval.end_ns <= end_ns.saturating_add(SAMPLING_NS)
-        });
+        let inside = intervals().all(|interval| interval.start_ns <= interval.end_ns && interval.end_ns <= end_ns);
         (!ordered || !self.phases.windows(2).all(follows) || !inside).then(|| {
             let [direction, _, receiver] = self.names;
             format!("the {receiver} reports times of the {direction} that are out of order or outside of its phases")

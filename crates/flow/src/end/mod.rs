@@ -22,6 +22,6 @@ pub use drive::{Peer, drive};
 pub use phases::{PhaseEnds, drain_ns};
 pub use plan::{DataSocket, EndPlan, Job, Side, StreamPlan};
 pub use report::{EndReport, RrReport, StreamReport};
-pub use sampler::{MAX_SAMPLES, finest_interval_ns, limit_sampling};
+pub use sampler::{MAX_SAMPLES, MAX_UNRECORDED_NS, finest_interval_ns, limit_sampling};
 pub use slots::{IDLE_NS, RrSlot};
 pub use watch::Watch;

@@ -34,6 +34,8 @@ const DIRECT_READS: u8 = 15;
 /// A check that is later than the longest sleep by more than this is a gap, in which the sampler did not run,
 /// nanoseconds. Ten times the typical scheduling delay of a woken thread on a busy core.
 const MIN_GAP_NS: u64 = 100_000_000;
+/// Longest delay between two checks, or within one, that is not recorded as a gap, nanoseconds.
+pub const MAX_UNRECORDED_NS: u64 = CHECK_INTERVAL_NS + MIN_GAP_NS;
 /// Maximum number of gaps stored; after that the last gap is extended.
 const MAX_GAPS: usize = 1000;
 
@@ -124,7 +126,7 @@ impl Gaps {
     /// Records that the sampler runs at `t_ns` nanoseconds after the start.
     fn update(&mut self, t_ns: u64) {
         let start_ns = std::mem::replace(&mut self.last_ns, t_ns);
-        if t_ns.saturating_sub(start_ns) <= CHECK_INTERVAL_NS + MIN_GAP_NS {
+        if t_ns.saturating_sub(start_ns) <= MAX_UNRECORDED_NS {
             return;
         }
         let full = self.found.len() >= MAX_GAPS;
