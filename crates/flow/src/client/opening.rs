@@ -1,7 +1,7 @@
 //! Opens the data connections of an accepted test, and measures RTT and clock offset.
 //!
-//! Over a long path both happen at once: the data connections and the pings are under way together, and the server is
-//! told before they are open that it shall report when it has all of them.
+//! Over a long path both happen at once: data connections open while pings are answered, and the request that the server
+//! report when it has all of them is sent before they are open.
 
 use std::io;
 use std::net::SocketAddr;
@@ -102,14 +102,14 @@ pub(super) type OpeningThread<'scope> = ScopedJoinHandle<'scope, Result<Vec<Stre
 /// Readiness of the server for the start.
 #[derive(Debug, Default)]
 pub(super) struct Readiness {
-    /// Whether the server was told to report it.
+    /// Whether the request to report it was sent.
     announced: bool,
     /// Whether it has reported that it has all data sockets.
     reported: bool,
 }
 
 impl Readiness {
-    /// Tells the server to report when it has all data sockets.
+    /// Requests a report of the server when it has all data sockets.
     pub fn announce(&mut self, tx: &mut Sender) -> Result<(), FlowError> {
         if !std::mem::replace(&mut self.announced, true) {
             tx.queue(&ToServer::Opened)?;
