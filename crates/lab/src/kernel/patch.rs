@@ -210,6 +210,8 @@ fn is_name(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use landspeed_testkit::or_skip;
+
     use super::*;
 
     const TCP: &str = "one\ntwo\n#define TCP_INIT_CWND 10\nfour\nfive\n";
@@ -227,14 +229,15 @@ diff --git a/include/net/tcp.h b/include/net/tcp.h
  five
 ";
 
-    fn tree() -> tempfile::TempDir {
+    fn tree() -> Result<tempfile::TempDir, &'static str> {
+        Command::new("git").arg("--version").output().map_err(|_| "git is not installed")?;
         let directory = tempfile::tempdir().expect("a temporary directory");
         let tree = directory.path().join("source");
         for name in ["include/net/tcp.h", "net/ipv4/tcp.c"] {
             fs::create_dir_all(tree.join(name).parent().expect("a parent")).expect("made");
             fs::write(tree.join(name), TCP).expect("written");
         }
-        directory
+        Ok(directory)
     }
 
     fn patch(text: &str) -> Patch {
@@ -247,17 +250,9 @@ diff --git a/include/net/tcp.h b/include/net/tcp.h
         patch(text).apply(&tree, &directory.join("1.patch"), &version, &AtomicBool::new(false))
     }
 
-    /// Whether git is installed; a build with patches says so if it is not.
-    fn without_git() -> bool {
-        Command::new("git").arg("--version").output().is_err()
-    }
-
     #[test]
     fn a_fitting_patch_changes_the_tree() {
-        if without_git() {
-            landspeed_testkit::skip!("git is not installed");
-        }
-        let directory = tree();
+        let directory = or_skip!(tree());
         apply(directory.path(), INITIAL_WINDOW).expect("it fits");
         let text = fs::read_to_string(directory.path().join("source/include/net/tcp.h")).expect("there");
         assert!(text.contains("TCP_INIT_CWND 20"), "{text}");
@@ -265,10 +260,7 @@ diff --git a/include/net/tcp.h b/include/net/tcp.h
 
     #[test]
     fn a_failing_hunk_is_named_and_nothing_is_changed() {
-        if without_git() {
-            landspeed_testkit::skip!("git is not installed");
-        }
-        let directory = tree();
+        let directory = or_skip!(tree());
         let second = INITIAL_WINDOW.replace("include/net/tcp.h", "net/ipv4/tcp.c").replace(" two\n", " 2\n");
         let error =
             apply(directory.path(), &format!("{INITIAL_WINDOW}{second}")).expect_err("does not fit").to_string();
@@ -284,10 +276,7 @@ diff --git a/include/net/tcp.h b/include/net/tcp.h
 
     #[test]
     fn patches_of_paths_outside_the_tree_are_refused() {
-        if without_git() {
-            landspeed_testkit::skip!("git is not installed");
-        }
-        let directory = tree();
+        let directory = or_skip!(tree());
         std::os::unix::fs::symlink("..", directory.path().join("source/up")).expect("linked");
         for name in ["../escaped", "net/../../escaped", "/escaped", "up/escaped", ".git/escaped"] {
             let text = format!("--- /dev/null\n+++ b/{name}\n@@ -0,0 +1 @@\n+x\n");
@@ -300,10 +289,7 @@ diff --git a/include/net/tcp.h b/include/net/tcp.h
 
     #[test]
     fn a_repository_around_the_cache_is_ignored() {
-        if without_git() {
-            landspeed_testkit::skip!("git is not installed");
-        }
-        let directory = tree();
+        let directory = or_skip!(tree());
         let made = Command::new("git").args(["init", "-q"]).current_dir(directory.path()).output().expect("git runs");
         assert!(made.status.success());
         apply(directory.path(), INITIAL_WINDOW).expect("it fits");
@@ -313,10 +299,7 @@ diff --git a/include/net/tcp.h b/include/net/tcp.h
 
     #[test]
     fn files_that_the_lab_does_not_compile_may_be_missing() {
-        if without_git() {
-            landspeed_testkit::skip!("git is not installed");
-        }
-        let directory = tree();
+        let directory = or_skip!(tree());
         let of_docs = INITIAL_WINDOW.replace("include/net/tcp.h", "Documentation/networking/ip-sysctl.rst");
         apply(directory.path(), &format!("{of_docs}{INITIAL_WINDOW}")).expect("documentation is not compiled");
         let error = apply(directory.path(), &of_docs).expect_err("nothing is left").to_string();
