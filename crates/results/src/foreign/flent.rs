@@ -50,7 +50,7 @@ pub fn read(document: &Value) -> Result<ForeignDocument, ForeignError> {
     let series: Vec<Series> = results.iter().filter_map(|(name, values)| Series::of(name, values, &meta)).collect();
     for name in results.keys().filter(|name| !is_statistic(name)) {
         if let Some(runner) = unknown_runner(name, &meta) {
-            record.notes.push(format!("series {name:?} left out: the runner {runner} is unknown"));
+            record.notes.push(format!("series {name:?} not read: the runner {runner} is unknown"));
         }
     }
     let (upload, download) = (Transfer::of(&series, Way::Upload), Transfer::of(&series, Way::Download));
@@ -312,7 +312,7 @@ mod tests {
         let series = [("TCP upload", 10.0, RATE, "NetperfDemoRunner"), ("Median", 10.0, RATE, "MedianRunner")];
         let record = record_of(&series, true);
         assert_eq!(record.figures.get(Metric::Goodput), Some(10e6), "{record:?}");
-        assert_eq!(record.notes, ["series \"Median\" left out: the runner MedianRunner is unknown"]);
+        assert_eq!(record.notes, ["series \"Median\" not read: the runner MedianRunner is unknown"]);
     }
 
     #[test]
