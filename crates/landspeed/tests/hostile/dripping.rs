@@ -53,13 +53,7 @@ fn started(server: SocketAddr, parameters: Parameters) -> (TcpStream, TcpStream)
     let twin = control.try_clone().unwrap();
     let (mut tx, mut rx) =
         channel::open(control, channel::Role::Client, None, MAX_MESSAGE, IO_TIMEOUT, &NOT_INTERRUPTED).unwrap();
-    tx.queue(&ToServer::Hello {
-        version: "0".into(),
-        parameters: Box::new(parameters),
-        queue: false,
-        deflate: false,
-    })
-    .unwrap();
+    tx.queue(&raw::hello(parameters)).unwrap();
     let Ok(ToClient::Accepted(accepted)) = raw::receive_message(&mut rx) else { panic!("not accepted") };
     let token = Token::from_hex(&accepted.token).unwrap();
     let (data, status) = raw::run_handshake(server, Purpose::Data { stream: 0, token });
@@ -122,12 +116,7 @@ fn slow_clients(open: SocketAddr, keyed: SocketAddr) -> Vec<State> {
             10.0,
             Box::new(move |most| {
                 let mut control = raw::control(open);
-                let hello = ToServer::Hello {
-                    version: "0".into(),
-                    parameters: Box::new(slow_test_parameters(500)),
-                    queue: false,
-                    deflate: false,
-                };
+                let hello = raw::hello(slow_test_parameters(500));
                 control.write_all(&raw::frame(&serde_json::to_vec(&hello).unwrap())).unwrap();
                 drip(&mut control, most)
             }),
@@ -157,12 +146,7 @@ fn slow_clients(open: SocketAddr, keyed: SocketAddr) -> Vec<State> {
 /// Sends pings continuously without reading the answers. Returns how long the server allows it, seconds.
 fn send_without_reading(server: SocketAddr) -> f64 {
     let mut control = raw::control(server);
-    let hello = ToServer::Hello {
-        version: "0".into(),
-        parameters: Box::new(slow_test_parameters(500)),
-        queue: false,
-        deflate: false,
-    };
+    let hello = raw::hello(slow_test_parameters(500));
     let ping = raw::frame(&serde_json::to_vec(&ToServer::Ping { n: 1 }).unwrap()).repeat(1000);
     control.write_all(&raw::frame(&serde_json::to_vec(&hello).unwrap())).unwrap();
     control.set_write_timeout(Some(Duration::from_secs(1))).unwrap();
@@ -403,12 +387,7 @@ fn sigterm_stops_a_server_with_dripping_clients() {
         Box::new(move || greeting(&mut raw::control(open), 60.0)),
         Box::new(move || {
             let mut control = raw::control(open);
-            let hello = ToServer::Hello {
-                version: "0".into(),
-                parameters: Box::new(slow_test_parameters(500)),
-                queue: false,
-                deflate: false,
-            };
+            let hello = raw::hello(slow_test_parameters(500));
             control.write_all(&raw::frame(&serde_json::to_vec(&hello).unwrap())).unwrap();
             set_up(&mut control, 60.0)
         }),

@@ -79,6 +79,11 @@ pub struct Client {
     pub server: SocketAddr,
 }
 
+/// A client's first message.
+pub fn hello(parameters: Parameters) -> ToServer {
+    ToServer::Hello { version: "0".into(), parameters: Box::new(parameters), queue: false, deflate: false }
+}
+
 /// Requests a test; the error is the server's refusal.
 pub fn ask(server: SocketAddr, parameters: Parameters) -> Result<Client, String> {
     ask_with(server, parameters, None)
@@ -90,13 +95,7 @@ pub fn ask_with(server: SocketAddr, parameters: Parameters, key: Option<&Key>) -
     assert_eq!(status, Some(Status::Welcome));
     let (mut tx, mut rx) =
         channel::open(stream, Role::Client, key, MAX_MESSAGE, IO_TIMEOUT, &NOT_INTERRUPTED).unwrap();
-    tx.queue(&ToServer::Hello {
-        version: "0".into(),
-        parameters: Box::new(parameters),
-        queue: false,
-        deflate: false,
-    })
-    .unwrap();
+    tx.queue(&hello(parameters)).unwrap();
     match receive_message(&mut rx)? {
         ToClient::Accepted(accepted) => {
             let token = Token::from_hex(&accepted.token).expect("a token");

@@ -11,7 +11,7 @@ use landspeed_sys::clock;
 use landspeed_testkit::drip::State;
 
 use crate::hostile::common::{Server, TIMEOUT_S, until};
-use crate::hostile::raw::{ask, connect, control, frame, is_closed, receive_message, run_handshake};
+use crate::hostile::raw::{self, ask, connect, control, frame, is_closed, receive_message, run_handshake};
 
 fn short() -> Parameters {
     Parameters { time_ns: Some(200_000_000), ..Parameters::default() }
@@ -22,13 +22,7 @@ fn short() -> Parameters {
 fn invalid_greetings_close_only_their_connection() {
     let server = Server::start(&[]);
     let idle = server.baseline();
-    let hello = serde_json::to_vec(&ToServer::Hello {
-        version: "0".into(),
-        parameters: Box::new(short()),
-        queue: false,
-        deflate: false,
-    })
-    .unwrap();
+    let hello = serde_json::to_vec(&raw::hello(short())).unwrap();
     let with = |from: &str, to: &str| frame(String::from_utf8(hello.clone()).unwrap().replace(from, to).as_bytes());
     let nested = |depth: usize| frame(format!("{}{}", "[".repeat(depth), "]".repeat(depth)).as_bytes());
     let hostile: Vec<(&str, Vec<u8>)> = vec![
@@ -74,12 +68,7 @@ fn invalid_greetings_close_only_their_connection() {
 fn messages_out_of_order_end_only_their_test() {
     let server = Server::start(&[]);
     let idle = server.baseline();
-    for message in [
-        ToServer::Start { at_ns: 0, lead_ns: None },
-        ToServer::Hello { version: "0".into(), parameters: Box::new(short()), queue: false, deflate: false },
-        ToServer::Bye,
-        ToServer::Stop,
-    ] {
+    for message in [ToServer::Start { at_ns: 0, lead_ns: None }, raw::hello(short()), ToServer::Bye, ToServer::Stop] {
         let mut client = ask(server.addr, short()).expect("accepted");
         client.tx.queue(&message).unwrap();
         assert!(!matches!(receive_message(&mut client.rx), Ok(ToClient::Ready)), "{message:?}");

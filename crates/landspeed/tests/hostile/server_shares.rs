@@ -14,7 +14,8 @@ use landspeed_testkit::drip::State;
 
 use crate::hostile::common::{Server, TIMEOUT_S, finish, until};
 use crate::hostile::raw::{
-    Client, IO_TIMEOUT, NOT_INTERRUPTED, ask, connect, connect_from, control, frame, receive_message, run_handshake,
+    self, Client, IO_TIMEOUT, NOT_INTERRUPTED, ask, connect, connect_from, control, frame, receive_message,
+    run_handshake,
 };
 
 use crate::common::PROGRAM;
@@ -226,13 +227,7 @@ fn client_displaced_during_greeting_gets_server_busy() {
     let (mut tx, mut rx) =
         channel::open(stream, Role::Client, None, MAX_MESSAGE, IO_TIMEOUT, &NOT_INTERRUPTED).unwrap();
     // The client's request is in flight when the refusal arrives.
-    tx.queue(&ToServer::Hello {
-        version: "0".into(),
-        parameters: Box::new(minimal_parameters()),
-        queue: false,
-        deflate: false,
-    })
-    .expect("no reset");
+    tx.queue(&raw::hello(minimal_parameters())).expect("no reset");
     match receive_message(&mut rx) {
         Ok(ToClient::Refused(entry)) => assert_eq!(entry.code, "server-busy"),
         other => panic!("{other:?}"),
